@@ -1,0 +1,56 @@
+# Every target does its own set-up: it needs python3 (with venv), make and a C compiler, nothing else.
+
+N ?= 20000
+SEED ?= $(SPARSELOOM_SEED)
+ARGS ?=
+python := .venv/bin/python
+pytest := $(python) -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+
+# The source beside this file wins over any other sparseloom, also in a copied checkout.
+export PYTHONPATH := $(CURDIR)/src
+export PYTHON
+export SPARSELOOM_SEED := $(SEED)
+
+# Targets share .venv, so they run one after another.
+.NOTPARALLEL:
+.PHONY: help demo test lint fuzz bench clean core dev
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo          compile and run SpMV and a fused expression, show the C, time it beside SciPy"
+	@echo "make test          run all tests in parallel (SEED=7 for other random data, ARGS='-k split' for some)"
+	@echo "make lint          ruff, and mypy --strict"
+	@echo "make fuzz N=20000  compare N random statements across the oracles, with a new seed each time"
+	@echo "make bench         measure kernels beside hand-written C and other libraries (ARGS are passed on)"
+	@echo "make clean         remove .venv and everything else that was made"
+	@echo "PYTHON=...         the Python to make .venv with; else the newest one found"
+
+demo: core
+	@$(python) -m sparseloom.cli.demo $(ARGS)
+
+test: dev
+	@$(pytest) $(ARGS)
+
+lint: dev
+	@echo "ruff ..."
+	@$(python) -m ruff check .
+	@echo "mypy ..."
+	@$(python) -m mypy
+
+fuzz: dev
+	@SPARSELOOM_CASES=$(N) SPARSELOOM_SEED=$${SPARSELOOM_SEED:-$$($(python) -c 'import secrets; print(secrets.randbelow(10**9))')} \
+		$(pytest) tests/laws $(ARGS)
+
+bench:
+	@.ci/setup bench
+	@$(python) bench/run.py $(ARGS)
+
+core:
+	@.ci/setup core
+
+dev:
+	@.ci/setup dev
+
+clean:
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	@find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

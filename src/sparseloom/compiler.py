@@ -1,0 +1,333 @@
+"""The pipeline on one page.
+
+    index notation -> concrete notation -> loop IR -> C -> machine code
+
+``build`` runs the stages up to the loop IR and keeps each of them; ``load_kernel`` turns the last one into something that
+can be called. ``execute`` does everything for one statement and real tensors.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.core.dtypes import INT32, INT64, DType
+from sparseloom.core.errors import DTypeError, FormatError, NotationError, ShapeError, SparseloomWarning, StorageError, ToolchainError
+from sparseloom.core.trees import Node, rewrite, walk
+from sparseloom.formats.format import Format
+from sparseloom.formats.named import name_of
+from sparseloom.formats.pack import convert, stored_count
+from sparseloom.formats.storage import Storage
+from sparseloom.iteration.concretize import Concrete, concretize
+from sparseloom.iteration.defaults import default_format
+from sparseloom.loops import printer as loop_printer
+from sparseloom.loops.rename import alpha_rename
+from sparseloom.lower.kernel import Lowered, lower
+from sparseloom.notation import printer
+from sparseloom.notation.dtyping import dtype_of
+from sparseloom.notation.nodes import Access, Apply, Assign, IndexVar, Reduce, TensorVar
+from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
+from sparseloom.runtime.calling import IndexOverflow
+from sparseloom.runtime.library import Entry, load
+from sparseloom.runtime.settings import settings
+from sparseloom.targets import c
+
+STAGES = ("notation", "concrete", "loops", "c")
+TARGETS = ("c", "interpret")
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """One statement at every stage of its compilation."""
+
+    assign: Assign
+    concrete: Concrete
+    lowered: Lowered
+
+    @cached_property
+    def source(self) -> str:
+        """The C text, in the user's names."""
+        return c.translation_unit([(self.lowered.function, "entry")])
+
+    @cached_property
+    def entry(self) -> Entry:
+        """The compiled kernel. Its text is renamed first, so that kernels that differ in names alone are compiled once."""
+        return load(c.translation_unit([(alpha_rename(self.lowered.function), "entry")]))[0]
+
+    def show(self, stage: str) -> str:
+        """The text of one stage."""
+        match stage:
+            case "notation":
+                return printer.show(self.assign)
+            case "concrete":
+                return printer.show(self.concrete.stmt)
+            case "loops":
+                return loop_printer.show(self.lowered.function)
+            case "c":
+                return self.source
+        raise NotationError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")
+
+
+@lru_cache(maxsize=4096)
+def build(assign: Assign, name: str = "kernel", cheapest: tuple[str, ...] = (), share: bool = True, int32_limit: int = 2**31 - 1) -> Stages:
+    """Run every stage up to the loop IR. ``cheapest`` lists operands from the one with fewest entries on."""
+    costs = {operand: float(place) for place, operand in enumerate(cheapest)}
+    concrete = concretize(assign, costs, share)
+    return Stages(assign, concrete, lower(concrete, name, int32_limit))
+
+
+def execute(
+    assign: Assign,
+    operands: Mapping[str, Storage],
+    format: Format | None = None,
+    dtype: DType | None = None,
+    sizes: Mapping[str, int] | None = None,
+    target: str = "c",
+) -> Storage:
+    """Compile and run a statement whose reductions are explicit, on real tensors.
+
+    ``operands`` holds the right side's tensors by name, and the initial value under the result's name for ``+=``.
+    """
+    prepared = Prepared(assign, operands, format, dtype, sizes or {})
+    call = prepared.bind(operands, target)
+    return prepared.finish(call, operands, target)
+
+
+def declared(name: str, storage: Storage) -> TensorVar:
+    """A storage as the compiler sees it: everything but its sizes and its data."""
+    return TensorVar(name, len(storage.shape), storage.format, storage.dtype, index_dtype(storage), storage.fill)
+
+
+def index_dtype(storage: Storage) -> DType | None:
+    """The dtype of a tensor's index arrays; None if it has none."""
+    return next((array.dtype for level in storage.levels for array in level.arrays.values()), None)
+
+
+class Prepared:
+    """A statement made definite by the operands it is run on: formats, dtypes, extents and the compiled stages."""
+
+    def __init__(
+        self, assign: Assign, operands: Mapping[str, Storage], format: Format | None, dtype: DType | None, sizes: Mapping[str, int]
+    ) -> None:
+        self.sizes = extents(assign, operands, sizes)
+        self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
+        wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(index_dtype(s) == INT64 for s in operands.values())
+        self._assign = with_index_dtype(resolve(assign, format, dtype), INT64 if wide else INT32)
+        self._sparse = [n.tensor.name for n in walk(self._assign.rhs) if isinstance(n, Access) and not n.tensor.format.is_dense]
+        self._cheapest = tuple(sorted(operands, key=lambda name: stored_count(operands[name])))
+        reduced = (v for n in walk(self._assign) if isinstance(n, Reduce) for v in n.variables)
+        self._share = all(self.sizes[v.name] > 0 for v in reduced)
+
+    @classmethod
+    def without_data(cls, assign: Assign, format: Format | None, dtype: DType | None) -> Prepared:
+        """The statement as it would be compiled for operands of usual size."""
+        usual = {n.name: 1000 for n in walk(assign) if isinstance(n, IndexVar)}
+        return cls(assign, {}, format, dtype, usual)
+
+    @cached_property
+    def stages(self) -> Stages:
+        """Everything the compiler made of the statement."""
+        return build(self._assign, "kernel", self._cheapest, self._share, settings.int32_limit)
+
+    @property
+    def fills_values(self) -> bool:
+        """Whether the result only needs values: it is dense, or shares the structure of an operand."""
+        return self._assign.lhs.tensor.format.is_dense
+
+    @property
+    def converts(self) -> bool:
+        """Whether operands are converted on every call."""
+        return bool(self.stages.concrete.conversions)
+
+    def check_output(self, out: Storage) -> None:
+        """Refuse an output that does not fit the result."""
+        tensor = self._assign.lhs.tensor
+        if out.shape != self.shape:
+            raise ShapeError(f"out has shape {out.shape}, but {tensor.name} has shape {self.shape}")
+        if out.dtype != tensor.dtype:
+            raise DTypeError(f"out holds {out.dtype}, but {tensor.name} is {tensor.dtype}\n  help: pass dtype={str(out.dtype)!r}")
+        if out.format != tensor.format:
+            raise FormatError(f"out is {name_of(out.format)}, but {tensor.name} is {name_of(tensor.format)}")
+        if not out.values.flags.writeable:
+            raise StorageError("out is read-only")
+
+    def explain(self) -> str:
+        """Who drives each loop, what is converted, and where the result goes."""
+        stages, tensor = self.stages, self._assign.lhs.tensor
+        lines = [printer.show(self._assign), "", "loops", *stages.lowered.remarks, "", "conversions"]
+        lines += [f"  {conversion}" for conversion in stages.concrete.conversions] or ["  none"]
+        shared = stages.lowered.shared
+        if tensor.format.is_dense:
+            how = "dense"
+        elif shared is not None:
+            how = f"{name_of(tensor.format)}, with the structure of {shared}: only values are computed"
+        else:
+            how = f"{name_of(tensor.format)}, appended in order"
+        lines += ["", "result", f"  {tensor.name}: {how}, {tensor.dtype}"]
+        if stages.lowered.fill != 0:
+            lines.append(f"  where nothing is stored it is {stages.lowered.fill}")
+        return "\n".join(lines)
+
+    def widen(self) -> None:
+        """Store the result's positions in 64 bits from now on."""
+        self._assign = with_index_dtype(self._assign, INT64)
+        del self.stages
+
+    def bind(self, operands: Mapping[str, Storage], target: str = "c", values: NDArray[Any] | None = None) -> Call:
+        """Lay the operands out for the kernel. ``values`` are those of an output to fill; left out, they are allocated."""
+        lowered, tensor = self.stages.lowered, self._assign.lhs.tensor
+        storages = dict(operands)
+        refreshes: list[Callable[[], None]] = []
+        for conversion in self.stages.concrete.conversions:
+            storages[conversion.target.name], refresh = converted(storages[conversion.source.name], conversion.target)
+            refreshes.append(refresh)
+        initialised = self._assign.op is not None
+        if values is None:
+            values = self._allocate(storages)
+        if initialised and values is not None:
+            values[:] = convert(storages[tensor.name], tensor.format).values
+        guess = sum(stored_count(operands[name]) for name in self._sparse) if values is None else 0
+        arguments = gather(lowered, storages, self.sizes, values, guess)
+
+        def read(found: Any) -> Storage:
+            return read_result(lowered, self.shape, storages, found)
+
+        entry = None if target == "interpret" else self._entry()
+        if entry is None:
+            call = bind_interpreter(lowered, arguments, read, initialised)
+        else:
+            call = bind_entry(entry, lowered, arguments, read)
+        return _refreshing(call, refreshes) if refreshes else call
+
+    def _entry(self) -> Entry | None:
+        """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""
+        try:
+            return self.stages.entry
+        except ToolchainError as missing:
+            if not is_interpretable(self.stages.lowered.function, self._work()):
+                raise
+            warnings.warn(f"{missing}\nThis small problem is answered by the interpreter instead.", SparseloomWarning, stacklevel=5)
+            return None
+
+    def finish(self, call: Call, operands: Mapping[str, Storage], target: str = "c") -> Storage:
+        """Run a bound call; a result that outgrows int32 positions is computed again with int64."""
+        try:
+            call.start()
+        except IndexOverflow:
+            self.widen()
+            call = self.bind(operands, target)
+            call.start()
+        return call.result()
+
+    def _allocate(self, storages: Mapping[str, Storage]) -> NDArray[Any] | None:
+        lowered, tensor = self.stages.lowered, self._assign.lhs.tensor
+        if tensor.format.is_dense:
+            return allocate(tensor, self.shape)
+        if lowered.shared is not None:
+            return np.empty(len(storages[lowered.shared].values), tensor.dtype)
+        return None
+
+    def _work(self) -> int:
+        return int(np.prod([max(size, 1) for size in self.sizes.values()], dtype=object))
+
+
+def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:
+    """A call that first brings converted operands up to date."""
+
+    def start() -> None:
+        for refresh in refreshes:
+            refresh()
+        call.start()
+
+    return Call(start, call.result)
+
+
+def extents(assign: Assign, operands: Mapping[str, Storage], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The extent of every variable; operands that disagree are refused."""
+    found = dict(sizes)
+    origin = {name: "sizes" for name in sizes}
+    for access in (n for n in walk(assign) if isinstance(n, Access)):
+        storage = operands.get(access.tensor.name)
+        if storage is None:
+            continue
+        for mode, (var, size) in enumerate(zip(access.indices, storage.shape, strict=True)):
+            here = f"mode {mode} of {access.tensor.name}"
+            if found.setdefault(var.name, size) != size:
+                raise ShapeError(
+                    f"{var} runs to {found[var.name]} in {origin[var.name]}, but to {size} in {here}\n  in {printer.show(assign)}"
+                )
+            origin.setdefault(var.name, here)
+    for var in (n for n in walk(assign) if isinstance(n, IndexVar)):
+        if var.name not in found:
+            raise ShapeError(f"nothing says how far {var} runs\n  in {printer.show(assign)}\n  help: give it with sizes={{'{var}': n}}")
+    return found
+
+
+def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assign:
+    """Settle the result's format, dtype and fill."""
+    if dtype is not None and dtype != dtype_of(assign.rhs):
+        assign = Assign(assign.lhs, _in_dtype(assign.rhs, dtype), assign.op)
+    form = default_format(assign) if format is None else format
+    tensor = TensorVar(assign.lhs.tensor.name, len(assign.lhs.indices), form, dtype or dtype_of(assign.rhs))
+    return Assign(Access(tensor, assign.lhs.indices), assign.rhs, assign.op)
+
+
+def _in_dtype(rhs: Any, dtype: DType) -> Any:
+    """The right side with its operands converted first, where that loses nothing: sums then have the room that was asked for."""
+
+    def rule(found: Node) -> Node | None:
+        if isinstance(found, Access) and found.tensor.dtype != dtype and np.can_cast(found.tensor.dtype, dtype):
+            return Apply(f"as_{dtype.name}", (found,))
+        return None
+
+    return rewrite(rhs, rule)
+
+
+def with_index_dtype(assign: Assign, dtype: DType) -> Assign:
+    """The statement with the result's index arrays in this width."""
+    tensor = replace(assign.lhs.tensor, index_dtype=dtype)
+    return Assign(Access(tensor, assign.lhs.indices), assign.rhs, assign.op)
+
+
+_plans: WeakKeyDictionary[Storage, dict[Format, tuple[Storage, NDArray[np.int64]]]] = WeakKeyDictionary()
+
+
+def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[], None]]:
+    """A storage in another format, and what brings its values up to date.
+
+    The structure is worked out once per storage, by converting the numbers of its entries; values are then gathered, so that a change
+    to them is never missed.
+    """
+    if not storage.format.is_unique:
+        made = with_indices_as(convert(storage, target.format, settings.int32_limit), target.index_dtype)
+        return made, lambda: np.copyto(made.values, convert(storage, target.format, settings.int32_limit).values)
+    plans = _plans.setdefault(storage, {})
+    if target.format not in plans:
+        numbered = replace(storage, values=np.arange(1, len(storage.values) + 1), fill=0)
+        plan = convert(numbered, target.format, settings.int32_limit)
+        plans[target.format] = with_indices_as(plan, target.index_dtype), plan.values - 1
+    plan, sources = plans[target.format]
+    made = replace(plan, values=np.empty(len(sources), storage.dtype), fill=storage.fill)
+    missing = sources < 0
+
+    def refresh() -> None:
+        if len(storage.values):
+            np.take(storage.values, sources, out=made.values, mode="wrap")
+        made.values[missing] = storage.fill
+
+    return made, refresh
+
+
+def with_indices_as(storage: Storage, dtype: DType | None) -> Storage:
+    """The same storage with index arrays of a given dtype."""
+    if dtype is None or index_dtype(storage) in (None, dtype):
+        return storage
+    levels = tuple(replace(level, arrays={part: a.astype(dtype) for part, a in level.arrays.items()}) for level in storage.levels)
+    return replace(storage, levels=levels)

@@ -1,0 +1,1 @@
+"""The ground floor: trees, names, dtypes, algebra and errors. It imports nothing of Sparseloom's."""

@@ -1,0 +1,241 @@
+"""What the operators are and which laws they obey.
+
+One table serves both interpreters, the compiler and the targets. An operator is named as in NumPy. The laws that
+matter for sparse code are three:
+
+* the **identity** of a reduction: a term that has this value need not be visited,
+* the **annihilator** of an operation: an *absent* argument that has this value decides the result, so the other
+  arguments are never read (``0 * inf`` at an absent entry is ``0``, not ``nan``),
+* the **fill**: what an expression is worth where all of its sparse operands are absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparseloom.core import dtypes
+from sparseloom.core.dtypes import DType
+from sparseloom.core.errors import DTypeError, NotationError
+
+Scalar = bool | int | float | complex
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One element-wise operator.
+
+    ``rule`` says how the result's dtype follows from the arguments': ``promote``, ``inexact`` (integers become
+    float64), ``bool`` (a truth value), ``real`` (a complex argument gives a real result), ``select`` (the first argument is a
+    condition), ``cast`` (``as_float32`` and so on: the dtype that is named). ``identity`` is set on operators that may reduce. ``annihilators`` holds (position, value) pairs.
+    """
+
+    name: str
+    arity: int
+    rule: str
+    symbol: str = ""
+    commutative: bool = False
+    associative: bool = False
+    identity: Callable[[DType], Any] | None = None
+    annihilators: tuple[tuple[int, Scalar], ...] = ()
+
+
+def _reducing(name: str, rule: str, symbol: str, identity: Callable[[DType], Any], zero: Scalar | None) -> Operator:
+    """A commutative, associative operator of two or more arguments."""
+    annihilators = () if zero is None else ((0, zero), (1, zero))
+    return Operator(name, 2, rule, symbol, True, True, identity, annihilators)
+
+
+_UNARY = {
+    "inexact": "sqrt exp log sin cos tan arcsin arccos arctan sinh cosh tanh log1p expm1 log2 log10 cbrt",
+    "promote": "negative sign floor ceil trunc conjugate square",
+    "real": "absolute real imag",
+    "bool": "logical_not isnan isinf isfinite",
+}
+_CASTS = {f"as_{dtype.name}": dtype for dtype in dtypes.VALUE_DTYPES}
+_COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
+
+OPERATORS: dict[str, Operator] = {
+    op.name: op
+    for op in (
+        _reducing("add", "promote", "+", lambda d: d.type(0), None),
+        _reducing("multiply", "promote", "*", lambda d: d.type(1), 0),
+        _reducing("minimum", "promote", "min", dtypes.largest, None),
+        _reducing("maximum", "promote", "max", dtypes.smallest, None),
+        _reducing("logical_or", "bool", "or", lambda d: False, True),
+        _reducing("logical_and", "bool", "and", lambda d: True, False),
+        _reducing("logical_xor", "bool", "xor", lambda d: False, None),
+        Operator("subtract", 2, "promote", "-"),
+        Operator("divide", 2, "inexact", "/", annihilators=((0, 0),)),
+        Operator("power", 2, "promote", "**"),
+        Operator("arctan2", 2, "inexact"),
+        Operator("hypot", 2, "inexact"),
+        Operator("where", 3, "select"),
+        *(Operator(name, 2, "bool", symbol) for name, symbol in _COMPARISONS.items()),
+        *(Operator(name, 1, "cast") for name in _CASTS),
+        *(Operator(name, 1, rule) for rule, names in _UNARY.items() for name in names.split()),
+    )
+}
+
+# How a user may spell an operator, beside its NumPy name.
+ALIASES = {
+    "abs": "absolute", "pow": "power", "min": "minimum", "max": "maximum", "sum": "add", "prod": "multiply",
+    "any": "logical_or", "all": "logical_and", "or": "logical_or", "and": "logical_and", "xor": "logical_xor",
+    "not": "logical_not", "neg": "negative", "conj": "conjugate", "plus": "add", "times": "multiply",
+    "+": "add", "*": "multiply", "-": "subtract", "/": "divide", "**": "power",
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
+}  # fmt: skip
+
+
+def operator(name: str) -> Operator:
+    """Find an operator by its name or an alias, or say which there are."""
+    found = OPERATORS.get(ALIASES.get(name, name))
+    if found is None:
+        raise NotationError(f"there is no function {name!r}; there are {', '.join(sorted(OPERATORS))}")
+    return found
+
+
+def result_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
+    """The dtype of ``op`` on arguments given as dtypes, or as Python numbers (which promote weakly, as in NumPy)."""
+    rule = operator(op).rule
+    if rule == "bool":
+        return dtypes.BOOL
+    compute = compute_dtype(op, arguments)
+    return dtypes.real_part(compute) if rule == "real" else compute
+
+
+def compute_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
+    """The dtype to which the arguments of ``op`` are converted before it is computed."""
+    found = operator(op)
+    if found.name.startswith("logical"):
+        return dtypes.BOOL
+    if found.rule == "cast":
+        return _CASTS[found.name]
+    compared = arguments[1:] if found.rule == "select" else arguments
+    try:
+        promoted: DType = np.result_type(*compared)
+    except OverflowError:  # a Python integer that the other dtype cannot hold: NumPy refuses, we widen
+        promoted = np.result_type(*(np.min_scalar_type(a) if isinstance(a, int) else a for a in compared))
+    if found.rule == "inexact":
+        promoted = dtypes.as_inexact(promoted)
+    if promoted not in dtypes.VALUE_DTYPES:
+        raise DTypeError(f"{op} of {', '.join(map(str, arguments))} has no supported dtype")
+    if promoted.kind == "b" and op in ("subtract", "negative", "sign", "power"):
+        raise DTypeError(f"{op} is not defined on truth values, as in NumPy; use xor or not, or convert with astype")
+    if promoted.kind == "c" and op in ("minimum", "maximum", "less", "less_equal", "greater", "greater_equal", "floor",
+                                       "ceil", "trunc", "arctan2", "hypot", "cbrt", "sign"):  # fmt: skip
+        raise DTypeError(f"{op} is not defined on complex numbers: they have no order")
+    return promoted
+
+
+def compute(op: str, arguments: Sequence[Any], dtype: DType) -> Any:
+    """Compute ``op`` on arrays or scalars after converting them to ``dtype`` (the compute dtype), with NumPy.
+
+    This is the meaning of every operator: both interpreters and constant folding use it.
+    """
+    found = operator(op)
+    if found.rule == "select":
+        condition, then, other = arguments
+        return np.where(np.asarray(condition, bool), np.asarray(then).astype(dtype), np.asarray(other).astype(dtype))
+    converted = [np.asarray(a).astype(dtype) for a in arguments]
+    if found.rule == "cast":
+        return converted[0]
+    with np.errstate(all="ignore"):
+        if found.name == "power" and dtype.kind in "iu":
+            return integer_power(*converted)
+        function = getattr(np, found.name)
+        value = converted[0] if len(converted) > 1 else function(converted[0])
+        for argument in converted[1:]:
+            value = function(value, argument)
+        return value
+
+
+def integer_power(base: Any, exponent: Any) -> Any:
+    """Integer powers by wrapping multiplication; a negative exponent gives the truncated reciprocal (0 for |base| > 1)."""
+    base, exponent = np.broadcast_arrays(base, exponent)
+    negative = exponent < 0
+    power = np.power(base, np.where(negative, exponent.dtype.type(0), exponent))
+    odd = (exponent & exponent.dtype.type(1)).astype(bool)
+    unit = np.where(base == 1, 1, np.where(odd, -1, 1))
+    reciprocal = np.where((base == 1) | (base == base.dtype.type(-1) if base.dtype.kind == "i" else base == 1), unit, 0)
+    return np.where(negative, reciprocal.astype(base.dtype), power)
+
+
+def identity(op: str, dtype: DType) -> Any:
+    """The value that leaves ``op`` unchanged, as a Python number of ``dtype``."""
+    found = operator(op)
+    if found.identity is None:
+        known = ", ".join(sorted(o.name for o in OPERATORS.values() if o.identity is not None))
+        raise NotationError(f"{op} cannot reduce: it has no identity; reductions are {known}")
+    return dtype.type(found.identity(dtype)).item()
+
+
+def annihilates(op: str, position: int, value: Any, zero: Scalar | None = None) -> bool:
+    """Whether an absent argument with this fill value decides the result of ``op`` alone.
+
+    ``zero`` is the annihilator that a semiring promises for this operation. The result is then the value itself
+    (0 * x is 0; inf + x is inf in min-plus).
+    """
+    if zero is not None and same_value(value, zero):
+        return True
+    found = operator(op)
+    place = 0 if found.commutative and position > 0 else position
+    return any(place == where and same_value(value, decided) for where, decided in found.annihilators)
+
+
+def same_value(left: Any, right: Any) -> bool:
+    """Equality in which nan equals nan."""
+    return bool(left == right) or (left != left and right != right)
+
+
+@dataclass(frozen=True)
+class Semiring:
+    """A pair of operators that stands for + and *, with the value of an absent entry.
+
+    >>> Semiring("min", "plus", zero=float("inf"))
+    Semiring(add='minimum', multiply='add', zero=inf)
+
+    ``zero`` must be the identity of ``add`` and annihilate ``multiply``; left out, it is the identity of ``add`` in
+    the dtype at hand. Under a semiring an absent entry of any operand is that zero.
+    """
+
+    add: str
+    multiply: str
+    zero: Scalar | None = None
+
+    def __post_init__(self) -> None:
+        for role in ("add", "multiply"):
+            found = operator(getattr(self, role))
+            if found.identity is None:
+                raise NotationError(f"a semiring cannot use {found.name} to {role}: it is not associative with an identity")
+            object.__setattr__(self, role, found.name)
+
+    def zero_of(self, dtype: DType) -> Scalar:
+        """The additive identity in ``dtype``."""
+        value: Scalar = identity(self.add, dtype) if self.zero is None else dtype.type(self.zero).item()
+        return value
+
+
+SEMIRINGS: dict[str, Semiring] = {
+    "plus_times": Semiring("add", "multiply"),
+    "min_plus": Semiring("minimum", "add"),
+    "max_plus": Semiring("maximum", "add"),
+    "min_times": Semiring("minimum", "multiply"),
+    "max_times": Semiring("maximum", "multiply"),
+    "max_min": Semiring("maximum", "minimum"),
+    "min_max": Semiring("minimum", "maximum"),
+    "or_and": Semiring("logical_or", "logical_and"),
+    "xor_and": Semiring("logical_xor", "logical_and"),
+}
+
+
+def semiring(wanted: Semiring | str) -> Semiring:
+    """Find a semiring by name, or pass one through."""
+    if isinstance(wanted, Semiring):
+        return wanted
+    if wanted not in SEMIRINGS:
+        raise NotationError(f"there is no semiring {wanted!r}; there are {', '.join(SEMIRINGS)}, or give a sl.Semiring")
+    return SEMIRINGS[wanted]

@@ -1,0 +1,1 @@
+"""Formats: how a tensor is stored, as a stack of levels over a mode order."""

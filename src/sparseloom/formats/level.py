@@ -1,0 +1,215 @@
+"""The contract of a level: what one dimension of a stored tensor must tell the rest of the house.
+
+A tensor is a tree of coordinates, one level per dimension. Every node of a level has a *position* (0, 1, 2, ... through
+the whole level) and a coordinate; its children stand at the next level. The root is one position, 0. The positions of the last
+level index the values.
+
+A level says three things: how its arrays are built, read and checked (NumPy, whole arrays at a time), what it can do
+(its properties and capabilities), and the loop IR for doing it (one position at a time).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.core.dtypes import INDEX_DTYPES, INT64, DType
+from sparseloom.core.errors import CompilerBug
+from sparseloom.core.trees import Node
+from sparseloom.loops.nodes import Array, Cast, Expr, Load, Stmt, Store, Var
+
+Index = NDArray[np.signedinteger[Any]]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelData:
+    """The arrays of one level of one tensor, and its scalars (most levels have none)."""
+
+    arrays: dict[str, Index] = field(default_factory=dict)
+    scalars: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LevelView:
+    """The names under which generated code knows one level of one tensor."""
+
+    size: Expr
+    arrays: Mapping[str, Array]
+    scalars: Mapping[str, Var]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something wrong in a level's arrays: which array, where in it, and what."""
+
+    array: str
+    place: int | None
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.array} {self.what}" if self.place is None else f"{self.array}[{self.place}] {self.what}"
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """What a level without fault tells the level below it: how many positions there are, and which are *tied*.
+
+    A position is tied when its coordinate and its parent are those of the position before it. Only a level whose
+    coordinates may repeat has ties; ``None`` means that there are none.
+    """
+
+    positions: int
+    ties: Mask | None = None
+
+
+class Level(Node):
+    """One storage level. Members are nodes, so that levels are equal when they store alike.
+
+    Properties, as in the format abstraction of Chou et al.: *full* (every coordinate is stored), *ordered*
+    (coordinates ascend below one parent), *unique* (no coordinate repeats below one parent), *branchless* (exactly one child
+    per parent), *compact* (no unused positions).
+
+    Branchless levels form a *chain* with the level above them, as in COO. There, order and uniqueness speak of the whole
+    tuple of coordinates: a unique level ends a chain in which no tuple repeats.
+    """
+
+    __slots__ = ()
+    array_names: ClassVar[tuple[str, ...]] = ()
+    scalar_names: ClassVar[tuple[str, ...]] = ()
+    full: ClassVar[bool] = False
+    branchless: ClassVar[bool] = False
+    compact: ClassVar[bool] = True
+    can_locate: ClassVar[bool] = False
+    can_append: ClassVar[bool] = False
+
+    # Properties, because some levels let the user choose: those have fields of these names.
+
+    @property
+    def ordered(self) -> bool:
+        """Whether coordinates ascend below one parent."""
+        return True
+
+    @property
+    def unique(self) -> bool:
+        """Whether no coordinate repeats below one parent."""
+        return True
+
+    @property
+    def letter(self) -> str:
+        """The letter that spells this level in the text of a format."""
+        raise CompilerBug(self, "a level must have a letter")
+
+    # Whole arrays, with NumPy.
+
+    def pack(self, parents: Index, coordinates: Index, size: int, parent_count: int, index_dtype: DType) -> tuple[LevelData, Index, int]:
+        """Build the level from its nodes, sorted by (parent, coordinate).
+
+        ``parents[n]`` (int64) and ``coordinates[n]`` belong to node n. Two nodes may be equal only if the level is not
+        unique, or is full. Returns the data, each node's position (int64), and how many positions there are.
+        """
+        raise CompilerBug(self, "a level must say how it is packed")
+
+    def unpack(self, data: LevelData, size: int, parent_count: int) -> tuple[Index, Index]:
+        """The parent position and the coordinate of every position, in order of position.
+
+        A level that is not compact gives parent -1 at unused positions.
+        """
+        raise CompilerBug(self, "a level must say how it is unpacked")
+
+    def count(self, data: LevelData, size: int, parent_count: int) -> int:
+        """How many positions there are, unused ones included. The arrays may be longer."""
+        raise CompilerBug(self, "a level must say how many positions it has")
+
+    def check(self, data: LevelData, size: int, above: Checked) -> Fault | Checked:
+        """Check untrusted arrays: the first fault found, or what the next level must know.
+
+        Order and uniqueness are checked between neighbours. That decides them unless a level of the chain is unordered;
+        ``formats.validate`` does the rest.
+        """
+        raise CompilerBug(self, "a level must say how it is checked")
+
+    # One position at a time, as loop IR.
+
+    def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
+        """The positions ``[begin, end)`` below a parent position."""
+        raise CompilerBug(self, "a level must say where its positions are")
+
+    def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
+        """The coordinate at a position, as int64."""
+        raise CompilerBug(self, "a level must say what its coordinates are")
+
+    def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> Expr:
+        """The position of a coordinate; only for levels that ``can_locate``."""
+        raise CompilerBug(self, "this level cannot locate a coordinate")
+
+    def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
+        """Store a coordinate at a new position at the end; only for levels that ``can_append``."""
+        raise CompilerBug(self, "this level cannot append a coordinate")
+
+
+def load_index(array: Array, position: Expr) -> Expr:
+    """``array[position]`` as int64, whatever the stored width: index arithmetic is 64-bit everywhere."""
+    return Cast(Load(array, position), INT64)
+
+
+def store_index(array: Array, position: Expr, value: Expr) -> Stmt:
+    """``array[position] = value`` for an int64 value, narrowed to the stored width."""
+    return Store(array, position, Cast(value, array.dtype))
+
+
+def array_fault(data: LevelData, name: str, at_least: int) -> Fault | None:
+    """What is wrong with an index array before its contents matter: its type, layout or length."""
+    array: Any = data.arrays.get(name)
+    if not isinstance(array, np.ndarray):
+        return Fault(name, None, f"is missing: a NumPy array of int32 or int64 belongs here, not {type(array).__name__}")
+    if array.dtype not in INDEX_DTYPES:
+        return Fault(name, None, f"has dtype {array.dtype}; indices are int32 or int64 in native byte order")
+    if array.ndim != 1:
+        return Fault(name, None, f"has {array.ndim} dimensions; index arrays have one")
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        return Fault(name, None, "is not contiguous and aligned; copy it with np.ascontiguousarray")
+    if len(array) < at_least:
+        return Fault(name, None, f"has {len(array)} elements; the positions above need {at_least}")
+    return None
+
+
+def range_fault(crd: Index, size: int) -> Fault | None:
+    """The first coordinate outside ``[0, size)``."""
+    if len(crd) == 0:
+        return None
+    # Seen as unsigned, a negative coordinate is huge: one pass finds both kinds.
+    unsigned = crd.view(f"u{crd.itemsize}")
+    if int(unsigned.max()) < min(size, 1 << (8 * crd.itemsize - 1)):
+        return None
+    place = int(np.flatnonzero((crd < 0) | (crd >= size))[0])
+    return Fault("crd", place, f"= {crd[place]} is outside the level's size {size}")
+
+
+def order_fault(crd: Index, siblings: Mask, ordered: bool, unique: bool) -> Fault | None:
+    """The first neighbours that stand in the wrong order, or are equal where they must not be.
+
+    ``siblings[p]`` says whether positions p and p+1 stand below one parent.
+    """
+    before, after = crd[:-1], crd[1:]
+    match ordered, unique:
+        case True, True:
+            wrong = after <= before
+        case True, False:
+            wrong = after < before
+        case False, True:
+            wrong = after == before
+        case _:
+            return None
+    wrong &= siblings
+    place = int(wrong.argmax()) if len(wrong) else 0
+    if not len(wrong) or not wrong[place]:
+        return None
+    left, right = int(crd[place]), int(crd[place + 1])
+    if left == right:
+        return Fault("crd", place + 1, f"= {right} repeats crd[{place}] below the same parent; coordinates must be unique")
+    return Fault("crd", place + 1, f"= {right} is less than crd[{place}] = {left} below the same parent; coordinates must ascend")

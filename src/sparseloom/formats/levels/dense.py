@@ -1,0 +1,58 @@
+"""Dense: every coordinate is stored, so nothing but the values needs room.
+
+    size 4 below two parents
+
+    position    0 1 2 3   4 5 6 7
+    coordinate  0 1 2 3   0 1 2 3        position = parent * size + coordinate
+    parent      0         1
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from sparseloom.core.dtypes import DType
+from sparseloom.core.errors import FormatError
+from sparseloom.core.trees import node
+from sparseloom.formats.level import Checked, Fault, Index, Level, LevelData, LevelView
+from sparseloom.loops.nodes import ZERO, Expr, Op, add, multiply
+
+
+@node
+class Dense(Level):
+    """Stores every coordinate from 0 to the size."""
+
+    full: ClassVar[bool] = True
+    can_locate: ClassVar[bool] = True
+
+    @property
+    def letter(self) -> str:
+        return "d"
+
+    def pack(self, parents: Index, coordinates: Index, size: int, parent_count: int, index_dtype: DType) -> tuple[LevelData, Index, int]:
+        positions = parent_count * size
+        if positions > np.iinfo(np.int64).max:
+            raise FormatError(f"a dense level of size {size} below {parent_count} positions is too large; use a compressed level")
+        return LevelData(), parents * size + coordinates, positions
+
+    def unpack(self, data: LevelData, size: int, parent_count: int) -> tuple[Index, Index]:
+        return np.repeat(np.arange(parent_count), size), np.tile(np.arange(size), parent_count)
+
+    def count(self, data: LevelData, size: int, parent_count: int) -> int:
+        return parent_count * size
+
+    def check(self, data: LevelData, size: int, above: Checked) -> Fault | Checked:
+        return Checked(above.positions * size)
+
+    def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
+        begin = multiply(parent, view.size)
+        return begin, add(begin, view.size)
+
+    def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
+        begin = multiply(parent, view.size)
+        return position if begin == ZERO else Op("subtract", (position, begin))
+
+    def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> Expr:
+        return add(multiply(parent, view.size), coordinate)

@@ -1,0 +1,91 @@
+"""Singleton: exactly one coordinate below each parent position.
+
+    coo of (0,1) (0,4) (2,0) (2,2)
+
+    level 0  compressed, not unique   crd   0 0 2 2
+                                            | | | |
+    level 1  singleton                crd   1 4 0 2        position = parent
+
+In COO of three or more modes every singleton level but the last is not unique: its coordinates repeat, but the
+last one makes each tuple different.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from sparseloom.core.dtypes import DType
+from sparseloom.core.errors import FormatError
+from sparseloom.core.trees import node
+from sparseloom.formats.level import (
+    Checked,
+    Fault,
+    Index,
+    Level,
+    LevelData,
+    LevelView,
+    array_fault,
+    load_index,
+    order_fault,
+    range_fault,
+    store_index,
+)
+from sparseloom.loops.nodes import ONE, Expr, Stmt, add
+
+
+@node
+class Singleton(Level):
+    """Stores one coordinate per parent."""
+
+    ordered: bool = True
+    unique: bool = True
+
+    array_names: ClassVar[tuple[str, ...]] = ("crd",)
+    branchless: ClassVar[bool] = True
+    can_append: ClassVar[bool] = True
+
+    @property
+    def letter(self) -> str:
+        return "q"
+
+    def pack(self, parents: Index, coordinates: Index, size: int, parent_count: int, index_dtype: DType) -> tuple[LevelData, Index, int]:
+        wrong = np.flatnonzero(np.bincount(parents, minlength=parent_count) != 1)
+        if len(wrong):
+            raise FormatError(
+                f"a singleton level stores exactly one coordinate below each position above it; here {len(wrong)} of {parent_count} "
+                f"positions have none or several, the first is {wrong[0]}; use a compressed level (s) instead of q"
+            )
+        return LevelData({"crd": np.ascontiguousarray(coordinates, index_dtype)}), parents, parent_count
+
+    def unpack(self, data: LevelData, size: int, parent_count: int) -> tuple[Index, Index]:
+        return np.arange(parent_count), data.arrays["crd"][:parent_count]
+
+    def count(self, data: LevelData, size: int, parent_count: int) -> int:
+        return parent_count
+
+    def check(self, data: LevelData, size: int, above: Checked) -> Fault | Checked:
+        fault = array_fault(data, "crd", above.positions)
+        if fault is not None:
+            return fault
+        crd = data.arrays["crd"][: above.positions]
+        fault = range_fault(crd, size)
+        if fault is not None or above.ties is None:
+            return fault or Checked(above.positions)
+        ties = above.ties[1:]
+        fault = order_fault(crd, ties, self.ordered, self.unique)
+        if fault is not None or self.unique:
+            return fault or Checked(above.positions)
+        still_tied = above.ties.copy()
+        still_tied[1:] &= crd[1:] == crd[:-1]
+        return Checked(above.positions, still_tied)
+
+    def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
+        return parent, add(parent, ONE)
+
+    def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
+        return load_index(view.arrays["crd"], position)
+
+    def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
+        return store_index(view.arrays["crd"], position, coordinate)

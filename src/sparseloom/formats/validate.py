@@ -1,0 +1,96 @@
+"""Checking storage that comes from outside: every promise its format makes, in a few passes over the arrays.
+
+The contents of the values are free. All else that generated code relies on is checked here, so that no array a user
+hands in can make it read or write outside its arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparseloom.core.dtypes import VALUE_DTYPES
+from sparseloom.core.errors import StorageError
+from sparseloom.formats.level import Checked, Fault
+from sparseloom.formats.storage import Storage
+
+_MODE_NAMES = "ijklmn"
+
+
+def check(storage: Storage, name: str = "tensor") -> None:
+    """Raise a StorageError that names the array and the place if the storage breaks a promise of its format."""
+    format = storage.format
+    _check_shape(storage, name)
+    sizes = format.level_sizes(storage.shape)
+    counts = [1]
+    above = Checked(1)
+    for k, (level, data) in enumerate(zip(format.levels, storage.levels, strict=True)):
+        strange = sorted({*data.arrays} - {*level.array_names} | {*data.scalars} - {*level.scalar_names})
+        found = Fault(strange[0], None, "does not belong to this level") if strange else level.check(data, sizes[k], above)
+        match found:
+            case Fault():
+                raise _error(storage, name, k, found)
+            case Checked():
+                above = found
+                counts.append(found.positions)
+    _check_values(storage, name, counts[-1])
+    for head, end in format.chains:
+        _check_unordered_chain(storage, name, head, end, counts[head], sizes)
+
+
+def _error(storage: Storage, name: str, k: int, fault: Fault) -> StorageError:
+    """The fault with the tensor and the level it was found in."""
+    level, mode = type(storage.format.levels[k]).__name__.lower(), storage.format.modes[k]
+    mode_name = _MODE_NAMES[mode] if mode < len(_MODE_NAMES) else str(mode)
+    return StorageError(f"{name}: level {k} ({level}, mode {mode_name}): {fault}")
+
+
+def _check_shape(storage: Storage, name: str) -> None:
+    """One size per mode and one set of arrays per level."""
+    format, shape = storage.format, storage.shape
+    if len(shape) != format.order or any(type(size) is not int or size < 0 for size in shape):
+        raise StorageError(f"{name}: the shape {shape!r} must be {format.order} sizes of at least 0, as the format {format} has")
+    if len(storage.levels) != len(format.levels):
+        raise StorageError(f"{name}: the format {format} has {len(format.levels)} levels, but there is data for {len(storage.levels)}")
+
+
+def _check_values(storage: Storage, name: str, positions: int) -> None:
+    """One value per position. Where coordinates are stored there may be room for more, as SciPy's arrays have."""
+    values: Any = storage.values
+    if not isinstance(values, np.ndarray):
+        raise StorageError(f"{name}: values must be a NumPy array, not {type(values).__name__}")
+    if values.dtype not in VALUE_DTYPES:
+        raise StorageError(f"{name}: values have dtype {values.dtype}; there are {', '.join(map(str, VALUE_DTYPES))}, in native byte order")
+    if values.ndim != 1:
+        raise StorageError(f"{name}: values have {values.ndim} dimensions; they are stored in one")
+    if not (values.flags.c_contiguous and values.flags.aligned):
+        raise StorageError(f"{name}: values are not contiguous and aligned; copy them with np.ascontiguousarray")
+    if len(values) < positions or (storage.format.is_dense and len(values) != positions):
+        raise StorageError(f"{name}: values has {len(values)} elements; the format {storage.format} needs {positions}")
+
+
+def _check_unordered_chain(storage: Storage, name: str, head: int, end: int, parent_count: int, sizes: tuple[int, ...]) -> None:
+    """Find tuples that repeat in a chain of levels that does not keep them in order, so that only sorting brings them together."""
+    levels, ordered = storage.format.levels, True
+    claims = []
+    for k in range(head, end + 1):
+        ordered = ordered and levels[k].ordered
+        if levels[k].unique and not ordered:
+            claims.append(k)
+    if not claims:
+        return
+    keys = list(levels[head].unpack(storage.levels[head], sizes[head], parent_count))
+    keys += [levels[k].unpack(storage.levels[k], sizes[k], len(keys[0]))[1] for k in range(head + 1, end + 1)]
+    for k in claims:
+        tuples = keys[: k - head + 2]
+        order = np.lexsort(tuples[::-1])
+        repeats = keys[0][order[1:]] >= 0  # not at unused places
+        for key in tuples:
+            repeats &= key[order[1:]] == key[order[:-1]]
+        if repeats.any():
+            at = int(repeats.argmax())
+            left, right = int(order[at]), int(order[at + 1])
+            coordinate = tuples[-1][right]
+            what = f"= {coordinate} repeats crd[{left}] below the same parent; coordinates must be unique"
+            raise _error(storage, name, k, Fault("crd", right, what))

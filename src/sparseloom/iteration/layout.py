@@ -1,0 +1,85 @@
+"""Questions about how the operands of one statement are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparseloom.core.trees import walk
+from sparseloom.formats.format import Format
+from sparseloom.formats.levels.compressed import Compressed
+from sparseloom.formats.levels.singleton import Singleton
+from sparseloom.notation.nodes import Access, Assign, IndexVar
+
+
+def block_sizes(accesses: Sequence[Access]) -> dict[IndexVar, int]:
+    """The block size of every variable that blocked operands agree on; 0 where another sparse operand walks it unblocked."""
+    sizes: dict[IndexVar, int] = {}
+    for access in accesses:
+        form = access.tensor.format
+        if form.is_dense and not form.blocks:
+            continue
+        for mode, var in enumerate(access.indices):
+            size = form.blocks[mode] if form.blocks else 0
+            sizes[var] = size if sizes.get(var, size) == size and access.indices.count(var) == 1 else 0
+    return {var: size for var, size in sizes.items() if size or any(a.tensor.format.blocks and var in a.indices for a in accesses)}
+
+
+def walks_blocks(access: Access, sizes: dict[IndexVar, int]) -> bool:
+    """Whether a blocked operand can be walked block by block beside the others."""
+    return all(sizes.get(var, 0) == access.tensor.format.blocks[mode] for mode, var in enumerate(access.indices))
+
+
+def plain(form: Format) -> Format:
+    """The nearest format without blocks whose entries are ordered and unique."""
+    levels, modes = form.levels, form.modes
+    if form.blocks:
+        first = [form.modes.index(mode) for mode in dict.fromkeys(form.modes)]
+        levels, modes = tuple(form.levels[k] for k in first), tuple(form.modes[k] for k in first)
+    made = []
+    for k, level in enumerate(levels):
+        followed = k + 1 < len(levels) and isinstance(levels[k + 1], Singleton)
+        match level:
+            case Compressed():
+                made.append(Compressed(ordered=True, unique=not followed))
+            case Singleton():
+                made.append(Singleton(ordered=True, unique=not followed))
+            case _:
+                made.append(level)
+    return Format(tuple(made), modes)
+
+
+def streams(access: Access, assign: Assign) -> bool:
+    """Whether the levels of an operand can be walked as they are.
+
+    An unordered level can be streamed when nothing else is merged with it; a level that repeats coordinates must end the
+    tensor or stand above a singleton, which then walks the run of equal coordinates.
+    """
+    form = access.tensor.format
+    for k, level in enumerate(form.levels):
+        if not level.unique and k + 1 < len(form.levels) and not isinstance(form.levels[k + 1], Singleton):
+            return False
+        if isinstance(level, Singleton) and level.unique and k + 1 < len(form.levels) and isinstance(form.levels[k + 1], Singleton):
+            continue
+    if all(level.ordered for level in form.levels):
+        return True
+    alone = all(n == access or n.tensor.format.is_dense for n in walk(assign) if isinstance(n, Access))
+    unique = all(level.unique for level in form.levels)
+    return alone and unique and len(set(access.indices)) == len(access.indices)
+
+
+def modes_in_order(access: Access, order: tuple[IndexVar, ...]) -> tuple[int, ...]:
+    """The modes of an access sorted by where their loops stand."""
+    return tuple(sorted(range(len(access.indices)), key=lambda mode: order.index(access.indices[mode])))
+
+
+def can_append(form: Format) -> bool:
+    """Whether entries that come in order can be appended: every level is full or appends, and singletons end the tensor.
+
+    A singleton has one entry per parent, so what stands above it must be allowed to repeat.
+    """
+    for k, level in enumerate(form.levels):
+        if not level.full and not level.can_append:
+            return False
+        if level.branchless and (form.levels[k - 1].unique or any(not below.branchless for below in form.levels[k:])):
+            return False
+    return all(level.ordered for level in form.levels)

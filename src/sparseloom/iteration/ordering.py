@@ -1,0 +1,90 @@
+"""In which order the loops stand: a topological order of the variables under the operands' storage orders.
+
+Three kinds of edge, from strict to mild: *hard* (a sparse level can only be walked below its parents), *firm* (a
+sparse result is appended in order only if its variables are outside the reductions), *soft* (a dense operand is read along
+its rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sparseloom.notation.nodes import Access, IndexVar
+
+Edge = tuple[IndexVar, IndexVar]
+
+
+def level_variables(access: Access) -> tuple[IndexVar, ...]:
+    """The variable at every level of an access, from the root down.
+
+    A blocked format walks derived variables: ``i_block`` counts the blocks of i and ``i_within`` the places in one.
+    """
+    form = access.tensor.format
+    if not form.blocks:
+        return tuple(access.indices[mode] for mode in form.modes)
+    seen: set[int] = set()
+    variables = []
+    for mode in form.modes:
+        block, within = block_variables(access.indices[mode])
+        variables.append(within if mode in seen else block)
+        seen.add(mode)
+    return tuple(variables)
+
+
+def block_variables(var: IndexVar) -> tuple[IndexVar, IndexVar]:
+    """The variables of the blocks of ``var`` and of the places within a block."""
+    return IndexVar(f"{var.name}_block"), IndexVar(f"{var.name}_within")
+
+
+def hard_edges(access: Access) -> set[Edge]:
+    """Every level that is not full stands below all of its parents."""
+    variables = level_variables(access)
+    edges = set()
+    for k, level in enumerate(access.tensor.format.levels):
+        if not level.full:
+            edges.update((above, variables[k]) for above in variables[:k] if above != variables[k])
+    return edges
+
+
+def soft_edges(access: Access, sparse: set[IndexVar]) -> set[Edge]:
+    """Neighbouring levels, except into a variable that some operand walks sparsely: rows are not contiguous there."""
+    variables = level_variables(access)
+    return {(a, b) for a, b in zip(variables, variables[1:], strict=False) if a != b and b not in sparse}
+
+
+def sparse_variables(accesses: Iterable[Access]) -> set[IndexVar]:
+    """The variables that some access walks by a level that is not full."""
+    return {
+        var
+        for access in accesses
+        for var, level in zip(level_variables(access), access.tensor.format.levels, strict=True)
+        if not level.full
+    }
+
+
+@dataclass
+class Edges:
+    """The constraints on an order."""
+
+    hard: set[Edge] = field(default_factory=set)
+    firm: set[Edge] = field(default_factory=set)
+    soft: set[Edge] = field(default_factory=set)
+
+
+def loop_order(variables: Sequence[IndexVar], edges: Edges) -> tuple[IndexVar, ...] | set[IndexVar]:
+    """The variables in loop order, first appearances first among equals; or those that a cycle of hard edges holds back."""
+    waiting = list(dict.fromkeys(variables))
+    placed: list[IndexVar] = []
+
+    def blocked(var: IndexVar, kind: set[Edge]) -> bool:
+        return any(b == var and a in waiting and a != var for a, b in kind)
+
+    while waiting:
+        ready = [var for var in waiting if not blocked(var, edges.hard)]
+        if not ready:
+            return set(waiting)
+        best = min(ready, key=lambda var: (blocked(var, edges.firm), blocked(var, edges.soft)))
+        waiting.remove(best)
+        placed.append(best)
+    return tuple(placed)

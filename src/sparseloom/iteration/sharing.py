@@ -1,0 +1,37 @@
+"""Results that have the pattern of one operand share its structure: scaling, copying, SDDMM."""
+
+from __future__ import annotations
+
+from sparseloom.core.trees import walk
+from sparseloom.iteration.formula import ALWAYS, Formula, Stored
+from sparseloom.iteration.region import is_skippable, present
+from sparseloom.notation.nodes import Access, Assign, Expr, Reduce
+
+
+def shared_pattern(assign: Assign) -> Access | None:
+    """The operand whose stored entries are exactly those of the sparse result, if there is one.
+
+    A reduction keeps the pattern when presence does not depend on its variables, and they have an extent.
+    """
+    lhs, rhs = assign.lhs, assign.rhs
+    if lhs.tensor.format.is_dense or assign.op is not None or len(set(lhs.indices)) < len(lhs.indices):
+        return None
+    while isinstance(rhs, Reduce):
+        if not is_skippable(rhs.body, rhs.op):
+            return None
+        rhs = rhs.body
+    if any(isinstance(n, Reduce) for n in walk(rhs)):
+        return None
+    match _pattern(rhs):
+        case Stored(access) if access.indices == lhs.indices and access.tensor.format == lhs.tensor.format and _is_canonical(access):
+            return access
+    return None
+
+
+def _pattern(rhs: Expr) -> Formula:
+    return present(rhs, lambda access: Stored(access) if access.tensor.may_be_absent else ALWAYS)
+
+
+def _is_canonical(access: Access) -> bool:
+    levels = access.tensor.format.levels
+    return all(level.ordered for level in levels) and levels[-1].unique

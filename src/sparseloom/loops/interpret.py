@@ -1,0 +1,350 @@
+"""Run loops in Python: the oracle that checks what C cannot.
+
+A kernel is turned into Python text once and executed. Values are computed as NumPy scalars of their dtype; bool, int64 and float64
+are Python numbers, which is faster, and int64 wraps by hand. Every access is checked (see ``memory``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from sparseloom.core.algebra import OPERATORS, integer_power
+from sparseloom.core.dtypes import BOOL, FLOAT64, INT64, VALUE_DTYPES, DType, real_part
+from sparseloom.core.errors import CompilerBug
+from sparseloom.core.trees import walk
+from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells
+from sparseloom.loops.nodes import (
+    Allocate,
+    Array,
+    Assign,
+    Block,
+    Cast,
+    Comment,
+    Declare,
+    Expr,
+    Fail,
+    Fill,
+    For,
+    Free,
+    Function,
+    Grow,
+    If,
+    Literal,
+    Load,
+    LoopKind,
+    Op,
+    Param,
+    Poll,
+    Role,
+    Search,
+    Select,
+    Status,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+
+__all__ = ["KernelStatus", "RaceFound", "run"]
+
+_ONE_BY_ONE = (LoopKind.SERIAL, LoopKind.VECTOR, LoopKind.UNROLLED)
+
+
+class KernelStatus(Exception):
+    """A kernel ended with a status other than OK."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(f"the kernel ended with status {status.name}")
+        self.status = status
+
+
+def run(function: Function, arguments: Sequence[Any], outputs_initialised: bool = False) -> list[Any]:
+    """Run a kernel on arguments that align with its parameters; ``None`` stands for GROWN and COUNT ones.
+
+    Returns the arguments with GROWN arrays and COUNT numbers filled in. Unless ``outputs_initialised``, reading an element of an
+    OUTPUT array before it is written is a bug.
+    """
+    text, arrays = _Writer(function).written()
+    tracker = Tracker() if _is_parallel(function) else None
+    given = {
+        p.target: (a, p.role is Role.INPUT or outputs_initialised, p.role is not Role.INPUT)
+        for p, a in zip(function.params, arguments, strict=True)
+        if p.role in (Role.INPUT, Role.OUTPUT)
+    }
+    cells = {a: Cells(a, *given.get(a, ())) if tracker is None else WatchedCells(a, tracker, *given.get(a, ())) for a in arrays}
+    sizes = [int(a) for p, a in zip(function.params, arguments, strict=True) if p.role is Role.SIZE]
+    try:
+        with np.errstate(all="ignore"):
+            counts = iter(_compiled(text)(list(cells.values()), sizes, tracker))
+    except OutOfMemory:
+        raise KernelStatus(Status.OUT_OF_MEMORY) from None
+    except ZeroDivisionError:
+        raise CompilerBug(function.name, "no index is divided by zero") from None
+    _check_freed(function, cells)
+    return [_answer(p, a, cells, counts) for p, a in zip(function.params, arguments, strict=True)]
+
+
+def _answer(param: Param, argument: Any, cells: dict[Array, Cells], counts: Any) -> Any:
+    match param:
+        case Param(Array() as array, Role.GROWN):
+            return cells[array].data
+        case Param(_, Role.COUNT):
+            return next(counts)
+    return argument
+
+
+def _check_freed(function: Function, cells: dict[Array, Cells]) -> None:
+    """On success, whatever the kernel allocated is freed or handed out."""
+    owned = {p.target for p in function.params}
+    for array, one in cells.items():
+        if one.live and array not in owned:
+            raise CompilerBug(function.name, f"{array.name} is freed before the kernel ends")
+
+
+def _is_parallel(function: Function) -> bool:
+    return any(isinstance(n, For) and n.kind not in _ONE_BY_ONE for n in walk(function))
+
+
+def _fail(status: str) -> None:
+    raise KernelStatus(Status[status])
+
+
+def _convert(value: Any, source: DType, target: DType) -> Any:
+    """NumPy's ``astype`` on one number."""
+    return np.asarray(value, source).astype(target)[()]
+
+
+def _power(base: Any, exponent: Any, dtype: DType) -> Any:
+    """C's ``pow``. Two of each, because NumPy takes the square root for one exponent of 0.5, and the root of -inf is nan."""
+    return np.power(np.full(2, base, dtype), np.full(2, exponent, dtype))[0]
+
+
+_NAMESPACE: dict[str, Any] = {
+    "inf": np.inf,
+    "nan": np.nan,
+    "convert": _convert,
+    "integer_power": integer_power,
+    "fail": _fail,
+    "power": _power,
+    **{f"np_{d}": d.type for d in VALUE_DTYPES},
+    **{f"np_{name}": getattr(np, name) for name, op in OPERATORS.items() if op.rule != "cast"},
+}
+
+
+@lru_cache(maxsize=512)
+def _compiled(text: str) -> Callable[..., Any]:
+    namespace = dict(_NAMESPACE)
+    exec(compile(text, "<loops>", "exec"), namespace)
+    kernel: Callable[..., Any] = namespace["kernel"]
+    return kernel
+
+
+def _number(dtype: DType) -> str:
+    """What makes a number of this dtype as the interpreter holds it."""
+    return {BOOL: "bool", INT64: "int", FLOAT64: "float"}.get(dtype, f"np_{dtype}")
+
+
+_NATIVE = (BOOL, INT64, FLOAT64)
+_INFIX = {
+    "add": "+", "subtract": "-", "multiply": "*",
+    "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
+}  # fmt: skip
+_ON_BOOL = {
+    "add": "or", "multiply": "and", "minimum": "and", "maximum": "or",
+    "logical_and": "and", "logical_or": "or", "logical_xor": "!=",
+}  # fmt: skip
+_SAME_ON_INTEGERS = ("floor", "ceil", "trunc", "conjugate")
+_ARITHMETIC = ("add", "subtract", "multiply", "negative")
+
+
+class _Writer:
+    """Writes one kernel as Python text. Names are numbered, for they may be anything."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.scalars: dict[str, str] = {}
+        self.arrays: dict[Array, str] = {}
+        self.constants: list[str] = []
+        self.lines: list[str] = []
+
+    def written(self) -> tuple[str, list[Array]]:
+        """The text, and the arrays it takes in order."""
+        params = self.function.params
+        sizes = [self._scalar(p.target.name) for p in params if p.role is Role.SIZE]
+        counts = [self._scalar(p.target.name) for p in params if p.role is Role.COUNT]
+        for n in (n for part in (*params, self.function.body) for n in walk(part)):
+            if isinstance(n, Array):
+                self.arrays.setdefault(n, f"a{len(self.arrays)}")
+        self._stmt(self.function.body, "  ")
+        head = ["def kernel(arrays, sizes, tracker):"]
+        head += [f"  {name} = arrays[{k}]" for k, name in enumerate(self.arrays.values())]
+        head += [f"  {name} = sizes[{k}]" for k, name in enumerate(sizes)]
+        head += [f"  {name} = 0" for name in counts]
+        head += [f"  c{k} = {text}" for k, text in enumerate(self.constants)]
+        return "\n".join([*head, *self.lines, f"  return [{', '.join(counts)}]"]), list(self.arrays)
+
+    def _scalar(self, name: str) -> str:
+        return self.scalars.setdefault(name, f"v{len(self.scalars)}")
+
+    def _body(self, stmt: Stmt, indent: str) -> None:
+        before = len(self.lines)
+        self._stmt(stmt, indent + "  ")
+        if len(self.lines) == before:
+            self.lines.append(f"{indent}  pass")
+
+    def _stmt(self, stmt: Stmt, indent: str) -> None:
+        """Append the lines of one statement."""
+        match stmt:
+            case Block(stmts):
+                for inner in stmts:
+                    self._stmt(inner, indent)
+            case Comment() | Poll():
+                pass
+            case While(condition, body):
+                self.lines.append(f"{indent}while {self._expr(condition)}:")
+                self._body(body, indent)
+            case If(condition, then, other):
+                self.lines.append(f"{indent}if {self._expr(condition)}:")
+                self._body(then, indent)
+                if other != Block(()):
+                    self.lines.append(f"{indent}else:")
+                    self._body(other, indent)
+            case For():
+                self._loop(stmt, indent)
+            case _:
+                self.lines.append(indent + self._simple(stmt))
+
+    def _loop(self, loop: For, indent: str) -> None:
+        var = self._scalar(loop.var.name)
+        head = f"{indent}for {var} in range({self._expr(loop.begin)}, {self._expr(loop.end)}):"
+        if loop.kind in _ONE_BY_ONE:
+            self.lines.append(head)
+            self._body(loop.body, indent)
+            return
+        self.lines += [f"{indent}w{var} = tracker.enter({loop.var.name!r})", head, f"{indent}  w{var}.iteration = {var}"]
+        self._body(loop.body, indent)
+        self.lines.append(f"{indent}tracker.leave()")
+
+    def _simple(self, stmt: Stmt) -> str:
+        """A statement that holds no others."""
+        match stmt:
+            case Declare(var, value) | Assign(var, value):
+                return f"{self._scalar(var.name)} = {self._expr(value)}"
+            case Store(array, place, value, None):
+                return f"{self.arrays[array]}.store({self._expr(place)}, {self._expr(value)})"
+            case Store(array, place, value, str(op), atomic):
+                name = self.arrays[array]
+                peeked = f"{name}.peek_number(t)" if array.dtype in _NATIVE else f"{name}.peek(t)"
+                combined = self._operator(op, [peeked, self._expr(value)], array.dtype, array.dtype)
+                return f"t = {self._expr(place)}; {name}.{'store_atomic' if atomic else 'store'}(t, {combined})"
+            case Allocate(array, size):
+                return f"{self.arrays[array]}.allocate({self._size(size)})"
+            case Fill(array, begin, count, value):
+                return f"{self.arrays[array]}.fill({self._expr(begin)}, {self._expr(count)}, {self._expr(value)})"
+            case Grow(array, capacity, needed):
+                name = self._scalar(capacity.name)
+                return f"{name} = {self.arrays[array]}.grow({name}, {self._expr(needed)})"
+            case Free(array):
+                return f"{self.arrays[array]}.free()"
+            case Fail(status):
+                return f"fail({status.name!r})"
+        raise CompilerBug(stmt, "a statement that the interpreter knows")
+
+    def _expr(self, expr: Expr) -> str:
+        """An expression, in parentheses where it needs them."""
+        match expr:
+            case Var(name):
+                return self._scalar(name)
+            case Literal(value, dtype):
+                return self._literal(value, dtype)
+            case Load(array, place):
+                return f"{self.arrays[array]}.{'load_number' if array.dtype in _NATIVE else 'load'}({self._expr(place)})"
+            case Cast(Load(array, place), dtype) if dtype == INT64 and array.dtype.kind == "i":
+                return f"{self.arrays[array]}.load_number({self._expr(place)})"
+            case Cast(operand, dtype):
+                return _cast(self._expr(operand), operand.dtype, dtype)
+            case Select(condition, then, other) | Op("where", (condition, then, other)):
+                return f"({self._expr(then)} if {self._expr(condition)} else {self._expr(other)})"
+            case Search(array, begin, end, key):
+                return f"{self.arrays[array]}.search({self._expr(begin)}, {self._expr(end)}, {self._expr(key)})"
+            case Op(name, args, dtype):
+                return self._operator(name, [self._expr(a) for a in args], args[0].dtype, dtype)
+        raise CompilerBug(expr, "an expression that the interpreter knows")
+
+    def _size(self, expr: Expr) -> str:
+        """The size of an allocation: here a product does not wrap, so that one that is too large is refused."""
+        match expr:
+            case Op("multiply", args, dtype) if dtype == INT64:
+                return " * ".join(map(self._size, args))
+        return self._expr(expr)
+
+    def _literal(self, value: Any, dtype: DType) -> str:
+        if dtype in (BOOL, INT64):
+            return f"({value!r})"
+        if dtype == FLOAT64:
+            return f"({float(value)!r})"
+        number = complex(value) if dtype.kind == "c" else value
+        text = f"np_{dtype}(complex({number.real!r}, {number.imag!r}))" if dtype.kind == "c" else f"np_{dtype}({number!r})"
+        if text not in self.constants:
+            self.constants.append(text)
+        return f"c{self.constants.index(text)}"
+
+    def _operator(self, name: str, args: list[str], dtype: DType, result: DType) -> str:
+        """An operator on arguments of ``dtype``; more than two arguments combine from the left."""
+        if len(args) > 2:
+            first = self._operator(name, args[:2], dtype, result)
+            return self._operator(name, [first, *args[2:]], dtype, result)
+        if dtype == BOOL and name in _ON_BOOL:
+            return f"({args[0]} {_ON_BOOL[name]} {args[1]})"
+        if name in ("real", "imag"):
+            return f"{_number(result)}({args[0]}.{name})"
+        if (name in _SAME_ON_INTEGERS and dtype.kind in "biu") or name.startswith("as_"):
+            return args[0]
+        return _numeric(name, args, dtype, result)
+
+
+def _numeric(name: str, args: list[str], dtype: DType, result: DType) -> str:
+    """Arithmetic, comparisons and functions of numbers."""
+    if dtype == INT64:
+        match name, args:
+            case ("floor_divide", [a, b]):
+                return f"({a} // {b})"
+            case ("remainder", [a, b]):
+                return f"({a} % {b})"
+            case ("minimum" | "maximum", [a, b]):
+                return f"{name[:3]}({a}, {b})"
+    text = ""
+    match name, args:
+        case ("logical_not", [a]):
+            return f"(not {a})"
+        case ("negative", [a]):
+            text = f"(-{a})"
+        case ("power", [a, b]) if dtype.kind in "iu":
+            return f"{_number(result)}(integer_power(np_{dtype}({a}), np_{dtype}({b})))"
+        case ("power", [a, b]):
+            return f"{_number(result)}(power({a}, {b}, np_{dtype}))"
+        case (_, [a, b]) if name in _INFIX:
+            text = f"({a} {_INFIX[name]} {b})"
+        case ("divide", [a, b]):
+            return f"{_number(result)}(np_{dtype}({a}) / {b})"
+    if not text:
+        return f"{_number(result)}(np_{name}({', '.join(args)}))"
+    wraps = dtype == INT64 and name in _ARITHMETIC
+    return f"(({text} + {2**63} & {2**64 - 1}) - {2**63})" if wraps else text
+
+
+def _cast(text: str, source: DType, target: DType) -> str:
+    """A conversion as NumPy's ``astype``; a complex number gives its real part to real dtypes."""
+    if source == target:
+        return text
+    if target == BOOL:
+        return f"({text} != 0)"
+    if source.kind == "c" and target.kind != "c":
+        text, source = f"{text}.real", real_part(source)
+    if (target == INT64 and source.kind in "bi") or (target == FLOAT64 and source.kind in "biuf"):
+        return f"{_number(target)}({text})"
+    return f"{_number(target)}(convert({text}, np_{source}, np_{target}))"

@@ -1,0 +1,365 @@
+"""The nodes of the loop IR.
+
+Expressions are typed and have no side effects. Statements declare, assign, store, allocate and loop. A ``Function`` is
+one kernel. Nothing is left to decide here: a target prints these nodes one by one, and the interpreter runs them.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from sparseloom.core.algebra import Scalar
+from sparseloom.core.dtypes import BOOL, INT64, DType
+from sparseloom.core.trees import Node, node
+
+
+class Space(Enum):
+    """Where an array lives."""
+
+    GLOBAL = "global"  # a caller's array, or heap memory of the kernel
+    SHARED = "shared"  # shared by the threads of one block
+    LOCAL = "local"  # private to one thread
+
+
+class LoopKind(Enum):
+    """How the iterations of a ``For`` run."""
+
+    SERIAL = "serial"
+    THREADS = "threads"
+    VECTOR = "vector"
+    UNROLLED = "unrolled"
+    GPU_BLOCK = "gpu block"
+    GPU_WARP = "gpu warp"
+    GPU_THREAD = "gpu thread"
+
+
+class Expr(Node):
+    """A typed expression without side effects; every one has a ``dtype``."""
+
+    __slots__ = ()
+    dtype: DType
+
+
+@node
+class Var(Expr):
+    """A scalar variable."""
+
+    name: str
+    dtype: DType = INT64
+
+
+@node
+class Literal(Expr):
+    """A constant."""
+
+    value: Scalar
+    dtype: DType = INT64
+
+
+@node
+class Array(Node):
+    """A one-dimensional array: a parameter or an allocation."""
+
+    name: str
+    dtype: DType
+    space: Space = Space.GLOBAL
+
+
+@node
+class Load(Expr):
+    """``array[index]``."""
+
+    array: Array
+    index: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.array.dtype
+
+
+@node
+class Op(Expr):
+    """An element-wise operator of ``core.algebra`` by name; the arguments already have the compute dtype.
+
+    Index arithmetic uses the same operators on int64, and ``floor_divide`` and ``remainder``, which exist here only.
+    ``logical_and`` and ``logical_or`` stop at the first argument that decides.
+    """
+
+    name: str
+    args: tuple[Expr, ...]
+    dtype: DType = INT64
+
+
+@node
+class Cast(Expr):
+    """Convert to another dtype, as NumPy's ``astype``."""
+
+    operand: Expr
+    dtype: DType
+
+
+@node
+class Select(Expr):
+    """``then`` where the condition holds, else ``other``; only one of them is evaluated."""
+
+    condition: Expr
+    then: Expr
+    other: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.then.dtype
+
+
+@node
+class Search(Expr):
+    """The first position in ``[begin, end)`` whose coordinate is at least ``key``, or ``end``; ``array`` ascends there."""
+
+    array: Array
+    begin: Expr
+    end: Expr
+    key: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return INT64
+
+
+class Stmt(Node):
+    """A statement."""
+
+    __slots__ = ()
+
+
+@node
+class Block(Stmt):
+    """Statements in order."""
+
+    stmts: tuple[Stmt, ...]
+
+
+@node
+class Comment(Stmt):
+    """A remark for whoever reads the generated code."""
+
+    text: str
+
+
+@node
+class Declare(Stmt):
+    """A new scalar with its first value; it lives to the end of the enclosing block."""
+
+    var: Var
+    value: Expr
+
+
+@node
+class Assign(Stmt):
+    """Give a declared scalar a new value."""
+
+    var: Var
+    value: Expr
+
+
+@node
+class Store(Stmt):
+    """``array[index] = value``, or ``array[index] = array[index] op value`` when ``op`` is given."""
+
+    array: Array
+    index: Expr
+    value: Expr
+    op: str | None = None
+    atomic: bool = False
+
+
+@node
+class For(Stmt):
+    """Run ``body`` for ``var`` in ``[begin, end)``. ``factor`` is the unroll count or the vector width, 0 if not given."""
+
+    var: Var
+    begin: Expr
+    end: Expr
+    body: Stmt
+    kind: LoopKind = LoopKind.SERIAL
+    factor: int = 0
+
+
+@node
+class While(Stmt):
+    """Run ``body`` as long as the condition holds."""
+
+    condition: Expr
+    body: Stmt
+
+
+@node
+class If(Stmt):
+    """Run one of two branches."""
+
+    condition: Expr
+    then: Stmt
+    other: Stmt = Block(())
+
+
+@node
+class Allocate(Stmt):
+    """Make room for ``size`` elements; contents are undefined. Failure ends the kernel with ``OUT_OF_MEMORY``."""
+
+    array: Array
+    size: Expr
+
+
+@node
+class Fill(Stmt):
+    """Set ``array[begin : begin + count]`` to ``value``."""
+
+    array: Array
+    begin: Expr
+    count: Expr
+    value: Expr
+
+
+@node
+class Grow(Stmt):
+    """Make sure ``array`` holds at least ``needed`` elements: if ``capacity`` is less, reallocate to twice as much or ``needed``.
+
+    ``capacity`` is a declared variable that follows the allocation.
+    """
+
+    array: Array
+    capacity: Var
+    needed: Expr
+
+
+@node
+class Free(Stmt):
+    """Give an allocated array back."""
+
+    array: Array
+
+
+class Status(Enum):
+    """What a kernel returns."""
+
+    OK = 0
+    OUT_OF_MEMORY = 1
+    INDEX_OVERFLOW = 2
+    BOUND_VIOLATED = 3
+    CANCELLED = 4
+
+
+@node
+class Fail(Stmt):
+    """End the kernel with this status; what it allocated is freed."""
+
+    status: Status
+
+
+@node
+class Poll(Stmt):
+    """A place where the kernel may be cancelled (Ctrl-C). Cheap: it looks at a clock ever more rarely."""
+
+
+class Role(Enum):
+    """What the caller does with a parameter."""
+
+    INPUT = "input"  # an array read by the kernel
+    OUTPUT = "output"  # an array of the right size that the kernel writes
+    GROWN = "grown"  # an array that the kernel allocates and the caller then owns
+    SIZE = "size"  # an int64 handed in
+    COUNT = "count"  # an int64 handed out
+
+
+@node
+class Param(Node):
+    """One parameter: an ``Array`` for the array roles, a ``Var`` for the scalar ones."""
+
+    target: Array | Var
+    role: Role
+
+
+@node
+class Function(Node):
+    """One kernel. GROWN arrays and COUNT variables are declared by being parameters; the body assigns them."""
+
+    name: str
+    params: tuple[Param, ...]
+    body: Stmt
+
+
+TRUE = Literal(True, BOOL)
+FALSE = Literal(False, BOOL)
+ZERO = Literal(0)
+ONE = Literal(1)
+
+
+def index(value: int) -> Literal:
+    """An int64 constant."""
+    return Literal(value)
+
+
+def add(left: Expr, right: Expr) -> Expr:
+    """``left + right`` on int64, folding what is known."""
+    match left, right:
+        case Literal(a), Literal(b):
+            return Literal(int(a) + int(b))  # type: ignore[arg-type]
+        case _, Literal(0):
+            return left
+        case Literal(0), _:
+            return right
+    return Op("add", (left, right))
+
+
+def multiply(left: Expr, right: Expr) -> Expr:
+    """``left * right`` on int64, folding what is known."""
+    match left, right:
+        case Literal(a), Literal(b):
+            return Literal(int(a) * int(b))  # type: ignore[arg-type]
+        case (_, Literal(0)) | (Literal(0), _):
+            return ZERO
+        case _, Literal(1):
+            return left
+        case Literal(1), _:
+            return right
+    return Op("multiply", (left, right))
+
+
+def compare(name: str, left: Expr, right: Expr) -> Expr:
+    """A comparison of two index expressions: ``less``, ``equal``, ..."""
+    return Op(name, (left, right), BOOL)
+
+
+def both(*conditions: Expr) -> Expr:
+    """All of the conditions, folding what is known."""
+    kept = tuple(dict.fromkeys(c for c in conditions if c != TRUE))
+    if FALSE in kept:
+        return FALSE
+    return TRUE if not kept else kept[0] if len(kept) == 1 else Op("logical_and", kept, BOOL)
+
+
+def either(*conditions: Expr) -> Expr:
+    """Any of the conditions, folding what is known."""
+    kept = tuple(dict.fromkeys(c for c in conditions if c != FALSE))
+    if TRUE in kept:
+        return TRUE
+    return FALSE if not kept else kept[0] if len(kept) == 1 else Op("logical_or", kept, BOOL)
+
+
+def block(*stmts: Stmt | None) -> Stmt:
+    """Statements in order, flattened; ``None`` is skipped."""
+    flat: list[Stmt] = []
+    for stmt in stmts:
+        match stmt:
+            case None:
+                pass
+            case Block(inner):
+                flat.extend(inner)
+            case _:
+                flat.append(stmt)
+    return flat[0] if len(flat) == 1 else Block(tuple(flat))
+
+
+def constant(value: Any, dtype: DType) -> Literal:
+    """A constant of a value dtype."""
+    return Literal(dtype.type(value).item(), dtype)

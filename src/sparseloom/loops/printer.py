@@ -1,0 +1,175 @@
+"""Loops as text: indented pseudo code, one line per statement, for people and golden files.
+
+    def spmv(input A2_pos: int32[], input A2_crd: int32[], ..., size A1_size, output y_vals: float64[])
+      for i in 0 : A1_size
+        sum: float64 = 0.0
+        for p in A2_pos[i] : A2_pos[i + 1]
+          sum = sum + A_vals[p] * x_vals[A2_crd[p]]
+        y_vals[i] = sum
+
+Widening an index to int64 is not shown; every other conversion is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparseloom.core.algebra import OPERATORS
+from sparseloom.core.dtypes import INT32, INT64
+from sparseloom.core.errors import CompilerBug
+from sparseloom.loops.nodes import (
+    Allocate,
+    Array,
+    Assign,
+    Block,
+    Cast,
+    Comment,
+    Declare,
+    Expr,
+    Fail,
+    Fill,
+    For,
+    Free,
+    Function,
+    Grow,
+    If,
+    Literal,
+    Load,
+    LoopKind,
+    Op,
+    Param,
+    Poll,
+    Search,
+    Select,
+    Space,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+
+_SYMBOLS = {"floor_divide": "//", "remainder": "%"} | {name: op.symbol for name, op in OPERATORS.items() if op.symbol}
+_LEVELS = {
+    "if": 1, "or": 2, "and": 3, "xor": 4, "==": 5, "!=": 5, "<": 5, "<=": 5, ">": 5, ">=": 5,
+    "+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7, "negative": 8, "**": 9,
+}  # fmt: skip
+_ATOM = 10
+
+
+def show(root: Function | Stmt | Expr) -> str:
+    """The text of a kernel, a statement or an expression."""
+    match root:
+        case Function(name, params, body):
+            head = f"def {name}({', '.join(map(_param, params))})"
+            return "\n".join([head, *_indented(body)]) + "\n"
+        case Stmt():
+            return "\n".join(_lines(root)) + "\n"
+    return _text(root)
+
+
+def _param(param: Param) -> str:
+    match param.target:
+        case Array(name, dtype):
+            return f"{param.role.value} {name}: {dtype}[]"
+        case Var(name):
+            return f"{param.role.value} {name}"
+
+
+def _indented(stmt: Stmt) -> list[str]:
+    return ["  " + line for line in _lines(stmt)] or ["  pass"]
+
+
+def _lines(stmt: Stmt) -> Iterator[str]:
+    """The lines of one statement."""
+    match stmt:
+        case Block(stmts):
+            for inner in stmts:
+                yield from _lines(inner)
+        case For(var, begin, end, body, kind, factor):
+            how = "" if kind is LoopKind.SERIAL else f"  [{kind.value}{f' {factor}' if factor else ''}]"
+            yield f"for {var.name} in {_text(begin)} : {_text(end)}{how}"
+            yield from _indented(body)
+        case While(condition, body):
+            yield f"while {_text(condition)}"
+            yield from _indented(body)
+        case If():
+            yield from _branches(stmt, "if")
+        case _:
+            yield _simple(stmt)
+
+
+def _branches(stmt: If, keyword: str) -> Iterator[str]:
+    """An ``if`` with its ``elif``s and ``else``."""
+    yield f"{keyword} {_text(stmt.condition)}"
+    yield from _indented(stmt.then)
+    match stmt.other:
+        case Block(()):
+            pass
+        case If() as other:
+            yield from _branches(other, "elif")
+        case other:
+            yield "else"
+            yield from _indented(other)
+
+
+def _simple(stmt: Stmt) -> str:
+    """A statement that holds no other statements."""
+    match stmt:
+        case Comment(text):
+            return "# " + " ".join(text.split("\n"))
+        case Declare(Var(name, dtype), value):
+            return f"{name}: {dtype} = {_text(value)}"
+        case Assign(Var(name), value):
+            return f"{name} = {_text(value)}"
+        case Store(array, place, value, op, atomic):
+            symbol = "=" if op is None else f"{_SYMBOLS.get(op, op)}="
+            return f"{'atomic ' if atomic else ''}{array.name}[{_text(place)}] {symbol} {_text(value)}"
+        case Allocate(array, size):
+            where = "" if array.space is Space.GLOBAL else f" {array.space.value}"
+            return f"allocate {array.name}: {array.dtype}[{_text(size)}]{where}"
+        case Fill(array, begin, count, value):
+            return f"{array.name}[{_text(begin)} : +{_text(count)}] = {_text(value)}"
+        case Grow(array, capacity, needed):
+            return f"grow {array.name} to {_text(needed)} (capacity {capacity.name})"
+        case Free(array):
+            return f"free {array.name}"
+        case Fail(status):
+            return f"fail {status.name}"
+        case Poll():
+            return "poll"
+    raise CompilerBug(stmt, "a statement the printer knows")
+
+
+def _text(expr: Expr, least: int = 0) -> str:
+    """An expression, in parentheses if it binds more loosely than ``least``."""
+    text, level = _leveled(expr)
+    return text if level >= least else f"({text})"
+
+
+def _leveled(expr: Expr) -> tuple[str, int]:
+    match expr:
+        case Var(name):
+            return name, _ATOM
+        case Literal(value):
+            return repr(value), _ATOM
+        case Load(array, place):
+            return f"{array.name}[{_text(place)}]", _ATOM
+        case Cast(operand, dtype) if dtype == INT64 and operand.dtype == INT32:
+            return _leveled(operand)
+        case Cast(operand, dtype):
+            return f"{dtype}({_text(operand)})", _ATOM
+        case Select(condition, then, other):
+            return f"{_text(then, 2)} if {_text(condition, 2)} else {_text(other, 2)}", _LEVELS["if"]
+        case Search(array, begin, end, key):
+            return f"search({array.name}, {_text(begin)}, {_text(end)}, {_text(key)})", _ATOM
+        case Op("negative", (operand,)):
+            level = _LEVELS["negative"]
+            return f"-{_text(operand, level)}", level
+        case Op(name, args):
+            symbol = _SYMBOLS.get(name, name)
+            level = _LEVELS.get(symbol, _ATOM)
+            if level == _ATOM or len(args) < 2:
+                return f"{symbol}({', '.join(map(_text, args))})", _ATOM
+            first, *rest = args
+            return f" {symbol} ".join([_text(first, level), *(_text(a, level + 1) for a in rest)]), level
+    raise CompilerBug(expr, "an expression the printer knows")

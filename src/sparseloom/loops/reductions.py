@@ -1,0 +1,39 @@
+"""Which scalars a loop accumulates across its iterations, and how.
+
+A vector or threads loop may assign a scalar declared outside it only as ``s = s op ...``: then each lane or thread keeps its
+own copy and the copies are combined at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparseloom.core.algebra import OPERATORS
+from sparseloom.core.errors import CompilerBug
+from sparseloom.core.trees import walk
+from sparseloom.loops.nodes import Assign, Declare, Expr, For, Op, Var
+
+
+def accumulated(loop: For) -> dict[Var, str]:
+    """The scalars from outside that the loop's body assigns, each with its one reduction operator."""
+    own = {n.var.name for n in walk(loop) if isinstance(n, Declare | For)}
+    found: dict[Var, str] = {}
+    for stmt in walk(loop.body):
+        match stmt:
+            case Assign(var) if var.name in own:
+                pass
+            case Assign(var, Op(op, (Var(first), *rest))) if first == var.name and _combines(op) and not _reads(rest, var):
+                if found.setdefault(var, op) != op:
+                    raise CompilerBug(stmt, f"one operator accumulates {var.name} in a {loop.kind.value} loop")
+            case Assign(var):
+                form = f"{var.name} = {var.name} op ..."
+                raise CompilerBug(stmt, f"a {loop.kind.value} loop assigns {var.name}, declared outside it, only as {form}")
+    return found
+
+
+def _combines(op: str) -> bool:
+    return op in OPERATORS and OPERATORS[op].associative
+
+
+def _reads(exprs: Sequence[Expr], var: Var) -> bool:
+    return any(n == var for expr in exprs for n in walk(expr))

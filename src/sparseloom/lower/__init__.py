@@ -1,0 +1,1 @@
+"""Lowering: from concrete index notation to the loop IR."""

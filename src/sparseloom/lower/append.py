@@ -1,0 +1,186 @@
+"""Sparse results whose entries come in storage order: coordinates and values are appended.
+
+    for i                                    pos: 0 2 3      written when a row ends
+      for j with an entry                    crd: 1 4 0      appended, arrays grow as needed
+        append (j, value)                    vals: a b c
+
+A level above others is appended only if something was appended below it, so results hold no empty rows where the format can leave
+them out.
+"""
+
+from __future__ import annotations
+
+
+
+from sparseloom.core.algebra import Scalar
+from sparseloom.core.dtypes import BOOL, INT32
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.result import Result
+from sparseloom.lower.context import Context
+from sparseloom.lower.scope import Scope
+from sparseloom.lower.views import Slot, TensorView
+from sparseloom.notation.nodes import Access, Assign, IndexVar
+
+
+
+
+
+class AppendResult(Result):
+    """Appends level by level. A compressed level and the singletons below it share one cursor: its *head*."""
+
+    needs_presence = True
+
+    def __init__(self, context: Context, lhs: Access, view: TensorView, fill: Scalar) -> None:
+        super().__init__(context, lhs, view)
+        self.fill = fill
+        levels = lhs.tensor.format.levels
+        self.heads = [k for k, level in enumerate(levels) if level.can_append and not level.branchless]
+        self.last = self.heads[-1]
+        self.tail = max(k for k, level in enumerate(levels) if level.can_append)
+        stem = lhs.tensor.name
+        fresh = context.names.fresh
+        self.cursor = {k: ir.Var(fresh(f"p{stem}{k + 1}")) for k in self.heads}
+        self.counts = {k: ir.Var(fresh(f"{stem}{k + 1}_count")) for k in self.heads}
+        self.begins = {k: ir.Var(fresh(f"p{stem}{k + 1}_begin")) for k in self.heads[1:]}
+        self.guess = ir.Var(fresh(f"{stem}_guess"))
+        self.written = ir.Var(fresh(f"{stem}_written"), BOOL)
+        self.capacity = {a.name: ir.Var(fresh(f"{a.name}_capacity")) for a in self._arrays()}
+
+    def _arrays(self) -> list[ir.Array]:
+        return [a for level in self.view.levels for a in level.arrays.values()] + [self.view.values]
+
+    def _chain(self, head: int) -> range:
+        """The head and the singleton levels that share its positions."""
+        levels = self.lhs.tensor.format.levels
+        end = head + 1
+        while end < len(levels) and levels[end].branchless:
+            end += 1
+        return range(head, end)
+
+    def _block(self) -> ir.Expr:
+        """How many values stand below one position of the last appended level."""
+        count: ir.Expr = ir.ONE
+        for level in self.view.levels[self.tail + 1 :]:
+            count = ir.multiply(count, level.size)
+        return count
+
+    def parameters(self) -> list[tuple[ir.Param, Slot]]:
+        """All arrays are allocated here and handed out, with a count per head; ``guess`` sizes the first allocation."""
+        name = self.lhs.tensor.name
+        found = []
+        for k, level in enumerate(self.view.levels):
+            found += [(ir.Param(a, ir.Role.GROWN), Slot(name, part, k)) for part, a in level.arrays.items()]
+        found.append((ir.Param(self.view.values, ir.Role.GROWN), Slot(name, "values")))
+        found += [(ir.Param(count, ir.Role.COUNT), Slot(name, "count", k)) for k, count in self.counts.items()]
+        return [*found, (ir.Param(self.guess, ir.Role.SIZE), Slot(name, "guess"))]
+
+    def begin(self) -> ir.Stmt:
+        """Allocate, and set every cursor to the start."""
+        stmts: list[ir.Stmt] = []
+        for array in self._arrays():
+            capacity = self.capacity[array.name]
+            stmts += [ir.Declare(capacity, self._first_capacity(array)), ir.Allocate(array, capacity)]
+        for head in self.heads:
+            pos = self.view.levels[head].arrays["pos"]
+            stmts += [ir.Declare(self.cursor[head], ir.ZERO), ir.Store(pos, ir.ZERO, ir.Literal(0, pos.dtype))]
+        return ir.block(*stmts)
+
+    def _first_capacity(self, array: ir.Array) -> ir.Expr:
+        for head in self.heads:
+            if self.view.levels[head].arrays["pos"] == array and not any(k < head for k in self.heads):
+                rows: ir.Expr = ir.ONE
+                for level in self.view.levels[:head]:
+                    rows = ir.multiply(rows, level.size)
+                return ir.add(rows, ir.ONE)
+        return ir.add(self.guess, ir.ONE)
+
+    def _grow(self, array: ir.Array, needed: ir.Expr) -> ir.Stmt:
+        return ir.Grow(array, self.capacity[array.name], needed)
+
+    def _position(self, level: int, scope: Scope) -> ir.Expr:
+        """The position of the node under construction at a level; -1 is the root."""
+        if level < 0:
+            return ir.ZERO
+        for head in self.heads:
+            if level in self._chain(head):
+                return self.cursor[head]
+        above = self._position(level - 1, scope)
+        return ir.add(ir.multiply(above, self.view.levels[level].size), scope.coordinates[self.variables[level]])
+
+    def demands_all(self, var: IndexVar) -> bool:
+        """A dense level above an appended one has a row for every coordinate."""
+        return any(v == var and k < self.last and self.lhs.tensor.format.levels[k].full for k, v in enumerate(self.variables))
+
+    def around(self, var: IndexVar, body: ir.Stmt, scope: Scope) -> ir.Stmt:
+        """Append this coordinate at the levels it is stored at, if something was appended below."""
+        mine = [k for k, v in enumerate(self.variables) if v == var]
+        for k in reversed(mine):
+            if k in self.heads:
+                body = self._around_head(k, body, scope)
+            if k != mine[0]:
+                body = ir.block(body, self._close(k, scope))
+        return body
+
+    def _around_head(self, head: int, body: ir.Stmt, scope: Scope) -> ir.Stmt:
+        cursor = self.cursor[head]
+        if head != self.last:
+            below = self.heads[self.heads.index(head) + 1]
+            begin = self.begins[below]
+            appended = ir.compare("greater", self.cursor[below], begin)
+            return ir.block(ir.Declare(begin, self.cursor[below]), body, ir.If(appended, self._append(head, scope)))
+        if self.tail + 1 == len(self.view.levels):
+            return body
+        size = self._block()
+        values = self.view.values
+        return ir.block(
+            self._grow(values, ir.multiply(ir.add(cursor, ir.ONE), size)),
+            ir.Fill(values, ir.multiply(cursor, size), size, ir.constant(self.fill, values.dtype)),
+            ir.Declare(self.written, ir.FALSE),
+            body,
+            ir.If(self.written, self._append(head, scope)),
+        )
+
+    def _append(self, head: int, scope: Scope) -> ir.Stmt:
+        cursor, stmts = self.cursor[head], []
+        for k in self._chain(head):
+            view = self.view.levels[k]
+            stmts.append(self._grow(view.arrays["crd"], ir.add(cursor, ir.ONE)))
+            stmts.append(self.lhs.tensor.format.levels[k].append(view, cursor, scope.coordinates[self.variables[k]]))
+        return ir.block(*stmts, ir.Assign(cursor, ir.add(cursor, ir.ONE)))
+
+    def after(self, var: IndexVar, scope: Scope) -> ir.Stmt:
+        """Write where this row ends."""
+        mine = [k for k, v in enumerate(self.variables) if v == var]
+        return self._close(mine[0], scope) if mine else ir.block()
+
+    def _close(self, level: int, scope: Scope) -> ir.Stmt:
+        if level not in self.heads:
+            return ir.block()
+        pos, cursor = self.view.levels[level].arrays["pos"], self.cursor[level]
+        parent = self._position(level - 1, scope)
+        stmts: list[ir.Stmt] = []
+        if any(head < level for head in self.heads):
+            stmts.append(self._grow(pos, ir.add(parent, ir.index(2))))
+        if pos.dtype == INT32:
+            limit = ir.compare("greater", cursor, ir.index(self.context.int32_limit))
+            stmts.append(ir.If(limit, ir.Fail(ir.Status.INDEX_OVERFLOW)))
+        stmts.append(ir.Store(pos, ir.add(parent, ir.ONE), cast(cursor, pos.dtype)))
+        return ir.block(*stmts)
+
+    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+        """Append one value, or put it into the block under construction."""
+        values, cursor = self.view.values, self.cursor[self.last]
+        computed = cast(value.computed, values.dtype)
+        if self.tail + 1 < len(self.view.levels):
+            where = self._position(len(self.view.levels) - 1, scope)
+            stored: ir.Stmt = ir.block(ir.Store(values, where, computed), ir.Assign(self.written, ir.TRUE))
+        else:
+            stored = ir.block(
+                self._grow(values, ir.add(cursor, ir.ONE)), ir.Store(values, cursor, computed), self._append(self.last, scope)
+            )
+        return stored if value.present == ir.TRUE else ir.If(value.present, stored)
+
+    def finish(self) -> ir.Stmt:
+        """Hand out how many positions each level has."""
+        return ir.block(*(ir.Assign(count, self.cursor[k]) for k, count in self.counts.items()))

@@ -1,0 +1,54 @@
+"""Places where a running kernel can be cancelled.
+
+A poll stands in the two outermost loops that have loops inside. A loop without loops inside that is itself outermost is cut into
+chunks, so that polling never stands between its iterations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparseloom.core.trees import walk
+from sparseloom.loops import nodes as ir
+
+CHUNK = 1 << 16
+
+
+def add_polls(function: ir.Function) -> ir.Function:
+    """Insert polls into the loops of a kernel."""
+    chunks = [0]
+    return replace(function, body=_poll(function.body, 0, chunks))
+
+
+def _poll(stmt: ir.Stmt, depth: int, chunks: list[int]) -> ir.Stmt:
+    match stmt:
+        case ir.Block(stmts):
+            return ir.block(*(_poll(s, depth, chunks) for s in stmts))
+        case ir.If(condition, then, other):
+            return ir.If(condition, _poll(then, depth, chunks), _poll(other, depth, chunks))
+        case ir.While(condition, body) if depth == 0 or (depth == 1 and _has_loop(body)):
+            return ir.While(condition, ir.block(ir.Poll(), _poll(body, depth + 1, chunks)))
+        case ir.For() if depth < 2 and _has_loop(stmt.body):
+            return replace(stmt, body=ir.block(ir.Poll(), _poll(stmt.body, depth + 1, chunks)))
+        case ir.For() if depth == 0 and not (isinstance(stmt.end, ir.Literal) and int(stmt.end.value.real) <= CHUNK):
+            return _chunked(stmt, chunks)
+    return stmt
+
+
+def _has_loop(stmt: ir.Stmt) -> bool:
+    return any(isinstance(n, ir.For | ir.While) for n in walk(stmt))
+
+
+def _chunked(loop: ir.For, chunks: list[int]) -> ir.Stmt:
+    """Cut a loop into chunks with a poll before each."""
+    suffix = str(chunks[0]) if chunks[0] else ""
+    chunks[0] += 1
+    chunk = ir.Var(f"{loop.var.name}_chunk{suffix}")
+    stop = ir.Var(f"{loop.var.name}_stop{suffix}")
+    size = ir.index(CHUNK)
+    extent = ir.Op("subtract", (loop.end, loop.begin))
+    count = ir.Op("floor_divide", (ir.add(extent, ir.index(CHUNK - 1)), size))
+    begin = ir.add(loop.begin, ir.multiply(chunk, size))
+    inner = replace(loop, begin=begin, end=stop)
+    least = ir.Op("minimum", (loop.end, ir.add(begin, size)))
+    return ir.For(chunk, ir.ZERO, count, ir.block(ir.Poll(), ir.Declare(stop, least), inner))

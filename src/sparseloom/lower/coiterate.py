@@ -1,0 +1,226 @@
+"""Loops over one variable: counted, driven by one operand, or merging several.
+
+    counted      for j in 0..n              nothing sparse decides; sparse operands are followed by a cursor
+    driven       for p in pos[i]..pos[i+1]  one operand decides; further ones are followed
+    merged       while some are left        a presence formula decides
+
+A merge whose formula has few cases gets one loop per set of operands that are left, and one branch per set that is present, as
+in a merge lattice; then each branch knows statically what is absent. A larger one is collapsed into a single loop in which flags say
+what is present, so that code stays linear in the number of operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from sparseloom.core.dtypes import BOOL, INT64
+from sparseloom.iteration.formula import ALWAYS, NEVER, Any, Formula, Stored, condition, has_flags, stored, substitute
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.context import Context
+from sparseloom.lower.scope import ABSENT, Place, Scope
+from sparseloom.lower.walking import Walker, bound_place, find_run, step
+from sparseloom.notation.nodes import Access, IndexVar
+
+MOST_CASES = 6  # a merge with more branches is collapsed
+MOST_COPIES = 64  # and so is one inside merges that already repeat its code often
+FAR = ir.Literal(2**63 - 1, INT64)  # a coordinate behind all others
+
+Body = Callable[[Scope], ir.Stmt]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One loop to be made: its variable, who walks along, and how to make the body for what is known."""
+
+    context: Context
+    var: IndexVar
+    coordinate: ir.Var
+    extent: ir.Expr
+    walkers: tuple[Walker, ...]
+    scope: Scope
+    body: Body
+
+    def at(self, stmts: Sequence[ir.Stmt], places: dict[Access, Place], copies: int = 1) -> ir.Stmt:
+        """The body at a coordinate where the operands stand at ``places``."""
+        scope = self.scope.placing(places).knowing(self.var, self.coordinate)
+        return ir.block(*stmts, self.body(replace(scope, copies=scope.copies * copies)))
+
+
+def iterate(loop: Loop, formula: Formula) -> ir.Stmt:
+    """Make the loop that visits every coordinate at which the formula holds."""
+    if formula == NEVER:
+        return ir.block()
+    if not has_flags(formula):
+        return _iterate_known(loop, formula)
+    # What outer loops found decides whether all, some, or no coordinates are visited.
+    possible = condition(formula, lambda access: ir.TRUE)
+    certain = condition(formula, lambda access: ir.FALSE)
+    if not stored(formula):
+        return ir.If(certain, _counted(loop))
+    merged = _merged(loop, formula)
+    if certain != ir.FALSE:
+        return ir.If(certain, _counted(loop), merged)
+    return merged if possible == ir.TRUE else ir.If(possible, merged)
+
+
+def _iterate_known(loop: Loop, formula: Formula) -> ir.Stmt:
+    match formula:
+        case Stored(access):
+            return _driven(loop, access)
+    return _counted(loop) if formula == ALWAYS else _merged(loop, formula)
+
+
+def _walker(loop: Loop, access: Access) -> Walker:
+    return next(w for w in loop.walkers if w.access == access)
+
+
+def _others(loop: Loop, accesses: Sequence[Access]) -> tuple[Walker, ...]:
+    return tuple(w for w in loop.walkers if w.access not in accesses)
+
+
+def _note(loop: Loop, text: str, followed: Sequence[Walker]) -> None:
+    more = f"; {', '.join(w.access.tensor.name for w in followed)} followed by a cursor" if followed else ""
+    loop.context.remark(f"{loop.var}: {text}{more}")
+
+
+def _counted(loop: Loop) -> ir.Stmt:
+    _note(loop, "every coordinate", loop.walkers)
+    follow, places = _follow(loop, loop.walkers, skip=False)
+    body = loop.at(follow, places)
+    steps = [step(w, places[w.access].present) for w in loop.walkers]
+    return ir.block(*(w.start() for w in loop.walkers), ir.For(loop.coordinate, ir.ZERO, loop.extent, ir.block(body, *steps)))
+
+
+def _follow(loop: Loop, walkers: Sequence[Walker], skip: bool = True) -> tuple[list[ir.Stmt], dict[Access, Place]]:
+    """Move cursors up to the loop's coordinate and flag which operands have it."""
+    stmts: list[ir.Stmt] = []
+    places: dict[Access, Place] = {}
+    for w in walkers:
+        here = ir.Var(loop.context.names.fresh(f"{w.access.tensor.name}_here"), BOOL)
+        if skip:
+            behind = ir.both(w.is_live, ir.compare("less", w.coordinate(), loop.coordinate))
+            stmts.append(ir.While(behind, ir.Assign(w.position, ir.add(w.position, ir.ONE))))
+        stmts.append(ir.Declare(here, ir.both(w.is_live, ir.compare("equal", w.coordinate(), loop.coordinate))))
+        stmts.append(find_run(w, loop.coordinate, here))
+        summed, places[w.access] = bound_place(loop.context, w, here)
+        stmts.append(summed)
+    return stmts, places
+
+
+def _driven(loop: Loop, access: Access) -> ir.Stmt:
+    driver, others = _walker(loop, access), _others(loop, (access,))
+    _note(loop, f"driven by {access.tensor.name}", others)
+    follow, places = _follow(loop, others)
+    summed, places[access] = bound_place(loop.context, driver)
+    here = ir.Declare(loop.coordinate, driver.coordinate())
+    starts = [w.start() for w in others]
+    if driver.is_run:
+        body = loop.at([here, find_run(driver, loop.coordinate), summed, *follow], places)
+        return ir.block(*starts, driver.start(), ir.While(driver.is_live, ir.block(body, step(driver))))
+    body = loop.at([here, *follow], places)
+    return ir.block(*starts, ir.For(driver.position, driver.begin, driver.end, body))
+
+
+def _merged(loop: Loop, formula: Formula) -> ir.Stmt:
+    members = stored(formula)
+    lattice = None if has_flags(formula) else lattice_points(formula, members)
+    start = [w.start() for w in loop.walkers]
+    names = ", ".join(a.tensor.name for a in members)
+    if lattice is None or loop.scope.copies * sum(len(cases) for _, cases in lattice) > MOST_COPIES:
+        _note(loop, f"merges {names} in one loop with flags", _others(loop, members))
+        return ir.block(*start, _collapsed(loop, formula, members))
+    _note(loop, f"merges {names}", _others(loop, members))
+    return ir.block(*start, *(_point(loop, members, live, cases) for live, cases in lattice))
+
+
+Point = tuple[tuple[Access, ...], tuple[tuple[Access, ...], ...]]
+
+
+def lattice_points(formula: Formula, members: Sequence[Access]) -> list[Point] | None:
+    """The merge lattice: for every set of operands that may be left, the sets that may be present there.
+
+    None if there are too many cases to write down.
+    """
+    if len(members) > MOST_CASES:
+        return None
+    sets = [s for s in _subsets(members) if holds(formula, s)]
+    points = [(live, tuple(case for case in sets if set(case) <= set(live))) for live in sets]
+    return points if sum(len(cases) for _, cases in points) <= MOST_CASES else None
+
+
+def _subsets(members: Sequence[Access]) -> Iterator[tuple[Access, ...]]:
+    for size in range(len(members), 0, -1):
+        yield from combinations(members, size)
+
+
+def holds(formula: Formula, present: Sequence[Access]) -> bool:
+    """Whether the formula holds when exactly these operands are present."""
+    return substitute(formula, lambda leaf: (ALWAYS if leaf.access in present else NEVER) if isinstance(leaf, Stored) else None) == ALWAYS
+
+
+def _point(loop: Loop, members: tuple[Access, ...], live: tuple[Access, ...], cases: tuple[tuple[Access, ...], ...]) -> ir.Stmt:
+    """The loop that runs while all of ``live`` have positions left."""
+    walkers = [_walker(loop, access) for access in live]
+    if len(live) == 1 and not walkers[0].is_run:
+        body = _case(loop, members, live, 1)
+        here = ir.Declare(loop.coordinate, walkers[0].coordinate())
+        return ir.While(walkers[0].is_live, ir.block(here, body, step(walkers[0])))
+    heads = {w.access: ir.Var(loop.context.names.fresh(f"{loop.var}{w.access.tensor.name}")) for w in walkers}
+    stmts: list[ir.Stmt] = [ir.Declare(heads[w.access], w.coordinate()) for w in walkers]
+    stmts.append(ir.Declare(loop.coordinate, _least([heads[w.access] for w in walkers])))
+    here_at = {a: ir.TRUE if len(live) == 1 else ir.compare("equal", heads[a], loop.coordinate) for a in live}
+    stmts += [find_run(w, loop.coordinate, here_at[w.access]) for w in walkers]
+    branch: ir.Stmt = ir.block()
+    for case in reversed(cases):
+        body = _case(loop, members, case, len(cases))
+        certain = branch == ir.block() and _is_certain(case, cases, live)
+        branch = body if certain else ir.If(ir.both(*(here_at[a] for a in case)), body, branch)
+    steps = [step(w, here_at[w.access]) for w in walkers]
+    return ir.While(ir.both(*(w.is_live for w in walkers)), ir.block(*stmts, branch, *steps))
+
+
+def _is_certain(case: tuple[Access, ...], cases: tuple[tuple[Access, ...], ...], live: tuple[Access, ...]) -> bool:
+    """Whether a case must hold once all larger ones failed: in a union, the least coordinate belongs to someone."""
+    return len(case) == 1 and all((access,) in cases for access in live)
+
+
+def _case(loop: Loop, members: tuple[Access, ...], case: tuple[Access, ...], copies: int) -> ir.Stmt:
+    """The body where exactly the members of ``case`` are present; operands outside the merge are followed."""
+    follow, followed = _follow(loop, _others(loop, members))
+    places = {access: ABSENT for access in members} | followed
+    sums: list[ir.Stmt] = []
+    for access in case:
+        summed, places[access] = bound_place(loop.context, _walker(loop, access))
+        sums.append(summed)
+    return loop.at([*sums, *follow], places, copies)
+
+
+def _least(coordinates: Sequence[ir.Expr]) -> ir.Expr:
+    least = coordinates[0]
+    for other in coordinates[1:]:
+        least = ir.Op("minimum", (least, other), INT64)
+    return least
+
+
+def _collapsed(loop: Loop, formula: Formula, members: tuple[Access, ...]) -> ir.Stmt:
+    """One loop over the least coordinate of all members, with a flag for each."""
+    walkers = [_walker(loop, access) for access in members]
+    heads = {w.access: ir.Var(loop.context.names.fresh(f"{loop.var}{w.access.tensor.name}")) for w in walkers}
+    here = {w.access: ir.Var(loop.context.names.fresh(f"{w.access.tensor.name}_here"), BOOL) for w in walkers}
+    stmts: list[ir.Stmt] = [ir.Declare(heads[w.access], ir.Select(w.is_live, w.coordinate(), FAR)) for w in walkers]
+    stmts.append(ir.Declare(loop.coordinate, _least([heads[w.access] for w in walkers])))
+    places: dict[Access, Place] = {}
+    sums: list[ir.Stmt] = []
+    for w in walkers:
+        flag = here[w.access]
+        stmts += [ir.Declare(flag, ir.compare("equal", heads[w.access], loop.coordinate)), find_run(w, loop.coordinate, flag)]
+        summed, places[w.access] = bound_place(loop.context, w, flag)
+        sums.append(summed)
+    follow, followed = _follow(loop, _others(loop, members))
+    body = loop.at([*sums, *follow], places | followed)
+    if not (isinstance(formula, Any) and all(isinstance(part, Stored) for part in formula.parts)):
+        body = ir.If(condition(formula, lambda access: here[access]), body)
+    live = condition(formula, lambda access: _walker(loop, access).is_live)
+    return ir.While(live, ir.block(*stmts, body, *(step(w, here[w.access]) for w in walkers)))

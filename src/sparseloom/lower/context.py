@@ -1,0 +1,37 @@
+"""What one kernel shares while it is lowered: names, the views of its tensors, sizes, relations, and remarks for ``explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sparseloom.core.names import Names
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.scope import Scope
+from sparseloom.lower.views import Sizes, TensorView
+from sparseloom.notation.nodes import Access, Stmt, TensorVar
+from sparseloom.notation.relations import SplitRelation
+
+
+@dataclass
+class Context:
+    """The state of one lowering. ``lower`` is the dispatcher, so that loops can lower their bodies."""
+
+    names: Names
+    sizes: Sizes
+    views: dict[TensorVar, TensorView]
+    relations: tuple[SplitRelation, ...]
+    int32_limit: int
+    lower: Callable[[Stmt, Scope], ir.Stmt] = field(init=False)
+    remarks: list[str] = field(default_factory=list)
+    depth: int = 0
+
+    def view(self, access: Access) -> TensorView:
+        """The arrays of an operand."""
+        return self.views[access.tensor]
+
+    def remark(self, text: str) -> None:
+        """Note something for ``explain``, once, at the current depth of loops."""
+        line = "  " * self.depth + text
+        if line not in self.remarks:
+            self.remarks.append(line)

@@ -1,0 +1,123 @@
+"""Right-hand sides: values, and whether they are present.
+
+Where the loops know at compile time that an operand is absent, it vanishes from the expression. Where only a flag of the generated
+code knows, the value is selected: an absent operand that annihilates is never multiplied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+from sparseloom.core import algebra
+from sparseloom.core.algebra import Scalar
+from sparseloom.core.dtypes import DType
+from sparseloom.core.errors import CompilerBug
+from sparseloom.iteration.region import annihilating
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.context import Context
+from sparseloom.lower.scope import Scope
+from sparseloom.notation.dtyping import compute_dtype_of, dtype_of, fill_of
+from sparseloom.notation.nodes import Access, Apply, Expr, Literal
+
+
+
+
+
+@dataclass(frozen=True)
+class Value:
+    """A lowered expression: ``computed`` is right where ``present`` holds; elsewhere the expression is worth ``fill``."""
+
+    computed: ir.Expr
+    present: ir.Expr
+    fill: Scalar | None
+    constant: bool = False
+
+    @property
+    def full(self) -> ir.Expr:
+        """The value at every point, present or not."""
+        if self.constant or self.present == ir.TRUE or self.fill is None:
+            return self.computed
+        filled = ir.constant(self.fill, self.computed.dtype)
+        return filled if self.present == ir.FALSE else ir.Select(self.present, self.computed, filled)
+
+
+def lower_expression(context: Context, expr: Expr, scope: Scope) -> Value:
+    """The value of ``expr`` in this scope."""
+    match expr:
+        case Access():
+            return _lower_access(context, expr, scope)
+        case Literal(value):
+            return Value(ir.constant(value, dtype_of(expr)), ir.FALSE, value, constant=True)
+        case Apply():
+            return _lower_apply(context, expr, scope)
+    raise CompilerBug(expr, "reductions must have become temporaries")
+
+
+def _lower_access(context: Context, access: Access, scope: Scope) -> Value:
+    held = scope.accumulators.get(access)
+    if held is not None:
+        fill = access.tensor.fill if access.tensor.partial else None
+        return Value(held.var, ir.TRUE if held.seen is None else held.seen, fill)
+    place = scope.at(access)
+    fill = access.tensor.fill if access.tensor.may_be_absent else None
+    if place.is_absent:
+        return Value(ir.constant(access.tensor.fill, access.tensor.dtype), ir.FALSE, access.tensor.fill)
+    if place.depth < len(access.tensor.format.levels):
+        raise CompilerBug(access, "read before all of its levels are bound")
+    loaded = place.value if place.value is not None else ir.Load(context.view(access).values, place.position)
+    return Value(loaded, place.present, fill)
+
+
+def _lower_apply(context: Context, expr: Apply, scope: Scope) -> Value:
+    args = [lower_expression(context, arg, scope) for arg in expr.args]
+    dtype, compute = dtype_of(expr), compute_dtype_of(expr)
+    fill = fill_of(expr)
+    deciding = annihilating(expr)
+    if deciding:
+        present = ir.both(*(args[k].present for k in deciding))
+        if present == ir.FALSE:
+            return Value(ir.constant(fill, dtype), ir.FALSE, fill)
+        values = [arg.computed if k in deciding else arg.full for k, arg in enumerate(args)]
+        return Value(operate(expr.op, values, compute, dtype), present, fill)
+    present = ir.either(*(arg.present for arg in args if not arg.constant))
+    if present == ir.FALSE and fill is not None:
+        return Value(ir.constant(fill, dtype), ir.FALSE, fill, constant=all(arg.constant for arg in args))
+    return Value(operate(expr.op, _without_identities(expr.op, args, compute), compute, dtype), present, fill)
+
+
+def _without_identities(op: str, args: list[Value], compute: DType) -> list[ir.Expr]:
+    """Leave out what is known to be absent and changes nothing: A + B where only A is stored is A."""
+    law = algebra.operator(op)
+    if law.identity is None:
+        return [arg.full for arg in args]
+    identity = algebra.identity(op, compute)
+    kept = [arg.full for arg in args if arg.constant or arg.present != ir.FALSE or not algebra.same_value(arg.fill, identity)]
+    return kept or [args[0].full]
+
+
+
+def operate(op: str, args: list[ir.Expr], compute: DType, dtype: DType) -> ir.Expr:
+    """An operator on loop-IR values, after converting them to the compute dtype."""
+    law = algebra.operator(op)
+    if law.rule == "select":
+        condition, then, other = args
+        return ir.Select(cast(condition, algebra.dtypes.BOOL), cast(then, dtype), cast(other, dtype))
+    converted = [cast(arg, compute) for arg in args]
+    if law.rule == "cast" or (len(converted) == 1 and law.arity == 2):
+        return converted[0]
+    if law.arity == 2 and len(converted) > 2:
+        total = converted[0]
+        for arg in converted[1:]:
+            total = ir.Op(law.name, (total, arg), dtype)
+        return total
+    return ir.Op(law.name, tuple(converted), dtype)
+
+
+def cast(value: ir.Expr, dtype: DType) -> ir.Expr:
+    """The value in another dtype; constants are converted now."""
+    if value.dtype == dtype:
+        return value
+    if isinstance(value, ir.Literal):
+        return ir.constant(algebra.compute(f"as_{dtype.name}", [value.dtype.type(value.value)], dtype), dtype)
+    return ir.Cast(value, dtype)

@@ -1,0 +1,142 @@
+"""Where results go: into a dense array, beside an operand's structure, or appended in order.
+
+    DenseResult     every location exists; it is initialised as late as the loops allow
+    SharedResult    the entries are an operand's; only values are written
+    AppendResult    coordinates and values are appended as the loops find them (in ``append.py``)
+"""
+
+from __future__ import annotations
+
+
+
+from sparseloom.core.algebra import Scalar
+from sparseloom.core.errors import CompilerBug
+from sparseloom.iteration.ordering import level_variables
+from sparseloom.iteration.region import is_skippable
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.context import Context
+from sparseloom.lower.scope import Scope
+from sparseloom.lower.views import Slot, TensorView
+from sparseloom.notation.nodes import Access, Assign, IndexVar
+
+
+
+
+
+class Result:
+    """The contract between the loops and the place that results go to."""
+
+    needs_presence = False  # whether a reduction must tell if anything was reduced
+
+    def __init__(self, context: Context, lhs: Access, view: TensorView) -> None:
+        self.context = context
+        self.lhs = lhs
+        self.view = view
+        self.variables = level_variables(lhs)
+
+    def parameters(self) -> list[tuple[ir.Param, Slot]]:
+        """The kernel parameters through which the result goes out."""
+        return [(ir.Param(self.view.values, ir.Role.OUTPUT), Slot(self.lhs.tensor.name, "values"))]
+
+    def begin(self) -> ir.Stmt:
+        """What runs before the loops."""
+        return ir.block()
+
+    def finish(self) -> ir.Stmt:
+        """What runs after the loops."""
+        return ir.block()
+
+    def demands_all(self, var: IndexVar) -> bool:
+        """Whether the loop over ``var`` must visit every coordinate although nothing is stored there."""
+        return False
+
+    def around(self, var: IndexVar, body: ir.Stmt, scope: Scope) -> ir.Stmt:
+        """Wrap what runs for one coordinate of ``var``."""
+        return body
+
+    def after(self, var: IndexVar, scope: Scope) -> ir.Stmt:
+        """What runs when the loop over ``var`` has ended."""
+        return ir.block()
+
+    def initialise(self, scope: Scope) -> ir.Stmt:
+        """Initialise what the loops entered so far have left to inner ones."""
+        return ir.block()
+
+    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+        """Write a value whose location is known in this scope."""
+        raise CompilerBug(assign, "this result cannot be written")
+
+
+class LocatedResult(Result):
+    """A result whose locations exist before anything is written."""
+
+    def __init__(self, context: Context, lhs: Access, view: TensorView, fill: Scalar) -> None:
+        super().__init__(context, lhs, view)
+        self.fill = fill
+
+    def location(self, scope: Scope) -> ir.Expr:
+        """The index of the value that the scope's coordinates select."""
+        raise CompilerBug(self.lhs, "a located result must say where")
+
+    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+        """Store, or combine with what is there when an outer loop reduces too."""
+        array, where, dtype = self.view.values, self.location(scope), self.view.values.dtype
+        if not scope.combines or assign.op is None:
+            return ir.Store(array, where, cast(value.full, dtype))
+        if value.present in (ir.TRUE, ir.FALSE) or not is_skippable(assign.rhs, assign.op):
+            return ir.Store(array, where, cast(value.full, dtype), assign.op)
+        return ir.If(value.present, ir.Store(array, where, cast(value.computed, dtype), assign.op))
+
+
+class DenseResult(LocatedResult):
+    """A dense array. Leading modes that full loops cover are initialised row by row, just before they are reduced into."""
+
+    def location(self, scope: Scope) -> ir.Expr:
+        """Row-major in the order of the levels."""
+        return self._offset(scope, len(self.variables))
+
+    def _offset(self, scope: Scope, depth: int) -> ir.Expr:
+        offset: ir.Expr = ir.ZERO
+        for k in range(depth):
+            offset = ir.add(ir.multiply(offset, self.view.levels[k].size), scope.coordinates[self.variables[k]])
+        return offset
+
+    def initialise(self, scope: Scope) -> ir.Stmt:
+        """Fill the rows below the modes that are covered by full loops."""
+        depth = scope.uninitialised
+        if depth is None:
+            return ir.block()
+        count: ir.Expr = ir.ONE
+        for level in self.view.levels[depth:]:
+            count = ir.multiply(count, level.size)
+        begin = ir.multiply(self._offset(scope, depth), count)
+        return ir.Fill(self.view.values, begin, count, ir.constant(self.fill, self.view.values.dtype))
+
+
+class SharedResult(LocatedResult):
+    """Values beside the structure of an operand with the same pattern."""
+
+    def __init__(
+        self, context: Context, lhs: Access, view: TensorView, fill: Scalar, operand: Access, size: ir.Var, combines: bool
+    ) -> None:
+        super().__init__(context, lhs, view, fill)
+        self.operand = operand
+        self._combines = combines
+        self._size = size
+
+    def parameters(self) -> list[tuple[ir.Param, Slot]]:
+        """The values, and how many there are."""
+        name = self.lhs.tensor.name
+        return [*super().parameters(), (ir.Param(self._size, ir.Role.SIZE), Slot(name, "count"))]
+
+    def begin(self) -> ir.Stmt:
+        """Unused positions and values that several loops reduce into need a first value."""
+        form = self.operand.tensor.format
+        if not self._combines and not form.blocks and all(level.compact for level in form.levels):
+            return ir.block()
+        return ir.Fill(self.view.values, ir.ZERO, self._size, ir.constant(self.fill, self.view.values.dtype))
+
+    def location(self, scope: Scope) -> ir.Expr:
+        """The operand's position."""
+        return scope.at(self.operand).position

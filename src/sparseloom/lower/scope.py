@@ -1,0 +1,74 @@
+"""What is known at one place in the loops: coordinates, and where each operand stands.
+
+A scope is never changed; going into a loop or a branch makes a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sparseloom.loops import nodes as ir
+from sparseloom.notation.nodes import Access, IndexVar
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far down an operand's tree we are.
+
+    ``depth`` levels have been bound; ``position`` is the position at the last of them. Below a level that repeats coordinates we
+    stand on a run of positions, ``[position, end)``. ``present`` is true, false, or a flag of the generated code.
+    ``value`` replaces the load of a leaf that was summed over a run.
+    """
+
+    depth: int = 0
+    position: ir.Expr = ir.ZERO
+    end: ir.Expr | None = None
+    present: ir.Expr = ir.TRUE
+    value: ir.Expr | None = None
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the operand is known to have no entry here."""
+        return self.present == ir.FALSE
+
+
+ABSENT = Place(present=ir.FALSE)
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """A scalar that a reduction adds into; ``seen`` is set when something was added."""
+
+    var: ir.Var
+    op: str
+    seen: ir.Var | None = None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Everything known at one place in the loops."""
+
+    coordinates: Mapping[IndexVar, ir.Expr] = field(default_factory=dict)
+    places: Mapping[Access, Place] = field(default_factory=dict)
+    accumulators: Mapping[Access, Accumulator] = field(default_factory=dict)
+    # How many leading modes of a dense result the loops so far cover completely; None once it is initialised.
+    uninitialised: int | None = None
+    combines: bool = False  # whether a result location may already hold something that writes must be combined with
+    copies: int = 1  # how often the code below is repeated by the cases of outer merges
+
+    def at(self, access: Access) -> Place:
+        """Where an operand stands."""
+        return self.places.get(access, Place())
+
+    def knowing(self, var: IndexVar, coordinate: ir.Expr) -> Scope:
+        """This scope with one more coordinate."""
+        return replace(self, coordinates={**self.coordinates, var: coordinate})
+
+    def placing(self, places: Mapping[Access, Place]) -> Scope:
+        """This scope with operands moved."""
+        return replace(self, places={**self.places, **places})
+
+    def accumulating(self, access: Access, accumulator: Accumulator) -> Scope:
+        """This scope with a scalar that stands for an assigned location."""
+        return replace(self, accumulators={**self.accumulators, access: accumulator})

@@ -1,0 +1,75 @@
+"""The parameters of a kernel: which array or size of which tensor stands where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sparseloom.core.dtypes import INT32
+from sparseloom.core.names import Names
+from sparseloom.formats.level import LevelView
+from sparseloom.iteration.ordering import level_variables
+from sparseloom.loops import nodes as ir
+from sparseloom.notation.nodes import Access, IndexVar, TensorVar
+
+
+@dataclass(frozen=True)
+class TensorView:
+    """The names under which generated code knows one tensor."""
+
+    tensor: TensorVar
+    levels: tuple[LevelView, ...]
+    values: ir.Array
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What one parameter of the kernel is, for whoever calls it.
+
+    ``tensor`` names the tensor, or is None for the size of a variable. ``level`` and ``part`` tell which array: ("pos", level 1), or
+    ("values", None), or a scalar of a level.
+    """
+
+    tensor: str | None
+    part: str
+    level: int | None = None
+
+
+class Sizes:
+    """The extents of variables: parameters for the original ones, arithmetic for those derived from them."""
+
+    def __init__(self, variables: Iterable[IndexVar], names: Names) -> None:
+        self.params = {var: ir.Var(names.fresh(f"{var.name}_size")) for var in variables}
+        self._derived: dict[IndexVar, ir.Expr] = {}
+
+    def derive(self, var: IndexVar, extent: ir.Expr) -> None:
+        """Say what the extent of a derived variable is."""
+        self._derived[var] = extent
+
+    def of(self, var: IndexVar) -> ir.Expr:
+        """The extent of a variable."""
+        return self._derived[var] if var in self._derived else self.params[var]
+
+
+def view_tensor(access: Access, sizes: Sizes, names: Names) -> TensorView:
+    """Name the arrays of a tensor: ``A2_pos``, ``A2_crd``, ``A_vals``; levels count from one, as people do.
+
+    The levels' sizes are those of the variables that the tensor is accessed with; all accesses agree on them.
+    """
+    tensor = access.tensor
+    levels = []
+    for k, (level, var) in enumerate(zip(tensor.format.levels, level_variables(access), strict=True)):
+        stem = f"{tensor.name}{k + 1}"
+        arrays = {part: ir.Array(names.fresh(f"{stem}_{part}"), tensor.index_dtype or INT32) for part in level.array_names}
+        scalars = {part: ir.Var(names.fresh(f"{stem}_{part}")) for part in level.scalar_names}
+        levels.append(LevelView(sizes.of(var), arrays, scalars))
+    return TensorView(tensor, tuple(levels), ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype))
+
+
+def input_parameters(view: TensorView) -> list[tuple[ir.Param, Slot]]:
+    """The parameters through which a tensor is read."""
+    found = []
+    for k, level in enumerate(view.levels):
+        found += [(ir.Param(a, ir.Role.INPUT), Slot(view.tensor.name, part, k)) for part, a in level.arrays.items()]
+        found += [(ir.Param(v, ir.Role.SIZE), Slot(view.tensor.name, part, k)) for part, v in level.scalars.items()]
+    return [*found, (ir.Param(view.values, ir.Role.INPUT), Slot(view.tensor.name, "values"))]

@@ -1,0 +1,158 @@
+"""Walking one operand: its range at a level, its coordinate at a position, and what follows once a coordinate is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sparseloom.core.errors import CompilerBug
+from sparseloom.formats.level import Level, LevelView
+from sparseloom.iteration.ordering import level_variables
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.context import Context
+from sparseloom.lower.scope import Place, Scope
+from sparseloom.notation.nodes import Access, IndexVar
+
+
+@dataclass(frozen=True)
+class Walker:
+    """One sparse level of one operand, about to be walked: positions from ``begin`` to ``end`` below the current parent."""
+
+    access: Access
+    level: Level
+    view: LevelView
+    parent: Place
+    position: ir.Var
+    stop: ir.Var
+    begin: ir.Expr
+    end: ir.Expr
+
+    def coordinate(self, position: ir.Expr | None = None) -> ir.Expr:
+        """The coordinate at a position."""
+        return self.level.coordinate(self.view, self.parent.position, self.position if position is None else position)
+
+    @property
+    def is_live(self) -> ir.Expr:
+        """Whether positions are left."""
+        return ir.compare("less", self.position, self.stop)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether equal coordinates may stand side by side."""
+        return not self.level.unique
+
+    @property
+    def run_end(self) -> ir.Var:
+        """The first position behind the current run of equal coordinates."""
+        return ir.Var(f"{self.position.name}_run")
+
+    def start(self) -> ir.Stmt:
+        """Declare the cursor and its end."""
+        return ir.block(ir.Declare(self.position, self.begin), ir.Declare(self.stop, self.end))
+
+
+def make_walker(context: Context, access: Access, scope: Scope) -> Walker:
+    """Prepare to walk the next level of an operand."""
+    place = scope.at(access)
+    level = access.tensor.format.levels[place.depth]
+    view = context.view(access).levels[place.depth]
+    name = context.names.fresh(f"p{access.tensor.name}{place.depth + 1}")
+    context.names.take(f"{name}_run")
+    begin, end = segment(level, view, place)
+    return Walker(access, level, view, place, ir.Var(name), ir.Var(context.names.fresh(f"{name}_end")), begin, end)
+
+
+def segment(level: Level, view: LevelView, place: Place) -> tuple[ir.Expr, ir.Expr]:
+    """The positions below a place; none if its operand turns out to be absent."""
+    begin, end = (place.position, place.end) if place.end is not None else level.bounds(view, place.position)
+    if place.present == ir.TRUE:
+        return begin, end
+    return ir.Select(place.present, begin, ir.ZERO), ir.Select(place.present, end, ir.ZERO)
+
+
+def next_variable(access: Access, place: Place) -> IndexVar | None:
+    """The variable of the next level to bind, or None when all are bound."""
+    variables = level_variables(access)
+    return variables[place.depth] if place.depth < len(variables) else None
+
+
+def find_run(walker: Walker, coordinate: ir.Expr, here: ir.Expr = ir.TRUE) -> ir.Stmt:
+    """Find the end of the run of positions that have this coordinate; empty if the walker is not here."""
+    if not walker.is_run:
+        return ir.block()
+    end = walker.run_end
+    more = ir.both(ir.compare("less", end, walker.stop), ir.compare("equal", walker.coordinate(end), coordinate), here)
+    return ir.block(ir.Declare(end, walker.position), ir.While(more, ir.Assign(end, ir.add(end, ir.ONE))))
+
+
+def step(walker: Walker, here: ir.Expr = ir.TRUE) -> ir.Stmt:
+    """Move the cursor past the current coordinate, if it is there."""
+    if walker.is_run:
+        return ir.Assign(walker.position, walker.run_end)
+    by = ir.ONE if here == ir.TRUE else ir.Cast(here, ir.INT64)
+    return ir.Assign(walker.position, ir.add(walker.position, by))
+
+
+def bound_place(context: Context, walker: Walker, present: ir.Expr = ir.TRUE) -> tuple[ir.Stmt, Place]:
+    """The place of an operand once its walker stands on the loop's coordinate; a run at the leaf is summed."""
+    parent = walker.parent
+    depth = parent.depth + 1
+    if not walker.is_run:
+        return ir.block(), Place(depth, walker.position, None, present)
+    if depth < len(walker.access.tensor.format.levels):
+        return ir.block(), Place(depth, walker.position, walker.run_end, present)
+    values = context.view(walker.access).values
+    total = ir.Var(context.names.fresh(f"{walker.access.tensor.name}_sum"), values.dtype)
+    entry = ir.Var(context.names.fresh(f"{walker.position.name}_entry"))
+    added = ir.Op("add", (total, ir.Load(values, entry)), values.dtype)
+    loop = ir.For(entry, walker.position, walker.run_end, ir.Assign(total, added))
+    place = Place(depth, walker.position, walker.run_end, present, total)
+    return ir.block(ir.Declare(total, ir.constant(0, values.dtype)), loop), place
+
+
+def settle(context: Context, scope: Scope, accesses: list[Access]) -> tuple[ir.Stmt, Scope]:
+    """Bind every further level whose variable is known by now: dense levels are located, others searched."""
+    stmts: list[ir.Stmt] = []
+    for access in accesses:
+        place = scope.at(access)
+        while not place.is_absent:
+            var = next_variable(access, place)
+            if var is None or var not in scope.coordinates:
+                break
+            code, place = _locate(context, access, place, scope.coordinates[var])
+            stmts.append(code)
+        scope = scope.placing({access: place})
+    return ir.block(*stmts), scope
+
+
+def _locate(context: Context, access: Access, place: Place, coordinate: ir.Expr) -> tuple[ir.Stmt, Place]:
+    level = access.tensor.format.levels[place.depth]
+    view = context.view(access).levels[place.depth]
+    if level.can_locate:
+        if place.end is not None:
+            raise CompilerBug(access, "a level below repeated coordinates cannot be located")
+        return ir.block(), replace(place, depth=place.depth + 1, position=level.locate(view, place.position, coordinate))
+    stem = f"p{access.tensor.name}{place.depth + 1}"
+    position = ir.Var(context.names.fresh(stem))
+    stop = ir.Var(context.names.fresh(f"{stem}_end"))
+    found = ir.Var(context.names.fresh(f"{stem}_found"), ir.BOOL)
+    begin, end = segment(level, view, place)
+    here = ir.both(
+        ir.compare("less", position, stop), ir.compare("equal", level.coordinate(view, place.position, position), coordinate)
+    )
+    context.remark(f"{access.tensor.name} is searched for {coordinate_name(coordinate)}")
+    code: list[ir.Stmt] = [
+        ir.Declare(stop, end),
+        ir.Declare(position, ir.Search(view.arrays["crd"], begin, stop, coordinate)),
+        ir.Declare(found, here),
+    ]
+    if level.unique:
+        return ir.block(*code), Place(place.depth + 1, position, None, found)
+    walker = Walker(access, level, view, place, position, stop, begin, end)
+    code.append(find_run(walker, coordinate, found))
+    summed, placed = bound_place(context, walker, found)
+    return ir.block(*code, summed), placed
+
+
+def coordinate_name(coordinate: ir.Expr) -> str:
+    """How a remark calls a coordinate."""
+    return coordinate.name if isinstance(coordinate, ir.Var) else "a coordinate"

@@ -1,0 +1,127 @@
+"""What an expression's values are: their dtype, and their value where every sparse operand is absent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparseloom.core import algebra
+from sparseloom.core.algebra import Scalar
+from sparseloom.core.dtypes import VALUE_DTYPES, DType
+from sparseloom.core.errors import CompilerBug, DTypeError
+from sparseloom.notation.nodes import Access, Apply, Expr, Literal, Reduce
+
+
+def dtype_of(expr: Expr) -> DType:
+    """The dtype of an expression: operators promote as in NumPy, reductions keep the dtype of what they reduce."""
+    return _strong(_kind(expr))
+
+
+def compute_dtype_of(apply: Apply) -> DType:
+    """The dtype to which the arguments of an operation are converted before it is computed."""
+    return algebra.compute_dtype(apply.op, [_kind(arg) for arg in apply.args])
+
+
+def promoted_dtype(dtypes: Sequence[DType]) -> DType:
+    """The dtype to which all of ``dtypes`` promote."""
+    return algebra.compute_dtype("add", dtypes)
+
+
+def fill_of(expr: Expr) -> Scalar | None:
+    """What ``expr`` is worth where every sparse operand is absent, or ``None`` if that depends on dense operands or sizes."""
+    found = _fill(expr)
+    return None if found is None else found.value
+
+
+def constant_of(expr: Expr) -> Scalar | None:
+    """The value of an expression of numbers alone, or ``None``. Such an expression promotes weakly, as one number does."""
+    kind = _kind(expr)
+    return None if isinstance(kind, np.dtype) else kind
+
+
+def _kind(expr: Expr) -> DType | Scalar:
+    """The dtype of an expression, or the number it always is."""
+    match expr:
+        case Access(tensor):
+            return tensor.dtype
+        case Literal(value):
+            return value
+        case Apply(op, args):
+            kinds = [_kind(arg) for arg in args]
+            numbers = [kind for kind in kinds if not isinstance(kind, np.dtype)]
+            return _computed(op, numbers, numbers) if len(numbers) == len(kinds) else _promoted(op, kinds)
+        case Reduce(op, _, body):
+            dtype = dtype_of(body)
+            return _promoted(op, (dtype, dtype))
+    raise CompilerBug(expr, "an expression is an Access, a Literal, an Apply or a Reduce")
+
+
+def _promoted(op: str, kinds: Sequence[DType | Scalar]) -> DType:
+    """The dtype of ``op``; also where it is always a truth value, the arguments must fit the operator."""
+    algebra.compute_dtype(op, kinds)
+    return algebra.result_dtype(op, kinds)
+
+
+def _strong(kind: DType | Scalar) -> DType:
+    """The dtype of a number that stands alone."""
+    if isinstance(kind, np.dtype):
+        return kind
+    dtype = np.asarray(kind).dtype
+    if dtype not in VALUE_DTYPES:
+        raise DTypeError(f"the number {kind!r} does not fit in 64 bits; write it as a float: {float(kind.real)!r}")
+    return dtype
+
+
+def _computed(op: str, values: Sequence[Scalar], kinds: Sequence[DType | Scalar]) -> Scalar:
+    """``op`` on numbers that have these dtypes."""
+    return _cast(algebra.compute(op, values, algebra.compute_dtype(op, kinds)), algebra.result_dtype(op, kinds))
+
+
+def _cast(value: object, dtype: DType) -> Scalar:
+    result: Scalar = np.asarray(value).astype(dtype).item()
+    return result
+
+
+@dataclass(frozen=True)
+class _Fill:
+    """A value, and whether it is that of absent entries rather than a constant."""
+
+    value: Scalar
+    absent: bool
+
+
+def _fill(expr: Expr) -> _Fill | None:
+    match expr:
+        case Access(tensor):
+            return _Fill(_cast(tensor.fill, tensor.dtype), True) if tensor.may_be_absent else None
+        case Literal(value):
+            return _Fill(value, False)
+        case Apply():
+            return _applied_fill(expr)
+        case Reduce(op, _, body):
+            return _reduced_fill(op, body, dtype_of(expr))
+    raise CompilerBug(expr, "an expression is an Access, a Literal, an Apply or a Reduce")
+
+
+def _applied_fill(apply: Apply) -> _Fill | None:
+    """An absent argument that annihilates decides; otherwise all arguments must be known."""
+    fills = [_fill(arg) for arg in apply.args]
+    for position, fill in enumerate(fills):
+        if fill is not None and fill.absent and algebra.annihilates(apply.op, position, fill.value, apply.zero):
+            return _Fill(_cast(fill.value, dtype_of(apply)), True)
+    known = [fill for fill in fills if fill is not None]
+    if len(known) < len(fills):
+        return None
+    value = _computed(apply.op, [fill.value for fill in known], [_kind(arg) for arg in apply.args])
+    return _Fill(value, any(fill.absent for fill in known))
+
+
+def _reduced_fill(op: str, body: Expr, dtype: DType) -> _Fill | None:
+    """Absent terms that equal the identity need not be visited; any others are counted, so the sizes would matter."""
+    fill = _fill(body)
+    identity = algebra.identity(op, dtype)
+    if fill is not None and fill.absent and algebra.same_value(_cast(fill.value, dtype), identity):
+        return _Fill(identity, True)
+    return None

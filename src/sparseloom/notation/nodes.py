@@ -1,0 +1,138 @@
+"""The nodes of index notation and of concrete index notation.
+
+Index notation is one ``Assign`` whose right side holds explicit ``Reduce`` nodes and no loops. Concrete index notation
+adds the loops (``Forall``), temporaries (``Where``), several statements (``Sequence``) and the relations between
+variables (``SuchThat``). Both share the expressions.
+"""
+
+from __future__ import annotations
+
+from sparseloom.core.algebra import Scalar
+from sparseloom.core.dtypes import FLOAT64, DType
+from sparseloom.core.trees import Node, node
+from sparseloom.formats.format import Format
+
+
+@node
+class IndexVar(Node):
+    """A variable such as ``i``; its name is its identity."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@node
+class TensorVar(Node):
+    """A tensor as the compiler sees it: everything but its sizes and its data."""
+
+    name: str
+    order: int
+    format: Format
+    dtype: DType = FLOAT64
+    index_dtype: DType | None = None  # None: int32, the default of generated code
+    fill: Scalar = 0
+    partial: bool = False  # a scalar temporary that is absent when nothing was reduced into it
+
+    @property
+    def may_be_absent(self) -> bool:
+        """Whether some coordinate may have no entry."""
+        return self.partial or not self.format.is_dense
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Expr(Node):
+    """A right-hand side."""
+
+    __slots__ = ()
+
+
+@node
+class Access(Expr):
+    """``A(i,j)``: one variable per mode, in the order of the tensor's modes. A scalar has none."""
+
+    tensor: TensorVar
+    indices: tuple[IndexVar, ...]
+
+
+@node
+class Literal(Expr):
+    """A number written in the statement; it promotes weakly, as Python numbers do in NumPy."""
+
+    value: Scalar
+
+
+@node
+class Apply(Expr):
+    """An operator of ``core.algebra`` on expressions. Sums and products are flat: ``a+b+c`` is one node.
+
+    ``zero`` is the annihilator that a semiring promises for this operation.
+    """
+
+    op: str
+    args: tuple[Expr, ...]
+    zero: Scalar | None = None
+
+
+@node
+class Reduce(Expr):
+    """``op`` over all values of ``variables``: ``sum(j, A(i,j)*x(j))`` is ``Reduce("add", (j,), ...)``."""
+
+    op: str
+    variables: tuple[IndexVar, ...]
+    body: Expr
+
+
+class Stmt(Node):
+    """A statement of concrete index notation."""
+
+    __slots__ = ()
+
+
+@node
+class Assign(Stmt):
+    """``lhs = rhs``, or ``lhs = lhs op rhs`` when ``op`` is given."""
+
+    lhs: Access
+    rhs: Expr
+    op: str | None = None
+
+
+@node
+class Forall(Stmt):
+    """Run ``body`` once for every coordinate of ``var``."""
+
+    var: IndexVar
+    body: Stmt
+
+
+@node
+class Where(Stmt):
+    """Run ``producer``, which fills a temporary, then ``consumer``, which reads it."""
+
+    consumer: Stmt
+    producer: Stmt
+
+
+@node
+class Sequence(Stmt):
+    """Run the statements one after another."""
+
+    stmts: tuple[Stmt, ...]
+
+
+class Relation(Node):
+    """How derived variables stand for others; the scheduling language adds members."""
+
+    __slots__ = ()
+
+
+@node
+class SuchThat(Stmt):
+    """``body``, in which the variables obey the relations."""
+
+    body: Stmt
+    relations: tuple[Relation, ...]

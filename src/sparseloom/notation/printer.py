@@ -1,0 +1,148 @@
+"""Index notation and concrete index notation as text.
+
+    show(expression)    (A(i,j) + B(i,j)) * x(j)
+    show(statement)     forall i
+                          forall j
+                            y(i) += w(j)
+                          where
+                            forall k
+                              w(k) = A(i,k) * x(k)
+
+What ``show`` prints of index notation, ``text.parse`` reads back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from sparseloom.core.algebra import OPERATORS, Scalar
+from sparseloom.core.errors import CompilerBug
+from sparseloom.core.trees import Node, walk
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Literal, Reduce, Sequence, Stmt, SuchThat, Where
+from sparseloom.notation.syntax import CONSTANTS, FUNCTIONS
+
+_COMPARISON, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(1, 7)
+_LEVELS = {"add": _SUM, "subtract": _SUM, "multiply": _PRODUCT, "divide": _PRODUCT, "negative": _SIGN, "power": _POWER} | {
+    op.name: _COMPARISON for op in OPERATORS.values() if op.symbol[:1] in tuple("<>=!")
+}
+_REDUCTIONS = {
+    "add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max",
+    "logical_or": "any", "logical_and": "all", "logical_xor": "xor",
+}  # fmt: skip
+_INDENT = "  "
+
+
+def show(node: Node) -> str:
+    """An expression or an assignment on one line; other statements as an indented loop nest."""
+    match node:
+        case Expr():
+            return _expression(node)
+        case Stmt():
+            return "\n".join(_lines(node))
+    return str(node)
+
+
+def _lines(stmt: Stmt) -> Iterator[str]:
+    match stmt:
+        case Assign(lhs, rhs, op):
+            yield f"{_access(lhs)} {_assignment(op)} {_expression(rhs)}"
+        case Forall(var, body):
+            yield f"forall {var}"
+            yield from _indented(body)
+        case Where(consumer, producer):
+            yield from _lines(consumer)
+            yield "where"
+            yield from _indented(producer)
+        case Sequence(stmts):
+            yield "sequence"
+            for part in stmts:
+                yield from _indented(part)
+        case SuchThat(body, relations):
+            yield from _lines(body)
+            yield "such that"
+            yield from (_INDENT + str(relation) for relation in relations)
+        case _:
+            raise CompilerBug(stmt, "a statement is an Assign, Forall, Where, Sequence or SuchThat")
+
+
+def _indented(stmt: Stmt) -> Iterator[str]:
+    return (_INDENT + line for line in _lines(stmt))
+
+
+def _assignment(op: str | None) -> str:
+    """``=``, ``+=``, or for other operators their name: ``max=``."""
+    match op:
+        case None:
+            return "="
+        case "add":
+            return "+="
+    return f"{_REDUCTIONS.get(op, op)}="
+
+
+def _expression(expr: Expr, floor: int = 0) -> str:
+    """``expr``, in parentheses if it binds less tightly than ``floor``."""
+    text = _unenclosed(expr)
+    return f"({text})" if _level(expr) < floor else text
+
+
+def _level(expr: Expr) -> int:
+    match expr:
+        case Apply(op):
+            return _LEVELS.get(op, _ATOM)
+        case Literal(value):
+            return _SIGN if _number(value).startswith("-") else _ATOM
+    return _ATOM
+
+
+def _unenclosed(expr: Expr) -> str:
+    match expr:
+        case Access():
+            return _access(expr)
+        case Literal(value):
+            return _number(value)
+        case Apply("negative", (Literal() as literal,)) if _level(literal) == _ATOM:
+            return f"-({_expression(literal)})"  # without them it would be read as a negative number
+        case Apply("negative", (arg,)):
+            return f"-{_expression(arg, _SIGN)}"
+        case Apply("power", (base, exponent)):
+            return f"{_expression(base, _ATOM)}**{_expression(exponent, _SIGN)}"
+        case Apply(op, args) if op in _LEVELS:
+            return _infix(op, args)
+        case Apply(op, args):
+            return f"{op}({', '.join(map(_expression, args))})"
+        case Reduce(op, variables, body):
+            return f"{_REDUCTIONS[op]}({_bound(variables, body)}, {_expression(body)})"
+    raise CompilerBug(expr, "an expression is an Access, a Literal, an Apply or a Reduce")
+
+
+def _infix(op: str, args: tuple[Expr, ...]) -> str:
+    """Operators bind from left to right, so only the first argument may be of the same level; comparisons do not chain."""
+    level = _LEVELS[op]
+    same = isinstance(args[0], Apply) and args[0].op == op and OPERATORS[op].associative
+    first = _expression(args[0], level + 1 if same or level == _COMPARISON else level)
+    return f" {OPERATORS[op].symbol} ".join([first, *(_expression(arg, level + 1) for arg in args[1:])])
+
+
+def _access(access: Access) -> str:
+    """``A(i,j)``; brackets keep a tensor apart from a function of its name."""
+    name, indices = access.tensor.name, ",".join(var.name for var in access.indices)
+    if name in FUNCTIONS or name in CONSTANTS:
+        return f"{name}[{indices}]"
+    return f"{name}({indices})" if indices else name
+
+
+def _bound(variables: tuple[IndexVar, ...], body: Expr) -> str:
+    """``j`` or ``{j,k}``; braces also where nothing else tells that ``j`` is a variable."""
+    names = ",".join(var.name for var in variables)
+    is_clear = len(variables) == 1 and any(isinstance(found, Access) and variables[0] in found.indices for found in walk(body))
+    return names if is_clear else f"{{{names}}}"
+
+
+def _number(value: Scalar) -> str:
+    match value:
+        case complex(real=0.0, imag=imaginary) if math.isfinite(imaginary):
+            return f"{imaginary!r}j"
+        case complex(real=real, imag=imaginary):
+            return f"complex({real!r}, {imaginary!r})"
+    return repr(value)

@@ -1,0 +1,308 @@
+"""The grammar of statements: text to a syntax tree in which names have no meaning yet.
+
+    statement  := tensor ("=" | "+=") expression
+    expression := signed {infix signed}             infix, loosest first: < <= > >= == !=, then + -, then * /
+    signed     := ("-" | "+") signed | power
+    power      := atom ["**" signed]
+    atom       := number | name | tensor | function | "(" expression ")"
+    tensor     := name "(" [names] ")" | name "[" [names] "]"
+    function   := name "(" argument {"," argument} ")"
+    argument   := expression | "{" names "}"
+    names      := name {"," name}
+
+A name before ``(`` is a function if it is one of ``core.algebra`` and the caller has no tensor of that name; before ``[`` it
+is always a tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from sparseloom.core.algebra import ALIASES, OPERATORS, Scalar
+from sparseloom.core.errors import NotationError
+from sparseloom.notation.caret import refuse
+from sparseloom.notation.tokens import Token, number, tokenize
+
+# Deeper trees would meet the recursion limit of the passes that follow.
+DEEPEST = 80
+
+# ``complex(1, 2)`` is how the number 1+2j is written.
+FUNCTIONS: frozenset[str] = frozenset(OPERATORS) | {name for name in ALIASES if name.isidentifier()} | {"complex"}
+CONSTANTS: dict[str, Scalar] = {"inf": math.inf, "nan": math.nan, "True": True, "False": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number, with its sign if it has one."""
+
+    value: Scalar
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name alone: a scalar, a constant or an index variable."""
+
+    name: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """``A(i,j)``: a tensor at index variables."""
+
+    name: str
+    indices: tuple[Name, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Braces:
+    """``{i,j}``: the variables of a reduction."""
+
+    names: tuple[Name, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``f(a, b)``."""
+
+    function: str
+    args: tuple[Syntax, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A prefix or infix operator, by its name in ``core.algebra``."""
+
+    op: str
+    args: tuple[Syntax, ...]
+    at: int
+
+
+Syntax = Number | Name | Element | Braces | Call | Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """``left = right`` or, if it ``accumulates``, ``left += right``."""
+
+    left: Name | Element
+    right: Syntax
+    accumulates: bool
+
+
+_COMPARISONS = {op.symbol: op.name for op in OPERATORS.values() if op.symbol[:1] in tuple("<>=!")}
+# How tightly each infix operator binds, and its name; ** is read apart, since it binds from right to left.
+_INFIX = {symbol: (1, op) for symbol, op in _COMPARISONS.items()} | {
+    "+": (2, "add"), "-": (2, "subtract"), "*": (3, "multiply"), "/": (3, "divide"),
+}  # fmt: skip
+
+
+def read_statement(text: str, tensors: Collection[str]) -> Statement:
+    """Read a statement; ``tensors`` are names that are tensors although they are also functions."""
+    return _Reader(text, tensors).statement()
+
+
+def _joined(op: str, left: Syntax, right: Syntax, at: int) -> Operation:
+    """``left op right``; a long sum or product becomes one wide node rather than a deep tree."""
+    match left:
+        case Operation(name, args) if name == op in ("add", "multiply"):
+            return Operation(op, (*args, right), left.at)
+    return Operation(op, (left, right), at)
+
+
+def depth(root: Syntax) -> int:
+    """How many nodes stand above the deepest leaf. A loop, since the tree may be too deep for recursion."""
+    deepest, stack = 0, [(root, 0)]
+    while stack:
+        current, level = stack.pop()
+        deepest = max(deepest, level)
+        if isinstance(current, Call | Operation):
+            stack.extend((arg, level + 1) for arg in current.args)
+    return deepest
+
+
+class _Reader:
+    """Reads tokens from left to right; one method per phrase of the grammar."""
+
+    def __init__(self, text: str, tensors: Collection[str]) -> None:
+        self.text = text
+        self.tensors = tensors
+        self.tokens = tokenize(text)
+        self.place = 0
+        self.nested = 0
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.place]
+
+    @property
+    def last(self) -> Token:
+        return self.tokens[self.place - 1]
+
+    def advance(self) -> Token:
+        self.place += 1
+        return self.last
+
+    def follows(self, *symbols: str) -> bool:
+        return self.token.kind == "symbol" and self.token.text in symbols
+
+    def refuse(self, what: str, help: str = "", at: int | None = None) -> NotationError:
+        where = self.token.at if at is None else at
+        return refuse(f"cannot read the statement: {what}", self.text, where, help)
+
+    def expect(self, symbol: str, help: str = "") -> None:
+        if not self.follows(symbol):
+            raise self.refuse(f"expected '{symbol}' after {self.last}", help)
+        self.advance()
+
+    def statement(self) -> Statement:
+        if self.token.kind == "end":
+            raise self.refuse("it is empty", "write one such as y(i) = A(i,j) * x(j)")
+        left = self.left_side()
+        if self.follows("-=", "*=", "/="):
+            raise self.refuse(f"there is no '{self.token.text}'", "a statement is written with = or +=")
+        if not self.follows("=", "+="):
+            raise self.refuse(f"expected '=' or '+=' after {self.last}")
+        accumulates = self.advance().text == "+="
+        right = self.expression()
+        self.expect_end()
+        if depth(right) > DEEPEST:
+            raise self.refuse(f"it is nested more than {DEEPEST} deep", "compute a part of it in a statement of its own", 0)
+        return Statement(left, right, accumulates)
+
+    def left_side(self) -> Name | Element:
+        if self.token.kind != "name":
+            raise self.refuse("the left side must be a tensor", "write one such as y(i) or, for a scalar, y")
+        name = self.advance()
+        return self.element(name) if self.follows("(", "[") else Name(name.text, name.at)
+
+    def expect_end(self) -> None:
+        if self.token.kind == "end":
+            return
+        if self.follows(")", "]", "}"):
+            raise self.refuse(f"{self.token} closes nothing")
+        if self.follows("=", "+="):
+            raise self.refuse(f"a second {self.token}", "compare with ==" if self.token.text == "=" else "")
+        raise self.refuse(f"expected an operator after {self.last}")
+
+    def expression(self, floor: int = 1) -> Syntax:
+        """Precedence climbing: operators that bind at least as tightly as ``floor``, from left to right."""
+        left = self.signed()
+        while self.token.kind == "symbol" and _INFIX.get(self.token.text, (0, ""))[0] >= floor:
+            symbol = self.advance()
+            level, op = _INFIX[symbol.text]
+            left = _joined(op, left, self.expression(level + 1), symbol.at)
+            if level == 1 and self.follows(*_COMPARISONS):
+                raise self.refuse("comparisons cannot be chained", "write and(a < b, b < c)")
+        return left
+
+    def signed(self) -> Syntax:
+        self.nested += 1
+        if self.nested > DEEPEST:
+            raise self.refuse(f"it is nested more than {DEEPEST} deep", "compute a part of it in a statement of its own")
+        try:
+            if not self.follows("-", "+"):
+                return self.power()
+            sign = self.advance()
+            stands_alone = self.at_number() and self.tokens[self.place + 1].text != "**"
+            operand = self.signed()
+        finally:
+            self.nested -= 1
+        match operand:
+            case _ if sign.text == "+":
+                return operand
+            case Number(value) if stands_alone:
+                return Number(-value if value == value else value, sign.at)  # one nan, so that equal trees compare equal
+        return Operation("negative", (operand,), sign.at)
+
+    def power(self) -> Syntax:
+        base = self.atom()
+        if not self.follows("**"):
+            return base
+        symbol = self.advance()
+        return Operation("power", (base, self.signed()), symbol.at)
+
+    def atom(self) -> Syntax:
+        if self.at_number():
+            return self.number()
+        if self.token.kind == "name":
+            return self.named()
+        if self.follows("("):
+            self.advance()
+            inside = self.expression()
+            self.expect(")")
+            return inside
+        if self.follows("{"):
+            raise self.refuse("variables in braces stand only at the start of a reduction", "write sum({i,j}, A(i,j))")
+        raise self.refuse(f"expected a value after {self.last}")
+
+    def at_number(self) -> bool:
+        """Whether a number comes: digits, or the name of a constant that is not a tensor here."""
+        if self.token.kind == "number":
+            return True
+        is_constant = self.token.text in CONSTANTS and self.token.text not in self.tensors
+        return is_constant and self.tokens[self.place + 1].text not in ("(", "[")
+
+    def number(self) -> Number:
+        token = self.advance()
+        if token.text in CONSTANTS:
+            return Number(CONSTANTS[token.text], token.at)
+        if token.text.isdigit() and (len(token.text) > 20 or int(token.text) >= 2**64):
+            raise self.refuse("the number does not fit in 64 bits", "write it as a float: 1e30", token.at)
+        return Number(number(token.text), token.at)
+
+    def named(self) -> Syntax:
+        name = self.advance()
+        if self.follows("[") or (self.follows("(") and (name.text in self.tensors or name.text not in FUNCTIONS)):
+            return self.element(name)
+        if self.follows("("):
+            return self.call(name)
+        return Name(name.text, name.at)
+
+    def element(self, name: Token) -> Element:
+        closing = ")" if self.advance().text == "(" else "]"
+        indices = () if self.follows(closing) else self.names(name)
+        self.expect(closing, "a tensor is followed by index variables, with commas between them")
+        return Element(name.text, indices, name.at)
+
+    def names(self, owner: Token) -> tuple[Name, ...]:
+        """Names with commas between them, up to but without the closing bracket."""
+        found: list[Name] = []
+        while True:
+            if self.token.kind == "number":
+                raise self.refuse(f"an index must be a variable, not {self.token.text}", "take the slice before it enters the statement")
+            if self.token.kind != "name":
+                raise self.refuse(f"expected an index variable after {self.last}")
+            name = self.advance()
+            if self.follows("(", "["):
+                near = get_close_matches(owner.text, sorted(FUNCTIONS), 1)
+                guess = f"did you mean {near[0]}?" if near else "a tensor is followed by index variables, with commas between them"
+                raise self.refuse(f"{owner} is not a function, so it cannot be applied to {name}", guess, owner.at)
+            found.append(Name(name.text, name.at))
+            if not self.follows(","):
+                return tuple(found)
+            self.advance()
+
+    def call(self, name: Token) -> Call:
+        self.advance()
+        args = [self.argument()]
+        while self.follows(","):
+            self.advance()
+            args.append(self.argument())
+        self.expect(")")
+        return Call(name.text, tuple(args), name.at)
+
+    def argument(self) -> Syntax:
+        if not self.follows("{"):
+            return self.expression()
+        opening = self.advance()
+        names = self.names(opening)
+        self.expect("}")
+        return Braces(names, opening.at)

@@ -1,0 +1,1 @@
+"""Compile C text, keep it, and call it: the toolchain, the kernel cache and the calling convention."""

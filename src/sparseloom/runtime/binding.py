@@ -1,0 +1,169 @@
+"""Binding: the arrays of real tensors laid out as a kernel's parameters, and its results read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.core.errors import CompilerBug, ShapeError
+from sparseloom.formats.level import LevelData
+from sparseloom.formats.storage import Storage
+from sparseloom.loops import interpret
+from sparseloom.loops.nodes import Array, Function, Role, Status
+from sparseloom.lower.kernel import Lowered
+from sparseloom.lower.views import Slot
+from sparseloom.notation.nodes import TensorVar
+from sparseloom.runtime.calling import IndexOverflow, Pack, adopt, run
+from sparseloom.runtime.library import Entry
+
+Arguments = list[Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A kernel with its arguments. ``start`` runs it; ``result`` is what it then has filled."""
+
+    start: Callable[[], None]
+    result: Callable[[], Storage]
+
+
+def bind_entry(entry: Entry, lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage]) -> Call:
+    """Prepare a call of a compiled kernel."""
+    pack = Pack(arguments)
+    params = lowered.function.params
+
+    def result() -> Storage:
+        counts = {slot: pack.slot(k) for k, slot in enumerate(lowered.slots) if params[k].role is Role.COUNT}
+        found: list[Any] = list(arguments)
+        for k, slot in enumerate(lowered.slots):
+            target = params[k].target
+            if params[k].role is Role.COUNT:
+                found[k] = counts[slot]
+            elif params[k].role is Role.GROWN and isinstance(target, Array):
+                found[k] = adopt(pack.take(k), grown_length(lowered, arguments, counts, slot), target.dtype)
+        return read(found)
+
+    def start() -> None:
+        run(entry, pack)
+
+    return Call(start, result)
+
+
+def bind_interpreter(lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage], initialised: bool) -> Call:
+    """Prepare a run of the loops in Python, with every access checked."""
+    found: list[Any] = []
+
+    def start() -> None:
+        try:
+            found[:] = interpret.run(lowered.function, arguments, outputs_initialised=initialised)
+        except interpret.KernelStatus as ended:
+            raise _raised(ended.status) from None
+
+    def result() -> Storage:
+        counts = {slot: found[k] for k, slot in enumerate(lowered.slots) if lowered.function.params[k].role is Role.COUNT}
+        trimmed = list(found)
+        for k, slot in enumerate(lowered.slots):
+            if lowered.function.params[k].role is Role.GROWN:
+                trimmed[k] = found[k][: grown_length(lowered, arguments, counts, slot)].copy()
+        return read(trimmed)
+
+    return Call(start, result)
+
+
+def _raised(status: Status) -> BaseException:
+    match status:
+        case Status.OUT_OF_MEMORY:
+            return MemoryError("a kernel could not allocate memory for its result or workspace")
+        case Status.INDEX_OVERFLOW:
+            return IndexOverflow("a position does not fit into the index type of the result")
+        case Status.BOUND_VIOLATED:
+            return ShapeError("a bound that the schedule promises does not hold for these operands")
+    return CompilerBug(status, "the interpreter ends in a failure or not at all")
+
+
+def level_sizes(lowered: Lowered, tensor: TensorVar, arguments: Arguments, indices: Sequence[str]) -> tuple[int, ...]:
+    """The extents of the result's levels, from the sizes handed in."""
+    sizes = {slot.part: arguments[k] for k, slot in enumerate(lowered.slots) if slot.tensor is None}
+    return tensor.format.level_sizes(tuple(sizes[name] for name in indices))
+
+
+def grown_length(lowered: Lowered, arguments: Arguments, counts: Mapping[Slot, int], wanted: Slot) -> int:
+    """How many elements of a grown array are used, from the number of positions at each appended level."""
+    result = lowered.result
+    extents = level_sizes(lowered, result.tensor, arguments, [v.name for v in result.indices])
+    by_level = {slot.level: count for slot, count in counts.items()}
+    positions, before = 1, 1
+    for k, level in enumerate(result.tensor.format.levels):
+        before = positions
+        if level.full:
+            positions *= extents[k]
+        elif not level.branchless:
+            positions = by_level[k]
+        if wanted.level == k:
+            return before + 1 if wanted.part == "pos" else positions
+    return positions
+
+
+def gather(
+    lowered: Lowered, storages: Mapping[str, Storage], sizes: Mapping[str, int], values: NDArray[Any] | None, guess: int
+) -> Arguments:
+    """The arguments of a kernel: arrays and sizes in the order of its parameters, ``None`` where it hands something out."""
+    arguments: Arguments = []
+    name = lowered.result.tensor.name
+    for param, slot in zip(lowered.function.params, lowered.slots, strict=True):
+        if slot.tensor is None:
+            arguments.append(sizes[slot.part])
+        elif slot.tensor == name and param.role is not Role.INPUT:
+            arguments.append(_outgoing(slot, values, guess, param.role))
+        elif slot.level is None:
+            arguments.append(storages[slot.tensor].values)
+        else:
+            data = storages[slot.tensor].levels[slot.level]
+            arguments.append(data.scalars[slot.part] if slot.part in data.scalars else data.arrays[slot.part])
+    return arguments
+
+
+def _outgoing(slot: Slot, values: NDArray[Any] | None, guess: int, role: Role) -> Any:
+    match role, slot.part:
+        case Role.OUTPUT, _:
+            return values
+        case Role.SIZE, "guess":
+            return guess
+        case Role.SIZE, "count":
+            return 0 if values is None else len(values)
+    return None
+
+
+def read_result(lowered: Lowered, shape: tuple[int, ...], storages: Mapping[str, Storage], found: Sequence[Any]) -> Storage:
+    """The result as storage: its own arrays, or an operand's structure with new values."""
+    tensor = lowered.result.tensor
+    mine = {(slot.level, slot.part): found[k] for k, slot in enumerate(lowered.slots) if slot.tensor == tensor.name}
+    values: NDArray[Any] = mine[None, "values"]
+    if lowered.shared is not None:
+        levels = tuple(_read_only(level) for level in storages[lowered.shared].levels)
+    else:
+        levels = tuple(LevelData({part: mine[k, part] for part in level.array_names}) for k, level in enumerate(tensor.format.levels))
+    return Storage(tensor.format, shape, levels, values, lowered.fill)
+
+
+def _read_only(level: LevelData) -> LevelData:
+    """The same arrays, seen so that a result cannot change its operand through them."""
+    views = {part: array.view() for part, array in level.arrays.items()}
+    for view in views.values():
+        view.flags.writeable = False
+    return LevelData(views, level.scalars)
+
+
+def is_interpretable(function: Function, work: int, limit: int = 2_000_000) -> bool:
+    """Whether a problem is small enough to answer without a compiler."""
+    return work <= limit and bool(function.params)
+
+
+def allocate(tensor: TensorVar, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Room for the values of a dense result."""
+    extents = tensor.format.level_sizes(shape)
+    return np.empty(int(np.prod(extents, dtype=object)) if extents else 1, tensor.dtype)

@@ -1,0 +1,187 @@
+"""Call a kernel's entry, and take back what it made.
+
+A kernel has one entry, ``int32_t entry(void **args)``, and gets a pack of 64-bit words::
+
+    args[0]        int32_t (*cancelled)(void): asked now and then by a long kernel; not 0 means stop
+    args[1 + k]    parameter k: the address of an array, or an integer by value, or a slot that the kernel writes
+
+ctypes releases the interpreter lock during the call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import operator
+import sys
+import threading
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparseloom.core.dtypes import DType
+from sparseloom.core.errors import CompilerBug, ShapeError, SparseloomError
+from sparseloom.loops.nodes import Status
+from sparseloom.runtime.library import Entry
+
+Value = np.ndarray[Any, DType] | int | None
+
+
+class IndexOverflow(SparseloomError):
+    """A position does not fit into the index type of a result; the caller tries again with a wider one."""
+
+
+class _Watch(threading.local):
+    """What each thread answers when a kernel asks whether to stop.
+
+    Python runs the handlers of pending signals at the first step of any function, so an ordinary callback that a
+    Ctrl-C reaches fails before it gets to its ``try``, and the Ctrl-C is lost. A generator that waits inside its ``try`` is
+    resumed there, and what a handler raises is caught. A handler that returns lets the kernel go on.
+    """
+
+    answers: Iterator[int]
+    raised: BaseException | None
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget an interrupt and wait for the next."""
+        self.raised = None
+        self.answers = self._listen()
+        next(self.answers)
+
+    def _listen(self) -> Iterator[int]:
+        try:
+            while True:
+                yield 0
+        except GeneratorExit:
+            return
+        except BaseException as raised:  # noqa: BLE001 - whatever a handler raises is raised again when the kernel has ended
+            self.raised = raised
+        yield from itertools.repeat(1)
+
+
+_watch = _Watch()
+# Asks the generator of the calling thread. There is no Python function on the way, for the reason above.
+_answers = map(next, map(operator.attrgetter("answers"), itertools.repeat(_watch)))
+_cancelled = ctypes.CFUNCTYPE(ctypes.c_int32)(_answers.__next__)
+_CANCELLED_ADDRESS = ctypes.cast(_cancelled, ctypes.c_void_p).value or 0
+
+
+class Pack:
+    """The words handed to an entry. It keeps its arrays alive, and may be used again, by one thread at a time.
+
+    ``values`` are the parameters in order: an array (its address), an integer (itself, so also an address that the caller keeps
+    valid, with its owner in ``keep``), or ``None`` for a slot.
+    """
+
+    __slots__ = ("_kept", "_words", "address")
+
+    def __init__(self, values: Sequence[Value], keep: object = None) -> None:
+        # Integers are sorted out first: this is on the way of every call.
+        self._words = array("q", [_CANCELLED_ADDRESS, *[value if type(value) is int else _word(value) for value in values]])
+        self.address: int = self._words.buffer_info()[0]
+        self._kept = (*values, keep)
+
+    def slot(self, k: int) -> int:
+        """What the kernel left in parameter ``k``: a count, or the address of an array."""
+        return self._words[1 + k]
+
+    def take(self, k: int) -> int:
+        """The address of an array that the kernel allocated for parameter ``k``; whoever takes it owns it, so it is given once."""
+        address = self._words[1 + k]
+        self._words[1 + k] = 0
+        return address
+
+
+def _word(value: Value) -> int:
+    match value:
+        case np.ndarray():
+            return address_of(value)
+        case None:
+            return 0
+        case _:
+            return value
+
+
+def run(entry: Entry, pack: Pack) -> None:
+    """Call a kernel and raise what its status means. Ctrl-C ends a kernel that polls within 0.2 s."""
+    status = entry(pack.address)
+    if status:
+        raise _failure(status)
+
+
+def bind(entry: Entry, pack: Pack) -> Callable[[], None]:
+    """``run`` with both arguments fixed: the shortest way into a kernel."""
+
+    def call() -> None:
+        status = entry(pack.address)
+        if status:
+            raise _failure(status)
+
+    return call
+
+
+def address_of(values: np.ndarray[Any, DType]) -> int:
+    """Where an array's first element is. NumPy's own ``values.ctypes.data`` takes eight times as long."""
+    return _word_at(id(values) + _DATA_FIELD).value if _DATA_FIELD else values.ctypes.data
+
+
+def adopt(address: int, count: int, dtype: DType) -> np.ndarray[Any, DType]:
+    """Wrap ``count`` elements that a kernel allocated with ``malloc``; they are freed when the last view of them goes."""
+    if count == 0:
+        _free(address)
+        return np.empty(0, dtype)
+    if address == 0:
+        raise CompilerBug(f"{count} elements of {dtype}", "a kernel should hand out the array it counts")
+    return np.asarray(_Owner(address, count, dtype))
+
+
+def _failure(status: int) -> BaseException:
+    match status:
+        case Status.OUT_OF_MEMORY.value:
+            return MemoryError("a kernel could not allocate memory for its result or workspace")
+        case Status.INDEX_OVERFLOW.value:
+            return IndexOverflow("a position does not fit into the index type of the result")
+        case Status.BOUND_VIOLATED.value:
+            return ShapeError(
+                "a bound that the schedule promises does not hold for these operands\n"
+                "  help: correct the bound(...) step, or leave it out and the loop takes its limits from the operands"
+            )
+        case Status.CANCELLED.value:
+            raised = _watch.raised
+            _watch.renew()
+            return raised or KeyboardInterrupt()
+    return CompilerBug(f"status {status}", "a kernel should return a known status")
+
+
+_free = ctypes.CDLL(None).free
+_free.argtypes = [ctypes.c_void_p]
+_free.restype = None
+
+
+class _Owner:
+    """Owns one piece of malloc'ed memory, and shows it to NumPy."""
+
+    __slots__ = ("__array_interface__", "_address")
+
+    def __init__(self, address: int, count: int, dtype: DType) -> None:
+        self._address = address
+        self.__array_interface__ = {"version": 3, "shape": (count,), "typestr": dtype.str, "data": (address, False)}
+
+    def __del__(self, free: Callable[[int], None] = _free) -> None:  # a default outlives the module's globals at exit
+        free(self._address)
+
+
+def _data_field() -> int:
+    """The offset of the data pointer in NumPy's array object, whose layout is part of its binary interface; 0 if unknown."""
+    probe, offset = np.empty(1), object.__basicsize__
+    known = sys.implementation.name == "cpython" and _word_at(id(probe) + offset).value == probe.ctypes.data
+    return offset if known else 0
+
+
+_word_at = ctypes.c_size_t.from_address
+_DATA_FIELD = _data_field()

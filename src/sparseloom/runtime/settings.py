@@ -1,0 +1,70 @@
+"""What a user or a test may set about the runtime.
+
+A field that is ``None`` asks the environment, every time, so that a variable set after the import still counts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparseloom.core.errors import ToolchainError
+
+DEFAULT_CACHE_LIMIT = 512 << 20
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+@dataclass(slots=True)
+class Settings:
+    """The settings of this process; ``settings`` below is the only one in use."""
+
+    int32_limit: int = 2**31 - 1  # the largest position an int32 index array may hold; tests lower it
+    cache_folder: Path | None = None
+    cache_limit: int | None = None
+    use_cache: bool | None = None
+
+
+settings = Settings()
+
+
+def cache_folder() -> Path | None:
+    """Where compiled kernels are kept, or ``None`` if they are not to be kept.
+
+    The setting, else ``$SPARSELOOM_CACHE_DIR``, else ``$XDG_CACHE_HOME/sparseloom``, else ``~/.cache/sparseloom``.
+    """
+    if not _cache_is_wanted():
+        return None
+    if settings.cache_folder is not None:
+        return settings.cache_folder.absolute()
+    if named := os.environ.get("SPARSELOOM_CACHE_DIR"):
+        return Path(os.path.expanduser(named)).absolute()
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(shared):  # the XDG rules: a relative path is to be ignored
+        shared = os.path.expanduser("~/.cache")
+    return Path(shared, "sparseloom") if os.path.isabs(shared) else None
+
+
+def cache_limit() -> int:
+    """How many bytes the kernel cache may hold: the setting, else ``$SPARSELOOM_CACHE_LIMIT``, else 512 MiB."""
+    if settings.cache_limit is not None:
+        return settings.cache_limit
+    named = os.environ.get("SPARSELOOM_CACHE_LIMIT")
+    return read_size(named, "SPARSELOOM_CACHE_LIMIT") if named else DEFAULT_CACHE_LIMIT
+
+
+def read_size(text: str, what: str) -> int:
+    """Read a number of bytes such as ``65536``, ``200M`` or ``1.5 GiB``; units are powers of 1024."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise ToolchainError(f"{what} is {text!r}, which is not a size\n  help: write a number of bytes, such as 200M or 2G")
+    number, unit = found.groups()
+    return int(float(number) * (1 << _UNITS[unit.lower()]))
+
+
+def _cache_is_wanted() -> bool:
+    if settings.use_cache is not None:
+        return settings.use_cache
+    return os.environ.get("SPARSELOOM_NO_CACHE", "") in ("", "0")

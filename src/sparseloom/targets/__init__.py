@@ -1,0 +1,1 @@
+"""Targets: loops in, the text of another language out. They decide nothing."""

@@ -1,0 +1,117 @@
+"""Loops as C: one readable function per kernel, and one entry that takes a pack of pointers.
+
+    args[0]      int32_t (*cancelled)(void): asked now and then whether to stop, may be NULL
+    args[1 + k]  parameter k: an array's address, an int64 by value, or a slot for what the kernel hands out
+
+A kernel returns a ``Status``. Unless it is OK, everything it allocated is freed and no slot is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparseloom.core.trees import walk
+from sparseloom.loops.nodes import Array, Function, Param, Poll, Role
+from sparseloom.loops.roles import index_names, nonnegative_names
+from sparseloom.targets.c_expr import Expressions, c_type
+from sparseloom.targets.c_names import CNames, legal
+from sparseloom.targets.c_prelude import STATUS_NAMES, helpers, prelude_for
+from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail
+
+_OURS = frozenset(["args", "cancelled", "status", "poll", "larger", *STATUS_NAMES])
+_WIDTH = 110
+
+
+def translation_unit(kernels: Sequence[tuple[Function, str]]) -> str:
+    """One C file with many kernels, each with the name of its entry."""
+    entries = {entry for _, entry in kernels}
+    if len(entries) < len(kernels):
+        raise ValueError("every kernel of a file needs an entry of its own")
+    names = _fresh_names(entries)
+    texts = [_kernel(function, names.fresh(function.name), entry, entries, True) for function, entry in kernels]
+    return "\n".join([prelude_for("\n".join(texts)), *texts])
+
+
+def emit(function: Function, entry: str = "entry", static: bool = False) -> str:
+    """The text of one kernel and its entry, without the prelude; a static kernel can be reached through its entry only."""
+    return _kernel(function, _fresh_names([entry]).fresh(function.name), entry, [entry], static)
+
+
+def prelude(functions: Sequence[Function]) -> str:
+    """The includes and helpers that these kernels need."""
+    return prelude_for("\n".join(emit(function) for function in functions))
+
+
+def _fresh_names(entries: Sequence[str] | set[str]) -> CNames:
+    return CNames([*_OURS, *helpers(), *entries])
+
+
+def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | set[str], static: bool) -> str:
+    """The typed function and its entry."""
+    names = _fresh_names([*entries, name])
+    params = [_Parameter(param, names) for param in function.params]
+    head = _signature(f"{'static ' if static else ''}int32_t {name}(", [*(p.declaration for p in params), "int32_t (*cancelled)(void)"])
+    inputs = frozenset(p.target for p in function.params if p.role is Role.INPUT and isinstance(p.target, Array))
+    statements = Statements(Expressions(names, index_names(function), nonnegative_names(function)), inputs)
+    heap = heap_arrays(function.body)
+    handed = [p.target for p in function.params if p.role is Role.GROWN and isinstance(p.target, Array)]
+    for array in dict.fromkeys([*handed, *heap]):
+        statements.line(f"{c_type(array.dtype)} *{names.array(array)} = NULL;")
+    for param in function.params:
+        if param.role is Role.COUNT:
+            statements.line(f"int64_t {names.scalar(param.target.name)} = 0;")
+    fails = may_fail(function.body)
+    if fails:
+        statements.line("int32_t status = OK;")
+    if any(isinstance(n, Poll) for n in walk(function.body)):
+        statements.line("struct poll_state poll = {1, 1, 0, 0};")
+    statements.emit(function.body)
+    for parameter in params:
+        if parameter.slot:
+            statements.line(f"*{parameter.slot} = {parameter.name};")
+    statements.line("return OK;")
+    if fails:
+        statements.lines += ["", "fail:"]
+        for array in dict.fromkeys([*handed, *heap]):
+            statements.line(f"free({names.array(array)});")
+        statements.line("return status;")
+    return "\n".join([*head, *statements.lines, "}", "", *_entry(name, entry, params), ""])
+
+
+class _Parameter:
+    """One parameter: how it is declared, and what the entry hands over for it."""
+
+    def __init__(self, param: Param, names: CNames) -> None:
+        target = param.target
+        self.name = names.array(target) if isinstance(target, Array) else names.scalar(target.name)
+        self.slot = names.fresh(f"{self.name}_out") if param.role in (Role.GROWN, Role.COUNT) else ""
+        kind = c_type(target.dtype)
+        match param.role:
+            case Role.INPUT:
+                self.declaration, self.argument = f"const {kind} *restrict {self.name}", "args[{}]"
+            case Role.OUTPUT:
+                self.declaration, self.argument = f"{kind} *restrict {self.name}", "args[{}]"
+            case Role.SIZE:
+                self.declaration, self.argument = f"int64_t {self.name}", "(int64_t)args[{}]"
+            case Role.GROWN:
+                self.declaration, self.argument = f"{kind} **{self.slot}", f"({kind} **)&args[{{}}]"
+            case Role.COUNT:
+                self.declaration, self.argument = f"int64_t *{self.slot}", "(int64_t *)&args[{}]"
+
+
+def _entry(name: str, entry: str, params: Sequence[_Parameter]) -> list[str]:
+    arguments = [p.argument.format(k) for k, p in enumerate(params, 1)]
+    call = _signature(f"  return {name}(", [*arguments, "(int32_t (*)(void))args[0]"], ");")
+    return [f"int32_t {legal(entry)}(void **args) {{", *call, "}"]
+
+
+def _signature(head: str, parts: Sequence[str], tail: str = ") {") -> list[str]:
+    """A list of parameters or arguments, broken into lines where it is long."""
+    lines, current = [], head
+    for k, part in enumerate(parts):
+        piece = part + (tail if k == len(parts) - 1 else ",")
+        if len(current) > len(head) and len(current) + len(piece) > _WIDTH:
+            lines.append(current.rstrip())
+            current = " " * len(head)
+        current += piece + " "
+    return [*lines, current.rstrip()]

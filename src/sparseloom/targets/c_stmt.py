@@ -1,0 +1,329 @@
+"""Loop statements as C, two spaces per level.
+
+What can fail sets ``status`` and jumps to ``fail``, where everything allocated is freed. Out of a threads loop one may not jump:
+there the iteration is skipped, the others are skipped as they begin, and the jump is made after the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sparseloom.core.dtypes import BOOL, INT64, is_complex
+from sparseloom.core.errors import CompilerBug
+from sparseloom.core.trees import Node, walk
+from sparseloom.loops.nodes import (
+    Allocate,
+    Array,
+    Assign,
+    Block,
+    Comment,
+    Declare,
+    Expr,
+    Fail,
+    Fill,
+    For,
+    Free,
+    Grow,
+    If,
+    Literal,
+    Load,
+    LoopKind,
+    Op,
+    Poll,
+    Search,
+    Space,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from sparseloom.loops.reductions import accumulated
+from sparseloom.targets.c_expr import PLUS, TIMES, UNARY, Expressions, Piece, c_type, is_zero_bits, operate, update_symbol
+
+_CLAUSES = {"add": "+", "multiply": "*", "minimum": "min", "maximum": "max", "logical_or": "||", "logical_and": "&&"}
+_CLAUSES_ON_BOOL = {"add": "||", "maximum": "||", "logical_or": "||", "multiply": "&&", "minimum": "&&", "logical_and": "&&"}
+
+
+@dataclass(frozen=True)
+class Exit:
+    """Where a failure goes: how the status is set, and the label."""
+
+    status: str
+    label: str
+
+
+def is_on_stack(allocation: Allocate) -> bool:
+    """A private array of constant size needs no heap."""
+    return allocation.array.space is Space.LOCAL and isinstance(allocation.size, Literal)
+
+
+def may_fail(root: Node) -> bool:
+    """Whether a kernel can end with another status than OK."""
+    return any(isinstance(n, Fail | Grow | Poll) or (isinstance(n, Allocate) and not is_on_stack(n)) for n in walk(root))
+
+
+def heap_arrays(stmt: Stmt) -> list[Array]:
+    """The arrays a statement allocates on the heap, outside threads loops, which keep their own."""
+    found: dict[Array, None] = {}
+    stack: list[Node] = [stmt]
+    while stack:
+        match stack.pop():
+            case Allocate(array) as allocation if not is_on_stack(allocation):
+                found[array] = None
+            case Block(stmts):
+                stack.extend(reversed(stmts))
+            case If(_, then, other):
+                stack += [other, then]
+            case While(_, body):
+                stack.append(body)
+            case For(body=body, kind=kind) if kind is not LoopKind.THREADS:
+                stack.append(body)
+    return list(found)
+
+
+class Statements:
+    """Prints the statements of one kernel into ``lines``."""
+
+    def __init__(self, expressions: Expressions, inputs: frozenset[Array]) -> None:
+        self.expressions = expressions
+        self.names = expressions.names
+        self.inputs = inputs
+        self.lines: list[str] = []
+        self.depth = 1
+        self.exit = Exit("status = {};", "fail")
+        self.stacked: set[Array] = set()
+
+    def line(self, text: str) -> None:
+        """Append one line at the current depth."""
+        self.lines.append("  " * self.depth + text)
+
+    @contextmanager
+    def _braces(self, head: str) -> Iterator[None]:
+        self.line(f"{head} {{")
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.line("}")
+
+    def emit(self, stmt: Stmt) -> None:
+        """Print one statement."""
+        match stmt:
+            case Block(stmts):
+                for inner in stmts:
+                    self.emit(inner)
+            case Comment(text):
+                for remark in text.splitlines():
+                    self.line(f"// {remark}".rstrip(" \\"))
+            case Declare(var, value):
+                self.line(f"{c_type(var.dtype)} {self.names.scalar(var.name)} = {self.expressions.assigned(var, value)};")
+            case Assign(var, value):
+                self._assign(var, value)
+            case While(condition, body):
+                with self._braces(f"while ({self.expressions.value(condition)})"):
+                    self.emit(body)
+            case If():
+                self._branches(stmt)
+            case For():
+                self._loop(stmt)
+            case Store():
+                self._store(stmt)
+            case Fill():
+                self._fill(stmt)
+            case Fail(status):
+                self._fail(status.name)
+            case Poll():
+                self._fail("CANCELLED", "--poll.countdown == 0 && must_stop(&poll, cancelled)")
+            case _:
+                self._memory(stmt)
+
+    def _branches(self, stmt: If) -> None:
+        """An ``if`` with its ``else if``s and ``else``."""
+        keyword, rest = "if", stmt
+        while True:
+            self.line(f"{keyword} ({self.expressions.value(rest.condition)}) {{")
+            self._indented(rest.then)
+            match rest.other:
+                case If() as other:
+                    keyword, rest = "} else if", other
+                case Block(()):
+                    break
+                case other:
+                    self.line("} else {")
+                    self._indented(other)
+                    break
+        self.line("}")
+
+    def _indented(self, stmt: Stmt) -> None:
+        self.depth += 1
+        self.emit(stmt)
+        self.depth -= 1
+
+    def _assign(self, var: Var, value: Expr) -> None:
+        target = self.names.scalar(var.name)
+        index = var.dtype == INT64 and var.name in self.expressions.indices
+        match value:
+            case Op("add", (Var(first), Literal(1))) if first == var.name and index:
+                self.line(f"{target}++;")
+            case Op(name, (Var(first), other)) if first == var.name and (symbol := update_symbol(name, var.dtype, index)):
+                self.line(f"{target} {symbol} {self.expressions.assigned(var, other)};")
+            case _:
+                self.line(f"{target} = {self.expressions.assigned(var, value)};")
+
+    def _store(self, store: Store) -> None:
+        """A plain, combining or atomic store."""
+        place = f"{self.names.array(store.array)}[{self.expressions.index(store.index)}]"
+        dtype = store.array.dtype
+        if store.op is None:
+            self.line(f"{place} = {self.expressions.value(store.value)};")
+        elif store.atomic:
+            self._store_atomic(store, place, store.op)
+        elif symbol := update_symbol(store.op, dtype):
+            self.line(f"{place} {symbol} {self.expressions.value(store.value)};")
+        else:
+            combined = operate(store.op, [Piece(place), self.expressions.piece(store.value, False)], dtype)
+            self.line(f"{place} = {combined.text};")
+
+    def _store_atomic(self, store: Store, place: str, op: str) -> None:
+        dtype, value = store.array.dtype, self.expressions.value(store.value)
+        if op == "add" and dtype.kind in "iuf":
+            self.line("#pragma omp atomic")
+            self.line(f"{place} += {value};")
+        elif dtype.itemsize <= 8:
+            self.line(f"atomic_{op}_{dtype}(&{place}, {value});")
+        elif is_complex(dtype):
+            # No processor swaps 16 bytes everywhere: one lock for all of them.
+            combined = operate(op, [Piece(place), self.expressions.piece(store.value, False)], dtype)
+            self.line("#pragma omp critical(sparseloom)")
+            self.line(f"{place} = {combined.text};")
+
+    def _fill(self, fill: Fill) -> None:
+        """Bytes where the value is all zero bits, else a loop."""
+        array, element = self.names.array(fill.array), c_type(fill.array.dtype)
+        offset = None if fill.begin == Literal(0) else self.expressions.index_piece(fill.begin).at(TIMES)
+        match fill.value:
+            case Literal(value, dtype) if is_zero_bits(value, dtype):
+                start = array if offset is None else f"{array} + {offset}"
+                count = self.expressions.index_piece(fill.count).at(UNARY)
+                self.line(f"memset({start}, 0, (size_t){count} * sizeof({element}));")
+                return
+            case Literal() | Var():
+                filling = self.expressions.value(fill.value)
+            case _:
+                filling = self.names.fresh("filling")
+                self.line(f"const {element} {filling} = {self.expressions.value(fill.value)};")
+        k = self.names.fresh("k")
+        end = self._held(fill.count, fill, f"{k}_end")
+        with self._braces(f"for (int64_t {k} = 0; {k} < {end}; {k}++)"):
+            self.line(f"{array}[{k if offset is None else f'{offset} + {k}'}] = {filling};")
+
+    def _loop(self, loop: For) -> None:
+        end = self._held(loop.end, loop.body, f"{loop.var.name}_end")
+        for pragma in self._pragmas(loop):
+            self.line(pragma)
+        var = self.names.scalar(loop.var.name)
+        with self._braces(f"for (int64_t {var} = {self.expressions.index(loop.begin)}; {var} < {end}; {var}++)"):
+            if loop.kind is LoopKind.THREADS and may_fail(loop.body):
+                self._skippable(loop)
+            else:
+                self._own_arrays(loop)
+                self.emit(loop.body)
+        if loop.kind is LoopKind.THREADS and may_fail(loop.body):
+            self.line(f"if (status) goto {self.exit.label};")
+
+    def _skippable(self, loop: For) -> None:
+        """The body of a threads loop in which something can fail."""
+        self.line("if (__atomic_load_n(&status, __ATOMIC_RELAXED)) continue;")
+        outside = self.exit
+        self.exit = Exit("__atomic_store_n(&status, {}, __ATOMIC_RELAXED);", self.names.fresh(f"next_{loop.var.name}"))
+        own = self._own_arrays(loop)
+        self.emit(loop.body)
+        self.lines.append("  " * (self.depth - 1) + f"{self.exit.label}:" + ("" if own else ";"))
+        for name in own:
+            self.line(f"free({name});")
+        self.exit = outside
+
+    def _own_arrays(self, loop: For) -> list[str]:
+        """Declare what each iteration of a threads loop allocates for itself."""
+        arrays = heap_arrays(loop.body) if loop.kind is LoopKind.THREADS else []
+        for array in arrays:
+            self.line(f"{c_type(array.dtype)} *{self.names.array(array)} = NULL;")
+        return [self.names.array(array) for array in arrays]
+
+    def _pragmas(self, loop: For) -> list[str]:
+        match loop.kind:
+            case LoopKind.SERIAL:
+                return []
+            case LoopKind.UNROLLED:
+                return [f"#pragma GCC unroll {loop.factor}"]
+            case LoopKind.VECTOR:
+                words = ["#pragma omp simd", *([f"simdlen({loop.factor})"] if loop.factor else [])]
+            case LoopKind.THREADS:
+                polls = any(isinstance(n, Poll) for n in walk(loop.body))
+                words = ["#pragma omp parallel for", *(["firstprivate(poll)"] if polls else [])]
+            case _:
+                raise CompilerBug(loop, f"a {loop.kind.value} loop runs on a device, not in C")
+        return [" ".join([*words, *(self._clause(var, op, loop) for var, op in accumulated(loop).items())])]
+
+    def _clause(self, var: Var, op: str, loop: For) -> str:
+        """How copies of a scalar are combined; OpenMP's own minimum would lose nan."""
+        clause = (_CLAUSES_ON_BOOL if var.dtype == BOOL else _CLAUSES).get(op)
+        if var.dtype.kind == "f" and op in ("minimum", "maximum"):
+            clause = f"reduce_{op}_{var.dtype}"
+        if clause is None:
+            raise CompilerBug(loop, f"{op} of {var.dtype} has no reduction in a {loop.kind.value} loop")
+        return f"reduction({clause}:{self.names.scalar(var.name)})"
+
+    def _held(self, bound: Expr, body: Stmt, name: str) -> str:
+        """A loop's bound: as it is where nothing in the loop can change it, else held in a constant."""
+        assigned = {n.var.name for n in walk(body) if isinstance(n, Assign)} | {n.capacity.name for n in walk(body) if isinstance(n, Grow)}
+        for n in walk(bound):
+            match n:
+                case Var(changed) if changed in assigned:
+                    break
+                case Load(array) if array not in self.inputs:
+                    break
+                case Search():
+                    break
+        else:
+            return self.expressions.index_piece(bound).at(PLUS)
+        held = self.names.fresh(name)
+        self.line(f"const int64_t {held} = {self.expressions.index(bound)};")
+        return held
+
+    def _fail(self, status: str, condition: str | None = None) -> None:
+        """Leave the kernel with a status, if the condition holds."""
+        actions = f"{{ {self.exit.status.format(status)} goto {self.exit.label}; }}"
+        if condition is not None:
+            self.line(f"if ({condition}) {actions}")
+            return
+        self.line(self.exit.status.format(status))
+        self.line(f"goto {self.exit.label};")
+
+    def _memory(self, stmt: Stmt) -> None:
+        """Statements that take memory or give it back."""
+        match stmt:
+            case Allocate(array, size) if is_on_stack(stmt):
+                self.stacked.add(array)
+                self.line(f"{c_type(array.dtype)} {self.names.array(array)}[{self.expressions.index(size)}];")
+            case Allocate(array, size):
+                name = self.names.array(array)
+                self.line(f"{name} = allocate({self.expressions.sized(size)}, sizeof({c_type(array.dtype)}));")
+                self._fail("OUT_OF_MEMORY", f"!{name}")
+            case Grow(array, Var(capacity), needed):
+                self._grow(self.names.array(array), self.names.scalar(capacity), self.expressions.index(needed), c_type(array.dtype))
+            case Free(array) if array not in self.stacked:
+                self.line(f"free({self.names.array(array)});")
+                self.line(f"{self.names.array(array)} = NULL;")
+            case Free():
+                pass
+            case _:
+                raise CompilerBug(stmt, "a statement that C knows")
+
+    def _grow(self, array: str, capacity: str, needed: str, element: str) -> None:
+        with self._braces(f"if ({capacity} < {needed})"):
+            self.line(f"{capacity} = larger_capacity({capacity}, {needed});")
+            self.line(f"void *larger = reallocate({array}, {capacity}, sizeof({element}));")
+            self._fail("OUT_OF_MEMORY", "!larger")
+            self.line(f"{array} = larger;")

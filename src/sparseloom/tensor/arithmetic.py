@@ -1,0 +1,273 @@
+"""NumPy's operators, ufuncs and reductions as methods; ``Tensor`` inherits them."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.core.algebra import OPERATORS
+from sparseloom.core.dtypes import as_inexact, value_dtype
+from sparseloom.core.errors import CompilerBug, DTypeError
+from sparseloom.formats.storage import Storage
+from sparseloom.notation.nodes import IndexVar
+from sparseloom.tensor.expression import Expression
+from sparseloom.tensor.intake import enter_aloud
+from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
+from sparseloom.tensor.operators import Argument, elementwise, matmul
+from sparseloom.tensor.reductions import reduce
+
+_BITWISE = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "invert": "logical_not"}
+_SPELLED_OTHERWISE = {"fabs": "absolute"}
+
+
+class Arithmetic:
+    """What can be computed with tensors. A subclass gives the storage and wraps results."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # as in NumPy: == compares element by element
+
+    @property
+    def storage(self) -> Storage:
+        """The stored form."""
+        raise CompilerBug(self, "a tensor must give its storage")
+
+    def _made(self, storage: Storage) -> Self:
+        """A tensor of the same class over a computed storage."""
+        raise CompilerBug(self, "a tensor must wrap results")
+
+    def _binary(self, op: str, other: Any, swapped: bool = False) -> Self:
+        argument = as_argument(other)
+        if argument is None:
+            return NotImplemented  # type: ignore[no-any-return]  # Python then asks the other operand
+        pair = (argument, self.storage) if swapped else (self.storage, argument)
+        return self._made(elementwise(op, *pair))
+
+    def _unary(self, op: str) -> Self:
+        return self._made(elementwise(op, self.storage))
+
+    def _bitwise(self, op: str, *others: Any) -> Self:
+        """Bitwise operators are logical ones on truth values; on integers they are not offered."""
+        arguments = [self.storage, *(as_argument(other) for other in others)]
+        if any(argument is None for argument in arguments):
+            return NotImplemented  # type: ignore[no-any-return]  # Python then asks the other operand
+        if any(np.result_type(a.dtype if isinstance(a, Storage) else np.asarray(a)).kind != "b" for a in arguments):
+            raise DTypeError("& | ^ ~ are offered on tensors of truth values only; compare first, as in (A > 0) & (B > 0)")
+        return self._made(elementwise(op, *[argument for argument in arguments if argument is not None]))
+
+    def __add__(self, other: Any) -> Self:
+        return self._binary("add", other)
+
+    def __radd__(self, other: Any) -> Self:
+        return self._binary("add", other, swapped=True)
+
+    def __sub__(self, other: Any) -> Self:
+        return self._binary("subtract", other)
+
+    def __rsub__(self, other: Any) -> Self:
+        return self._binary("subtract", other, swapped=True)
+
+    def __mul__(self, other: Any) -> Self:
+        return self._binary("multiply", other)
+
+    def __rmul__(self, other: Any) -> Self:
+        return self._binary("multiply", other, swapped=True)
+
+    def __truediv__(self, other: Any) -> Self:
+        return self._binary("divide", other)
+
+    def __rtruediv__(self, other: Any) -> Self:
+        return self._binary("divide", other, swapped=True)
+
+    def __pow__(self, other: Any) -> Self:
+        return self._binary("power", other)
+
+    def __rpow__(self, other: Any) -> Self:
+        return self._binary("power", other, swapped=True)
+
+    def __lt__(self, other: Any) -> Self:
+        return self._binary("less", other)
+
+    def __le__(self, other: Any) -> Self:
+        return self._binary("less_equal", other)
+
+    def __gt__(self, other: Any) -> Self:
+        return self._binary("greater", other)
+
+    def __ge__(self, other: Any) -> Self:
+        return self._binary("greater_equal", other)
+
+    def __eq__(self, other: Any) -> Self:  # type: ignore[override]
+        return self._binary("equal", other)
+
+    def __ne__(self, other: Any) -> Self:  # type: ignore[override]
+        return self._binary("not_equal", other)
+
+    def __neg__(self) -> Self:
+        return self._unary("negative")
+
+    def __pos__(self) -> Self:
+        return self._made(self.storage)
+
+    def __abs__(self) -> Self:
+        return self._unary("absolute")
+
+    def __invert__(self) -> Self:
+        return self._bitwise("logical_not")
+
+    def __and__(self, other: Any) -> Self:
+        return self._bitwise("logical_and", other)
+
+    def __or__(self, other: Any) -> Self:
+        return self._bitwise("logical_or", other)
+
+    def __xor__(self, other: Any) -> Self:
+        return self._bitwise("logical_xor", other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __matmul__(self, other: Any) -> Self:
+        argument = as_argument(other)
+        return self._made(matmul(self.storage, _as_storage(argument))) if argument is not None else NotImplemented
+
+    def __rmatmul__(self, other: Any) -> Self:
+        argument = as_argument(other)
+        return self._made(matmul(_as_storage(argument), self.storage)) if argument is not None else NotImplemented
+
+    def dot(self, other: Any) -> Any:
+        """``A @ other``, or ``A * other`` for a number, as SciPy's method."""
+        argument = as_argument(other)
+        return self @ other if isinstance(argument, Storage) and argument.shape else self * other
+
+    def conj(self) -> Self:
+        """The complex conjugate; a real tensor itself."""
+        return self._unary("conjugate") if self.storage.dtype.kind == "c" else self._made(self.storage)
+
+    conjugate = conj
+
+    @property
+    def real(self) -> Self:
+        """The real parts."""
+        return self._unary("real") if self.storage.dtype.kind == "c" else self._made(self.storage)
+
+    @property
+    def imag(self) -> Self:
+        """The imaginary parts."""
+        return self._unary("imag")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
+        """``np.sin(A)``, ``np.add(x, A)``, ``np.add.reduce(A)``."""
+        name = _SPELLED_OTHERWISE.get(ufunc.__name__, ufunc.__name__)
+        if method == "reduce" and out is None and not options.keys() - {"axis", "dtype", "keepdims"}:
+            return self._reduced(name, options.get("axis", 0), options.get("dtype"), bool(options.get("keepdims")))
+        arguments = [as_argument(value) for value in inputs]
+        given = [argument for argument in arguments if argument is not None]
+        if method != "__call__" or out is not None or options or len(given) != len(arguments):
+            raise _not_offered(f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else ""), out is not None or bool(options))
+        match name:
+            case "matmul":
+                return self._made(matmul(_as_storage(given[0]), _as_storage(given[1])))
+            case "positive":
+                return +self
+            case _ if name in _BITWISE and all(np.result_type(_kind(argument)).kind == "b" for argument in given):
+                return self._made(elementwise(_BITWISE[name], *given))
+            case _ if name in OPERATORS:
+                return self._made(elementwise(name, *given))
+        raise _not_offered(f"np.{ufunc.__name__}", False)
+
+    def _reduced(self, op: str, axis: Any, dtype: Any, keepdims: bool) -> Any:
+        """A tensor, or a NumPy scalar where nothing but one value is left."""
+        wanted = None if dtype is None else value_dtype(dtype)
+        result = reduce(op, self.storage, axis, wanted, keepdims)
+        return self._made(result) if result.shape or axis is not None else result.values[0]
+
+    def sum(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """The sum along ``axis`` (all modes, one, or a tuple). As in NumPy, short integers and truths are summed in 64 bits."""
+        return _without_out(out, self._reduced)("add", axis, dtype, keepdims)
+
+    def prod(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """The product along ``axis``, absent entries included."""
+        return _without_out(out, self._reduced)("multiply", axis, dtype, keepdims)
+
+    def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """The smallest value along ``axis``, absent entries included."""
+        return _without_out(out, self._reduced)("minimum", axis, None, keepdims)
+
+    def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """The largest value along ``axis``, absent entries included."""
+        return _without_out(out, self._reduced)("maximum", axis, None, keepdims)
+
+    def any(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """Whether any value along ``axis`` is not zero."""
+        return _without_out(out, self._reduced)("logical_or", axis, None, keepdims)
+
+    def all(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """Whether every value along ``axis`` is not zero, absent entries included."""
+        return _without_out(out, self._reduced)("logical_and", axis, None, keepdims)
+
+    def mean(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """The mean along ``axis``, absent entries included; of integers, in float64."""
+        wanted = as_inexact(self.storage.dtype) if dtype is None else value_dtype(dtype)
+        total = _without_out(out, self.sum)(axis, wanted, None, keepdims)
+        shape = total.shape if axis is not None else ()
+        count = math.prod(self.storage.shape) / max(math.prod(shape), 1)
+        with np.errstate(all="ignore"):
+            if not isinstance(total, Arithmetic):
+                return total / total.dtype.type(count)
+            return self._made(from_numpy(to_numpy(total.storage) / wanted.type(count)).storage)
+
+    def matvec(self, x: Any) -> NDArray[Any]:
+        """``A @ x`` as a NumPy array, so that the tensor serves as a ``scipy.sparse.linalg`` operator."""
+        return to_numpy((self @ x).storage)
+
+    def matmat(self, x: Any) -> NDArray[Any]:
+        """``A @ X`` for several vectors at once."""
+        return self.matvec(x)
+
+    def rmatvec(self, x: Any) -> NDArray[Any]:
+        """The adjoint applied to ``x``: the conjugate transpose of ``A``, times ``x``."""
+        adjoint = self.conj()
+        return to_numpy((adjoint._reversed() @ x).storage)
+
+    def rmatmat(self, x: Any) -> NDArray[Any]:
+        """The adjoint applied to several vectors at once."""
+        return self.rmatvec(x)
+
+    def _reversed(self) -> Self:
+        raise CompilerBug(self, "a tensor must say how its modes are reversed")
+
+
+def as_argument(value: Any) -> Argument | None:
+    """What an operator computes with: a storage or a number; ``None`` for what is not an array."""
+    match value:
+        case Arithmetic():
+            return value.storage
+        case np.generic() | bool() | int() | float() | complex():
+            return value
+        case Expression() | IndexVar() | str() | bytes() | None | dict() | set() | numbers.Number():
+            return None
+    return enter_aloud(value, stacklevel=5)
+
+
+def _as_storage(argument: Argument | None) -> Storage:
+    """An operand of ``@``; numbers become tensors of order 0, which ``matmul`` refuses with a reason."""
+    return argument if isinstance(argument, Storage) else from_numpy(np.asarray(argument)).storage
+
+
+def _kind(argument: Argument) -> Any:
+    return argument.dtype if isinstance(argument, (Storage, np.generic)) else type(argument)
+
+
+def _without_out(out: object, method: Callable[..., Any]) -> Callable[..., Any]:
+    if out is not None:
+        raise _not_offered("out=", False)
+    return method
+
+
+def _not_offered(what: str, options: bool) -> DTypeError:
+    reason = "with these options is" if options else "is"
+    return DTypeError(f"{what} {reason} not offered on tensors; convert with to_numpy() first, or write it in index notation")

@@ -1,0 +1,74 @@
+"""``y[i] = A[i, j] * x[j]``: a statement that was written down and waits until its result is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sparseloom.compiler import declared, extents
+from sparseloom.core.errors import NotationError
+from sparseloom.formats.storage import Storage
+from sparseloom.notation.nodes import Access, Assign, IndexVar
+from sparseloom.notation.printer import show
+from sparseloom.notation.terms import close_over
+from sparseloom.tensor.engine import evaluate
+from sparseloom.tensor.expression import Expression, rename, wrong_count
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """An assignment with explicit reductions, the storages of its operands, and the extents of its variables."""
+
+    statement: Assign
+    operands: Mapping[str, Storage]
+    sizes: Mapping[str, int]
+
+    def run(self) -> Storage:
+        """Compute the result in the format and dtype of the tensor it was assigned to."""
+        result = self.statement.lhs.tensor
+        return evaluate(self.statement, self.operands, result.format, result.dtype, self.sizes)
+
+    def __str__(self) -> str:
+        return show(self.statement)
+
+
+def assign(storage: Storage, name: str | None, variables: tuple[IndexVar, ...], value: Expression) -> Assignment:
+    """Write down ``tensor[variables] = value``; a value that came from ``+=`` on the same access accumulates."""
+    accumulates = value.increment is not None and _is_access_to(value.increment[0], storage, variables)
+    if value.increment is not None and accumulates:
+        value = value.increment[1]
+    known = name or _free_name(value)
+    if len(variables) != len(storage.shape):
+        raise wrong_count(known, storage, variables)
+    lhs = Access(declared(known, storage), variables)
+    operands = {other: operand.storage for other, operand in value.operands.items()}
+    node = value.node
+    if known in operands:
+        # The right side reads what the tensor held before.
+        old = next(f"{known}{count}" for count in range(len(operands) + 2) if f"{known}{count}" not in operands)
+        node = rename(node, {known: old})
+        operands[old] = operands.pop(known)
+    statement = close_over(Assign(lhs, node, "add" if accumulates else None))
+    sizes = extents(statement, {**operands, known: storage}, {})
+    _refuse_shared_names(statement, operands, sizes)
+    return Assignment(statement, {**operands, known: storage} if accumulates else operands, sizes)
+
+
+def _is_access_to(written: Expression, storage: Storage, variables: tuple[IndexVar, ...]) -> bool:
+    match written.node:
+        case Access(tensor, indices):
+            return indices == variables and written.operands[tensor.name].storage is storage
+    return False
+
+
+def _free_name(value: Expression) -> str:
+    count = 0
+    while f"T{count}" in value.operands:
+        count += 1
+    return f"T{count}"
+
+
+def _refuse_shared_names(statement: Assign, operands: Mapping[str, Storage], sizes: Mapping[str, int]) -> None:
+    for name in (*operands, statement.lhs.tensor.name):
+        if name in sizes:
+            raise NotationError(f"{name} names both a tensor and an index variable; rename one of them\n  in {show(statement)}")

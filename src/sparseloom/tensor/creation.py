@@ -1,0 +1,194 @@
+"""Making tensors: from other arrays, from coordinates, from the arrays of a format, or filled with one value."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sparseloom.core.algebra import Scalar
+from sparseloom.core.dtypes import value_dtype
+from sparseloom.core.errors import DTypeError, ShapeError, StorageError
+from sparseloom.formats.format import Format
+from sparseloom.formats.named import csf, csr
+from sparseloom.formats.pack import convert, from_dense, pack
+from sparseloom.formats.storage import Storage
+from sparseloom.formats.text import as_format
+from sparseloom.tensor.arrays import storage_of
+from sparseloom.tensor.entry import Entry
+from sparseloom.tensor.intake import enter, warn
+from sparseloom.tensor.interop.numpy import dense_storage
+from sparseloom.tensor.operators import cast
+from sparseloom.tensor.tensor import Tensor
+
+Shape = int | tuple[int, ...] | list[int]
+
+
+def asarray(
+    x: Any,
+    format: Format | str | None = None,
+    dtype: Any = None,
+    name: str | None = None,
+    copy: bool | None = None,
+    fill: Scalar | None = None,
+) -> Tensor:
+    """A tensor of anything array-like, over its own memory where the layout can be used.
+
+    NumPy arrays become dense, SciPy's CSR, CSC, COO and BSR keep their format. A copy that the user may not expect
+    (unsorted or repeated coordinates, foreign byte order, gaps in memory) is a ``ConversionWarning`` and stands in ``notes``.
+    ``copy=True`` always copies and ``copy=False`` refuses to. ``fill`` is what absent entries are worth.
+    """
+    if isinstance(x, Tensor):
+        entry = Entry(x.storage, x.notes)
+        if format is None and dtype is None and fill is None and not copy and name in (None, x.name):
+            return x
+    else:
+        entry = enter(x)
+        if entry.unexpected and copy is None:
+            warn(entry, 3)
+    if format is None and dtype is None and fill is None and copy is None:
+        return Tensor(entry.storage, name, entry.notes)
+    return _adapted(x, entry, format, dtype, name, copy, fill)
+
+
+def _adapted(
+    x: Any, entry: Entry, format: Format | str | None, dtype: Any, name: str | None, copy: bool | None, fill: Scalar | None
+) -> Tensor:
+    """The rest of ``asarray``: another format, dtype or fill, and what the user said about copies."""
+    storage = entry.storage
+    wanted = None if format is None else as_format(format, len(storage.shape))
+    if dtype is not None:
+        storage = cast(storage, value_dtype(dtype))
+    if fill is not None:
+        storage = _refilled(storage, fill)
+    if wanted is not None:
+        storage = convert(storage, wanted)
+    if copy is False and (entry.notes or storage.values is not entry.storage.values):
+        raise StorageError(
+            f"copy=False, but this needs a copy: {'; '.join(entry.notes) or 'another format or dtype was asked for'}"
+        )
+    tensor = Tensor(storage, name or (x.name if isinstance(x, Tensor) else None), entry.notes)
+    return tensor.copy() if copy and storage.values is entry.storage.values else tensor
+
+
+def _refilled(storage: Storage, fill: Scalar) -> Storage:
+    """Say what absent entries are worth; the stored ones stay."""
+    try:
+        value = storage.dtype.type(fill).item()
+    except (TypeError, ValueError, OverflowError):
+        raise DTypeError(f"the fill {fill!r} is not a value of type {storage.dtype}") from None
+    return replace(storage, fill=value)
+
+
+def zeros(shape: Shape, format: Format | str | None = None, dtype: Any = float, name: str | None = None) -> Tensor:
+    """A tensor of zeros: dense, unless a format is given; a sparse one stores nothing."""
+    sizes = _sizes(shape)
+    kind = value_dtype(dtype)
+    if format is None:
+        return Tensor(dense_storage(np.zeros(sizes, kind)), name)
+    wanted = as_format(format, len(sizes))
+    if wanted.is_dense:
+        return Tensor(from_dense(np.zeros(sizes, kind), wanted, 0), name)
+    return Tensor(pack(wanted, sizes, np.empty((len(sizes), 0), np.int64), np.empty(0, kind)), name)
+
+
+def full(shape: Shape, value: Scalar, format: Format | str | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
+    """A tensor of one value: a dense one stores it everywhere, a sparse one stores nothing and has it as its fill."""
+    kind = value_dtype(np.asarray(value).dtype if dtype is None else dtype)
+    empty = zeros(shape, format, kind)
+    filled = _refilled(empty.storage, value)
+    if filled.format.is_dense:
+        filled = replace(filled, values=np.full(filled.values.shape, value, kind), fill=0)
+    return Tensor(filled, name)
+
+
+def from_coo(
+    coordinates: ArrayLike,
+    values: ArrayLike,
+    shape: Shape | None = None,
+    format: Format | str | None = None,
+    fill: Scalar = 0,
+    name: str | None = None,
+) -> Tensor:
+    """A tensor from entries in any order: one row of coordinates per mode. Repeated coordinates are summed.
+
+    Without ``shape``, each size is the largest coordinate plus one. Without ``format``, a matrix is csr, other orders are csf.
+    """
+    columns = np.atleast_2d(np.asarray(coordinates))
+    if shape is None and columns.size == 0:
+        raise ShapeError("without entries the sizes are unknown; give shape=")
+    sizes = tuple(int(row.max()) + 1 for row in columns) if shape is None else _sizes(shape)
+    wanted = (csr if len(sizes) == 2 else csf(len(sizes))) if format is None else as_format(format, len(sizes))
+    values = np.asarray(values)
+    if values.ndim == 0:
+        values = np.full(columns.shape[1], values)
+    return Tensor(pack(wanted, sizes, columns, values, fill), name)
+
+
+def from_arrays(format: Format | str, shape: Shape, arrays: Mapping[str, Any], fill: Scalar = 0, name: str | None = None) -> Tensor:
+    """A tensor over the arrays of its format, which are checked: ``{"pos1": ..., "crd1": ..., "values": ...}`` for csr."""
+    sizes = _sizes(shape)
+    return Tensor(storage_of(as_format(format, len(sizes)), sizes, arrays, fill), name)
+
+
+def random(
+    shape: Shape,
+    density: float = 0.01,
+    format: Format | str | None = None,
+    seed: int | None = None,
+    dtype: Any = float,
+    name: str | None = None,
+) -> Tensor:
+    """A tensor with ``density * size`` entries at random places: floats in [0, 1), integers in [1, 100), truths.
+
+    The same seed gives the same tensor.
+    """
+    sizes = _sizes(shape)
+    if not 0 <= density <= 1:
+        raise ShapeError(f"the density is a fraction from 0 to 1, not {density}")
+    generator = np.random.default_rng(seed)
+    size = int(np.prod(sizes, dtype=object)) if sizes else 1
+    if size >= 2**63:
+        raise ShapeError(f"a random tensor needs fewer than 2**63 coordinates, not {size}")
+    places = _distinct(generator, size, round(density * size))
+    coordinates = np.stack(np.unravel_index(places, sizes)) if sizes and size else np.empty((len(sizes), len(places)), np.int64)
+    kind = value_dtype(dtype)
+    values = _random_values(generator, len(places), kind)
+    wanted = (csr if len(sizes) == 2 else csf(len(sizes))) if format is None else as_format(format, len(sizes))
+    return Tensor(pack(wanted, sizes, coordinates, values), name)
+
+
+def _distinct(generator: np.random.Generator, size: int, count: int) -> np.ndarray[Any, Any]:
+    """``count`` different numbers below ``size``, ascending."""
+    if 3 * count > size:
+        return np.sort(generator.permutation(size)[:count])
+    places = np.empty(0, np.int64)
+    while len(places) < count:
+        places = np.unique(np.concatenate((places, generator.integers(0, size, 2 * (count - len(places)) + 8))))
+    return np.sort(generator.choice(places, count, replace=False))
+
+
+def _random_values(generator: np.random.Generator, count: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    match dtype.kind:
+        case "b":
+            return np.ones(count, dtype)
+        case "i" | "u":
+            return generator.integers(1, 100, count).astype(dtype)
+        case "c":
+            return (generator.random(count) + 1j * generator.random(count)).astype(dtype)
+    return generator.random(count).astype(dtype)
+
+
+def _sizes(shape: Shape) -> tuple[int, ...]:
+    """A shape as a tuple of sizes."""
+    try:
+        sizes = tuple(operator.index(size) for size in shape) if isinstance(shape, (tuple, list)) else (operator.index(shape),)
+    except TypeError:
+        raise ShapeError(f"a shape is an integer or a tuple of integers, not {shape!r}") from None
+    if any(size < 0 for size in sizes):
+        raise ShapeError(f"the shape {sizes} has a negative size")
+    return sizes

@@ -1,0 +1,144 @@
+"""How foreign data enters: a storage that shares the user's arrays where it can, and a note for each copy that it could not avoid."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, value_dtype
+from sparseloom.core.errors import StorageError
+from sparseloom.formats.format import Format
+from sparseloom.formats.level import Level, LevelData
+from sparseloom.formats.levels.compressed import Compressed
+from sparseloom.formats.levels.singleton import Singleton
+from sparseloom.formats.pack import pack, unpack
+from sparseloom.formats.storage import Storage
+from sparseloom.formats.validate import check
+
+NATIVE = frozenset(VALUE_DTYPES)
+NO_ARRAYS = LevelData()
+
+
+class Entry(NamedTuple):
+    """A storage, and what had to be copied or converted to make it.
+
+    ``unexpected`` marks a copy that the user may not expect, such as that of a matrix with unsorted indices.
+    """
+
+    storage: Storage
+    notes: tuple[str, ...] = ()
+    unexpected: bool = False
+
+
+@dataclass
+class _Seen:
+    """Arrays that were found valid for a format and a shape, how many entries they hold, and the storage last made of them."""
+
+    arrays: tuple[weakref.ref[NDArray[Any]], ...]
+    format: Format
+    shape: tuple[int, ...]
+    count: int
+    storage: weakref.ref[Storage]
+
+
+_SEEN: dict[tuple[int, ...], _Seen] = {}
+
+
+def seen_before(
+    arrays: tuple[NDArray[Any], ...], format: Format, shape: tuple[int, ...], build: Callable[[int], Storage]
+) -> Storage | None:
+    """The storage of arrays that were validated before, else ``None``. ``build`` makes it anew from the entry count.
+
+    Arrays are known by identity. They are held weakly, and a dead array takes its record with it, so a new array at an old
+    address is not mistaken for it. The storage is held weakly too, because it holds the arrays.
+    """
+    seen = _SEEN.get(tuple(map(id, arrays)))
+    if seen is None or seen.shape != shape or seen.format is not format:
+        return None
+    for reference, array in zip(seen.arrays, arrays, strict=True):
+        if reference() is not array:
+            return None
+    storage = seen.storage()
+    if storage is None:
+        storage = build(seen.count)
+        seen.storage = weakref.ref(storage)
+    return storage
+
+
+def remember(arrays: tuple[NDArray[Any], ...], storage: Storage, count: int) -> None:
+    """Record that these arrays are valid, until one of them dies."""
+    key = tuple(map(id, arrays))
+
+    def forget(_: object) -> None:
+        _SEEN.pop(key, None)
+
+    references = tuple(weakref.ref(array, forget) for array in arrays)
+    _SEEN[key] = _Seen(references, storage.format, storage.shape, count, weakref.ref(storage))
+
+
+def usable_values(values: NDArray[Any], notes: list[str]) -> NDArray[Any]:
+    """The values as a flat native array: themselves if they are one, else a copy and a note."""
+    flat = values if values.ndim == 1 else values.reshape(-1)
+    if flat is not values and not np.may_share_memory(flat, values) and values.size:
+        notes.append("the values were copied: they are not contiguous in memory")
+    return _usable(flat, value_dtype(values.dtype), "the values were", notes)
+
+
+def usable_indices(arrays: tuple[NDArray[Any], ...], notes: list[str]) -> tuple[NDArray[Any], ...]:
+    """Index arrays of one dtype, int32 or int64: themselves where they can be used, else copies and a note."""
+    common = np.result_type(*arrays)
+    if common not in INDEX_DTYPES:
+        if common.kind not in "iu" or common.itemsize > 8 or common == np.uint64:
+            raise StorageError(f"index arrays must hold integers, not {', '.join(str(a.dtype) for a in arrays)}")
+        common = np.dtype(np.int32) if common.itemsize < 4 else np.dtype(np.int64)
+    return tuple(_usable(array, common, "an index array was", notes) for array in arrays)
+
+
+def _usable(array: NDArray[Any], dtype: np.dtype[Any], what: str, notes: list[str]) -> NDArray[Any]:
+    if array.dtype != dtype:
+        swapped = array.dtype.newbyteorder("=") == dtype
+        notes.append(f"{what} copied: " + ("the byte order is not native" if swapped else f"{array.dtype} became {dtype}"))
+        return array.astype(dtype)
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        notes.append(f"{what} copied: not contiguous and aligned in memory")
+        return array.copy()
+    return array
+
+
+def shared_or_sorted(storage: Storage, notes: list[str]) -> Entry:
+    """Check foreign arrays. Where all that is wrong is their order or repeated coordinates, make a sorted copy and say so."""
+    try:
+        check(storage)
+    except StorageError:
+        loose = replace(storage, format=_loosened(storage.format))
+        check(loose)
+        coordinates, values = unpack(loose)
+        packed = pack(storage.format, storage.shape, coordinates, values)
+        repeated = len(values) - len(unpack(packed)[1])
+        reason = f"{repeated} repeated coordinates were summed" if repeated > 0 else "its coordinates are not sorted"
+        notes.append(f"the tensor was copied: {reason}")
+        return Entry(packed, _each_once(notes), True)
+    return Entry(storage, _each_once(notes), bool(notes))
+
+
+def _each_once(notes: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(notes))
+
+
+def _loosened(format: Format) -> Format:
+    """The same levels without their promises of order and uniqueness."""
+
+    def loosen(level: Level) -> Level:
+        match level:
+            case Compressed():
+                return Compressed(ordered=False, unique=False)
+            case Singleton():
+                return Singleton(ordered=False, unique=False)
+        return level
+
+    return Format(tuple(loosen(level) for level in format.levels), format.modes, format.blocks)

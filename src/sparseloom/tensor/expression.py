@@ -1,0 +1,228 @@
+"""Index notation in Python: what ``A[i, j] * x[j]`` makes.
+
+An expression is a notation tree together with the storages its tensors stand for. Storages never change, so an
+expression keeps the values its tensors had when it was written: ``y[i] = 2 * y[i]`` reads the old ``y``.
+"""
+
+from __future__ import annotations
+
+import numbers
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from sparseloom.compiler import declared
+from sparseloom.core.errors import DTypeError, NotationError
+from sparseloom.core.trees import rewrite
+from sparseloom.formats.storage import Storage
+from sparseloom.notation.nodes import Access, Apply, Expr, IndexVar, Literal, TensorVar
+from sparseloom.notation.printer import show
+from sparseloom.notation.terms import combine
+from sparseloom.tensor.interop.numpy import from_numpy
+
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+def indices(names: str) -> tuple[IndexVar, ...]:
+    """Index variables by name, always as a tuple: ``i, j = indices("i j")``."""
+    words = names.replace(",", " ").split()
+    for word in words:
+        if not _NAME.fullmatch(word):
+            raise NotationError(f"{word!r} cannot name an index variable; use letters, digits and _, not beginning with a digit")
+    if not words:
+        raise NotationError("no names are given; write for example i, j = indices('i j')")
+    return tuple(IndexVar(word) for word in words)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What a name of an expression stands for, and whether the user chose the name."""
+
+    storage: Storage
+    named: bool
+
+
+class Expression:
+    """A value in index notation. Operators combine expressions; nothing is computed before it is assigned to a tensor."""
+
+    __slots__ = ("increment", "node", "operands")
+    __array_ufunc__ = None  # so that NumPy leaves ``array * expression`` to us, and we can refuse it with a reason
+    __hash__ = object.__hash__
+
+    def __init__(self, node: Expr, operands: Mapping[str, Operand], increment: tuple[Expression, Expression] | None = None) -> None:
+        self.node = node
+        self.operands = operands
+        self.increment = increment
+
+    def __repr__(self) -> str:
+        return f"Expression({show(self.node)})"
+
+    def __bool__(self) -> NoReturn:
+        raise DTypeError(f"{show(self.node)} has no truth value before it is computed; use sl.where, sl.minimum, sl.equal and the like")
+
+    def __iter__(self) -> NoReturn:
+        raise DTypeError(f"{show(self.node)} cannot be iterated; assign it to a tensor, then read that with to_numpy()")
+
+    def __add__(self, other: Any) -> Expression:
+        return binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Expression:
+        return binary("add", other, self)
+
+    def __iadd__(self, other: Any) -> Expression:
+        added = lift(other)
+        total = binary("add", self, added)
+        return Expression(total.node, total.operands, (self, added)) if isinstance(self.node, Access) else total
+
+    def __sub__(self, other: Any) -> Expression:
+        return binary("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Expression:
+        return binary("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Expression:
+        return binary("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Expression:
+        return binary("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Expression:
+        return binary("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expression:
+        return binary("divide", other, self)
+
+    def __pow__(self, other: Any) -> Expression:
+        return binary("power", self, other)
+
+    def __rpow__(self, other: Any) -> Expression:
+        return binary("power", other, self)
+
+    def __lt__(self, other: Any) -> Expression:
+        return binary("less", self, other)
+
+    def __le__(self, other: Any) -> Expression:
+        return binary("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Expression:
+        return binary("greater", self, other)
+
+    def __ge__(self, other: Any) -> Expression:
+        return binary("greater_equal", self, other)
+
+    def __neg__(self) -> Expression:
+        return apply("negative", self)
+
+    def __pos__(self) -> Expression:
+        return self
+
+    def __abs__(self) -> Expression:
+        return apply("absolute", self)
+
+
+def access(storage: Storage, name: str | None, variables: tuple[IndexVar, ...]) -> Expression:
+    """``A[i, j]``: one variable per mode. A tensor without a name is T0 until it meets another."""
+    known = name or "T0"
+    if len(variables) != len(storage.shape):
+        raise wrong_count(known, storage, variables)
+    return Expression(Access(declared(known, storage), variables), {known: Operand(storage, name is not None)})
+
+
+def wrong_count(name: str, storage: Storage, variables: tuple[IndexVar, ...]) -> NotationError:
+    """The error for an access with too few or too many variables."""
+    given = ", ".join(map(str, variables))
+    wanted = len(storage.shape)
+    return NotationError(f"{name} has {wanted} modes, but {name}[{given}] gives it {len(variables)}; name one variable per mode")
+
+
+def lift(value: Any) -> Expression:
+    """A number, a NumPy scalar or a tensor of order 0 as an expression.
+
+    Python's numbers promote weakly, as in NumPy; NumPy's own scalars keep their dtype, so they become operands.
+    """
+    match value:
+        case Expression():
+            return value
+        case IndexVar():
+            raise NotationError(f"{value} is an index variable, not a value; pass its values as a tensor")
+        case np.generic() | np.ndarray(ndim=0):
+            return access(from_numpy(np.asarray(value)).storage, None, ())
+        case bool() | int() | float() | complex():
+            return Expression(Literal(value), {})
+        case numbers.Number():
+            raise DTypeError(f"{type(value).__name__} values are not supported; convert {value!r} to float or int")
+        case object(storage=Storage() as storage, name=name):
+            if storage.shape:
+                example = ", ".join("ijklmn"[: len(storage.shape)])
+                raise NotationError(f"a tensor with {len(storage.shape)} modes needs index variables here; write {name or 'A'}[{example}]")
+            return access(storage, name, ())
+    raise NotationError(
+        f"a {type(value).__name__} cannot stand in index notation; make it a tensor with asarray and index it, as in asarray(x)[i]"
+    )
+
+
+def binary(op: str, left: Any, right: Any) -> Expression:
+    """``left op right``."""
+    first = lift(left)
+    second, operands = _beside(first, lift(right))
+    return Expression(combine(op, first.node, second), operands)
+
+
+def apply(op: str, *values: Any) -> Expression:
+    """A function on expressions."""
+    nodes: list[Expr] = []
+    sofar = Expression(Literal(0), {})
+    for value in values:
+        found, operands = _beside(sofar, lift(value))
+        nodes.append(found)
+        sofar = Expression(sofar.node, operands)
+    return Expression(Apply(op, tuple(nodes)), sofar.operands)
+
+
+def _beside(left: Expression, right: Expression) -> tuple[Expr, dict[str, Operand]]:
+    """The right node with its tensors renamed where they would clash with the left's, and all operands.
+
+    One tensor keeps one name; two tensors of the same name are told apart by a number behind it.
+    """
+    operands = dict(left.operands)
+    renamed: dict[str, str] = {}
+    for name, operand in right.operands.items():
+        new = _name_for(name, operand, operands, {*right.operands} - {name})
+        operands[new] = operand
+        if new != name:
+            renamed[name] = new
+    return rename(right.node, renamed), operands
+
+
+def _name_for(name: str, operand: Operand, taken: Mapping[str, Operand], others: set[str]) -> str:
+    known = taken.get(name)
+    if known is not None and known.storage is operand.storage:
+        return name
+    if not operand.named:
+        for other, there in taken.items():
+            if there.storage is operand.storage:
+                return other
+    if known is None:
+        return name
+    stem = name if operand.named else "T"
+    count = 1 if operand.named else 0
+    while f"{stem}{count}" in taken or f"{stem}{count}" in others:
+        count += 1
+    return f"{stem}{count}"
+
+
+def rename(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """Give tensors other names."""
+    if not names:
+        return expr
+
+    def rule(found: object) -> TensorVar | None:
+        match found:
+            case TensorVar(name, order, format, dtype, index_dtype, fill) if name in names:
+                return TensorVar(names[name], order, format, dtype, index_dtype, fill)
+        return None
+
+    return rewrite(expr, rule)

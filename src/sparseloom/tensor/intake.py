@@ -1,0 +1,75 @@
+"""Anything array-like as a storage: who made it is recognised by its type, without importing the library it comes from."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sparseloom.core.errors import ConversionWarning, DTypeError, ShapeError
+from sparseloom.formats.storage import Storage
+from sparseloom.tensor.entry import Entry
+from sparseloom.tensor.interop import pydata_sparse, scipy, torch
+from sparseloom.tensor.interop.dlpack import from_dlpack
+from sparseloom.tensor.interop.numpy import from_numpy
+
+Reader = Callable[[Any], Entry]
+
+_TAKEN = "NumPy and SciPy arrays, numbers, lists of numbers, and CPU tensors with __dlpack__"
+
+
+def enter(value: Any) -> Entry:
+    """The storage of any array-like, and notes on what had to be copied."""
+    kind = type(value)
+    reader = _READERS.get(kind)
+    if reader is None:
+        reader = _READERS[kind] = _reader_for(kind)
+    return reader(value)
+
+
+def enter_aloud(value: Any, stacklevel: int = 3) -> Storage:
+    """As ``enter``, with a warning for copies that the user may not expect."""
+    entry = enter(value)
+    if entry.unexpected:
+        warn(entry, stacklevel + 1)
+    return entry.storage
+
+
+def warn(entry: Entry, stacklevel: int) -> None:
+    """Say what was copied."""
+    warnings.warn("; ".join(entry.notes), ConversionWarning, stacklevel=stacklevel)
+
+
+def _reader_for(kind: type) -> Reader:
+    """Find out, once per class, how its objects are read."""
+    if issubclass(kind, np.ndarray):
+        return from_numpy
+    if issubclass(kind, (bool, int, float, complex, np.generic, list, tuple)):
+        return _from_python
+    found = scipy.reader_for(kind)
+    if found is not None:
+        return found
+    if torch.is_torch(kind):
+        return torch.from_torch
+    if pydata_sparse.is_pydata_sparse(kind):
+        return pydata_sparse.from_pydata_sparse
+    if hasattr(kind, "__dlpack__"):
+        return from_dlpack
+    if hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
+        return _from_python
+    raise DTypeError(f"a {kind.__module__}.{kind.__qualname__} cannot become a tensor; sl.asarray takes {_TAKEN}")
+
+
+def _from_python(value: Any) -> Entry:
+    try:
+        array = np.asarray(value)
+    except ValueError as problem:
+        raise ShapeError(f"the lists do not form an array: {problem}") from None
+    if array.dtype == object:
+        raise DTypeError(f"the values are Python objects, not numbers that fit a dtype; sl.asarray takes {_TAKEN}")
+    return from_numpy(array)
+
+
+_READERS: dict[type, Reader] = {np.ndarray: from_numpy, int: _from_python, float: _from_python, bool: _from_python, list: _from_python}

@@ -1,0 +1,1 @@
+"""Neighbours: one file for each library whose data come in and go out."""

@@ -1,0 +1,175 @@
+"""SciPy's sparse arrays and matrices: CSR, CSC, COO and BSR share their arrays; DIA, LIL and DOK are converted.
+
+SciPy's own sort_indices, sum_duplicates and has_sorted_indices change the object they are called on, so they are never called
+on the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.core.errors import FormatError, StorageError
+from sparseloom.formats.format import Format
+from sparseloom.formats.level import LevelData
+from sparseloom.formats.levels.compressed import Compressed
+from sparseloom.formats.named import bcsr, coo, csc, csr
+from sparseloom.formats.pack import convert
+from sparseloom.formats.storage import Storage
+from sparseloom.tensor.entry import NO_ARRAYS, Entry, remember, seen_before, shared_or_sorted, usable_indices, usable_values
+
+VECTOR = Format((Compressed(),), (0,))
+_coo = lru_cache(maxsize=16)(coo)
+_bcsr = lru_cache(maxsize=64)(bcsr)
+
+
+def reader_for(kind: type) -> Callable[[Any], Entry] | None:
+    """How objects of this class are read, if it is one of SciPy's sparse classes (which are recognised by name)."""
+    for parent in kind.__mro__:
+        if parent.__module__.partition(".")[0] == "scipy" and ".sparse." in f".{parent.__module__}.":
+            name = parent.__name__.partition("_")[0]
+            if name in _READERS:
+                return _READERS[name]
+    return None
+
+
+def from_compressed(format: Format, shape: tuple[int, ...], indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any]) -> Entry:
+    """The three arrays of a CSR, CSC or BSR matrix, or of a one-dimensional CSR array."""
+
+    def build(count: int) -> Storage:
+        pattern = LevelData({"pos": indptr, "crd": indices if len(indices) == count else indices[:count]})
+        return Storage(format, shape, _levels(format, pattern), data if data.shape == (count,) else data[:count].reshape(-1))
+
+    known = seen_before((indptr, indices, data), format, shape, build)
+    return _examined(format, shape, indptr, indices, data) if known is None else Entry(known)
+
+
+def _examined(format: Format, shape: tuple[int, ...], indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any]) -> Entry:
+    """As ``from_compressed``, for arrays that were not seen before."""
+    notes: list[str] = []
+    if data.ndim != (3 if format.blocks else 1):
+        raise StorageError(f"the data array has {data.ndim} dimensions, which does not fit {format}")
+    pos, crd = usable_indices((indptr, indices), notes)
+    # SciPy lets the arrays be longer than what is used.
+    count = max(0, min(int(pos[-1]) if pos.ndim == 1 and len(pos) else 0, len(crd)))
+    values = usable_values(data if len(data) == count else data[:count], notes)
+    pattern = LevelData({"pos": pos, "crd": crd if len(crd) == count else crd[:count]})
+    storage = Storage(format, shape, _levels(format, pattern), values)
+    entry = shared_or_sorted(storage, notes)
+    if entry.storage is storage and not notes:
+        remember((indptr, indices, data), storage, count)
+    return entry
+
+
+def _levels(format: Format, pattern: LevelData) -> tuple[LevelData, ...]:
+    match len(format.levels):
+        case 1:
+            return (pattern,)
+        case 2:
+            return (NO_ARRAYS, pattern)
+    return (NO_ARRAYS, pattern, NO_ARRAYS, NO_ARRAYS)
+
+
+def from_coordinates(shape: tuple[int, ...], coordinates: tuple[NDArray[Any], ...], data: NDArray[Any]) -> Entry:
+    """One coordinate array per mode, and the values."""
+    if len(coordinates) != len(shape):
+        raise StorageError(f"{len(coordinates)} coordinate arrays do not fit the shape {shape}")
+    format = _coo(len(shape))
+
+
+    def build(count: int) -> Storage:
+        return Storage(format, shape, _coo_levels(coordinates, count), data)
+
+    known = seen_before((*coordinates, data), format, shape, build)
+    if known is not None:
+        return Entry(known)
+    notes: list[str] = []
+    if any(array.shape != data.shape or array.ndim != 1 for array in coordinates):
+        raise StorageError("the coordinate arrays and the values must be as long as each other")
+    arrays = usable_indices(coordinates, notes)
+    storage = Storage(format, shape, _coo_levels(arrays, len(data)), usable_values(data, notes))
+    entry = shared_or_sorted(storage, notes)
+    if entry.storage is storage and not notes:
+        remember((*coordinates, data), storage, len(data))
+    return entry
+
+
+def _coo_levels(coordinates: tuple[NDArray[Any], ...], count: int) -> tuple[LevelData, ...]:
+    first, *rest = coordinates
+    pos = np.array((0, count), first.dtype)
+    return (LevelData({"pos": pos, "crd": first}), *(LevelData({"crd": crd}) for crd in rest))
+
+
+def _from_csr(matrix: Any) -> Entry:
+    shape = matrix.shape
+    return from_compressed(csr if len(shape) == 2 else VECTOR, shape, matrix.indptr, matrix.indices, matrix.data)
+
+
+def _from_csc(matrix: Any) -> Entry:
+    return from_compressed(csc, matrix.shape, matrix.indptr, matrix.indices, matrix.data)
+
+
+def _from_bsr(matrix: Any) -> Entry:
+    return from_compressed(_bcsr(matrix.data.shape[1:]), matrix.shape, matrix.indptr, matrix.indices, matrix.data)
+
+
+def _from_coo(matrix: Any) -> Entry:
+    coordinates = matrix.coords if hasattr(matrix, "coords") else (matrix.row, matrix.col)
+    return from_coordinates(matrix.shape, tuple(coordinates), matrix.data)
+
+
+def _converted(matrix: Any) -> Entry:
+    """Classes without a counterpart here go through a COO copy, which is sorted and stored by rows."""
+    copy = matrix.tocoo(copy=True)
+    coordinates = copy.coords if hasattr(copy, "coords") else (copy.row, copy.col)
+    entry = from_coordinates(copy.shape, tuple(coordinates), copy.data)
+    rows = csr if len(copy.shape) == 2 else _coo(len(copy.shape))
+    return Entry(convert(entry.storage, rows), (f"converted from SciPy's {matrix.format} layout, which has no counterpart here",))
+
+
+_READERS: dict[str, Callable[[Any], Entry]] = {
+    "csr": _from_csr, "csc": _from_csc, "coo": _from_coo, "bsr": _from_bsr,
+    "dia": _converted, "lil": _converted, "dok": _converted,
+}  # fmt: skip
+
+
+def is_bsr(storage: Storage) -> bool:
+    """Whether SciPy's BSR stores the same: its blocks must not reach over the edge."""
+    match storage.format.blocks:
+        case (rows, columns) if storage.format == _bcsr((rows, columns)):
+            return storage.shape[0] % rows == 0 and storage.shape[1] % columns == 0
+    return False
+
+
+def to_scipy(storage: Storage) -> Any:
+    """A SciPy sparse array over the same memory for CSR, CSC, COO and BCSR; other formats are converted to CSR or COO first."""
+    import scipy.sparse
+
+    if storage.fill != 0:
+        raise StorageError(f"SciPy's sparse arrays can only leave out zeros, and absent entries are {storage.fill}; use to_numpy()")
+    if not storage.shape:
+        raise FormatError("SciPy has no sparse array of order 0; use item() or to_numpy()")
+    format, shape, order = storage.format, storage.shape, len(storage.shape)
+    if format in (csr, csc, VECTOR):
+        kind: Any = scipy.sparse.csc_array if format == csc else scipy.sparse.csr_array
+        return _assembled(kind(shape, dtype=storage.dtype), storage.levels[-1], storage.values)
+    if is_bsr(storage):
+        kind = scipy.sparse.bsr_array
+        return _assembled(kind(shape, blocksize=format.blocks, dtype=storage.dtype), storage.levels[1], storage.values.reshape(-1, *format.blocks))
+    if format == _coo(order):
+        result = scipy.sparse.coo_array(shape, dtype=storage.dtype)
+        count = int(storage.levels[0].arrays["pos"][-1])
+        result.coords = tuple(level.arrays["crd"][:count] for level in storage.levels)
+        result.data = storage.values[:count]
+        return result
+    return to_scipy(convert(storage, csr if order == 2 else _coo(order)))
+
+
+def _assembled(empty: Any, level: LevelData, values: NDArray[Any]) -> Any:
+    """Set the arrays one by one: SciPy's constructor would copy index arrays that could be narrower."""
+    empty.indptr, empty.indices, empty.data = level.arrays["pos"], level.arrays["crd"], values
+    return empty

@@ -1,0 +1,62 @@
+"""Reading and writing tensors by file name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from sparseloom.core.errors import FormatError
+from sparseloom.formats.format import Format
+from sparseloom.formats.pack import convert
+from sparseloom.formats.storage import Storage
+from sparseloom.formats.text import as_format
+from sparseloom.tensor.creation import asarray
+from sparseloom.tensor.io.mtx import read_mtx, write_mtx
+from sparseloom.tensor.io.npy import read_npy, write_npy
+from sparseloom.tensor.io.npz import read_npz, write_npz
+from sparseloom.tensor.io.tns import read_tns, write_tns
+from sparseloom.tensor.tensor import Tensor
+
+Reader = Callable[[Path, Format | None], Storage]
+Writer = Callable[[Path, Storage], None]
+
+_KINDS: dict[str, tuple[Reader, Writer]] = {
+    ".mtx": (read_mtx, write_mtx),
+    ".mtx.gz": (read_mtx, write_mtx),
+    ".tns": (read_tns, write_tns),
+    ".tns.gz": (read_tns, write_tns),
+    ".npz": (read_npz, write_npz),
+    ".npy": (read_npy, write_npy),
+}
+
+
+def read(path: str | os.PathLike[str], format: Format | str | None = None, name: str | None = None) -> Tensor:
+    """Read a tensor from an .mtx, .tns (each also .gz), .npz or .npy file.
+
+    Without ``format``, a matrix comes as csr, a tensor of other order as csf, and an array or an archive as it was stored.
+    """
+    path = Path(path)
+    reader, _ = _kind_of(path)
+    if format is None or isinstance(format, Format):
+        return Tensor(reader(path, format), name)
+    storage = reader(path, None)
+    return Tensor(convert(storage, as_format(format, len(storage.shape))), name)
+
+
+def write(path: str | os.PathLike[str], tensor: object) -> None:
+    """Write a tensor, or anything ``asarray`` takes, to an .mtx, .tns (each also .gz), .npz or .npy file.
+
+    The file appears whole or not at all: what stood there before stays until the new one is complete.
+    """
+    path = Path(path)
+    _, writer = _kind_of(path)
+    writer(path, asarray(tensor).storage)
+
+
+def _kind_of(path: Path) -> tuple[Reader, Writer]:
+    name = path.name.lower()
+    for suffix, kind in _KINDS.items():
+        if name.endswith(suffix):
+            return kind
+    raise FormatError(f"the name {path.name!r} does not say what kind of file it is; names end in {', '.join(_KINDS)}")

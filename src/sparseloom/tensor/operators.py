@@ -1,0 +1,151 @@
+"""NumPy's operators on whole tensors, written as index notation.
+
+    A + x        R(i,j) = A(i,j) + x(j)                 modes are matched from the right, as NumPy broadcasts
+    A @ B        R(i,j) = sum(k, A(i,k) * B(k,j))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sparseloom.compiler import declared
+from sparseloom.core import algebra
+from sparseloom.core.algebra import Scalar
+from sparseloom.core.dtypes import DType, value_dtype
+from sparseloom.core.errors import ShapeError
+from sparseloom.formats.storage import Storage
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
+from sparseloom.notation.text import placeholder
+from sparseloom.tensor.engine import evaluate
+from sparseloom.tensor.indexing import select
+from sparseloom.tensor.interop.numpy import dense_storage
+
+Argument = Storage | Scalar | np.generic
+
+
+class Statement:
+    """Collects the operands of one statement, each under one name."""
+
+    def __init__(self) -> None:
+        self.operands: dict[str, Storage] = {}
+
+    def access(self, storage: Storage, variables: Sequence[IndexVar]) -> Access:
+        """An access to ``storage``, which gets a name at its first use."""
+        for name, known in self.operands.items():
+            if known is storage:
+                return Access(declared(name, storage), tuple(variables))
+        name = f"T{len(self.operands)}"
+        self.operands[name] = storage
+        return Access(declared(name, storage), tuple(variables))
+
+    def run(self, variables: Sequence[IndexVar], rhs: Expr, sizes: Sequence[int]) -> Storage:
+        """Compute ``R(variables) = rhs`` in the format that follows from the operands."""
+        lhs = Access(placeholder("R", len(variables)), tuple(variables))
+        extents = {variable.name: size for variable, size in zip(variables, sizes, strict=True)}
+        return evaluate(Assign(lhs, rhs), self.operands, sizes=extents)
+
+
+def variables(count: int) -> tuple[IndexVar, ...]:
+    """Fresh index variables: i, j, k, l, m, n, then i6, i7, ..."""
+    return tuple(IndexVar("ijklmn"[number] if number < 6 else f"i{number}") for number in range(count))
+
+
+def elementwise(op: str, *arguments: Argument) -> Storage:
+    """An operator of ``core.algebra`` on tensors and numbers, broadcast as NumPy does."""
+    shape = broadcast_shape(op, [argument.shape for argument in arguments if isinstance(argument, Storage)])
+    loops = variables(len(shape))
+    statement = Statement()
+    nodes: list[Expr] = []
+    for argument in _settled(op, arguments):
+        if isinstance(argument, Storage):
+            nodes.append(_broadcast(statement, argument, loops, shape))
+        else:
+            nodes.append(Literal(argument))
+    return statement.run(loops, Apply(op, tuple(nodes)), shape)
+
+
+def matmul(left: Storage, right: Storage) -> Storage:
+    """``left @ right`` as NumPy's matmul: vectors are rows or columns, and modes before the last two broadcast."""
+    if not left.shape or not right.shape:
+        raise ShapeError("@ needs tensors with at least one mode; multiply by a number with *")
+    inner = right.shape[-2] if len(right.shape) > 1 else right.shape[0]
+    if left.shape[-1] != inner:
+        raise ShapeError(f"{_text(left.shape)} @ {_text(right.shape)}: the last mode of the left has size {left.shape[-1]}, "
+                         f"but {inner} is needed")  # fmt: skip
+    rows, columns = left.shape[:-1][-1:], right.shape[-1:] if len(right.shape) > 1 else ()
+    batch = broadcast_shape("@", [left.shape[:-2], right.shape[:-2]])
+    *outer, summed = variables(len(batch) + len(rows) + len(columns) + 1)
+    batches = tuple(outer[: len(batch)])
+    free = tuple(outer[len(batch) :])
+    statement = Statement()
+    first = _broadcast(statement, left, (*batches, *free[: len(rows)], summed), (*batch, *rows, inner))
+    second = _broadcast(statement, right, (*batches, summed, *free[len(rows) :]), (*batch, inner, *columns))
+    product = Apply("multiply", (first, second))
+    return statement.run(outer, Reduce("add", (summed,), product), (*batch, *rows, *columns))
+
+
+def broadcast_shape(op: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The common shape, as NumPy broadcasts."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ShapeError(f"{op} cannot combine the shapes {' and '.join(map(_text, shapes))}: sizes must agree or be 1") from None
+
+
+def cast(storage: Storage, dtype: DType) -> Storage:
+    """The same tensor with values of another dtype; the structure is shared."""
+    if storage.dtype == dtype:
+        return storage
+    with np.errstate(invalid="ignore"):
+        fill = np.asarray(storage.fill).astype(dtype).item()
+        return replace(storage, values=storage.values.astype(dtype), fill=fill)
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "(" + ", ".join(map(str, shape)) + ")"
+
+
+def _broadcast(statement: Statement, storage: Storage, loops: Sequence[IndexVar], shape: Sequence[int]) -> Access:
+    """An access by the last variables; a mode of size 1 that must stretch is selected away."""
+    skipped = len(shape) - len(storage.shape)
+    stretched = [size == 1 and shape[skipped + mode] != 1 for mode, size in enumerate(storage.shape)]
+    used = [loops[skipped + mode] for mode, stretches in enumerate(stretched) if not stretches]
+    if any(stretched):
+        storage = select(storage, tuple(0 if stretches else slice(None) for stretches in stretched))
+    return statement.access(storage, used)
+
+
+def _settled(op: str, arguments: Sequence[Argument]) -> list[Storage | Scalar]:
+    """Decide what each number becomes.
+
+    A number is an operand of order 0 where its value does not matter to the result's format, so that one kernel serves all
+    numbers. Beside a sparse tensor that it does not scale it is a literal: only then is the result's fill known.
+    """
+    storages = [argument for argument in arguments if isinstance(argument, Storage)]
+    as_literals = op in ("power", "where") or (
+        not all(storage.format.is_dense for storage in storages) and not _scales(op, arguments)
+    )
+    weak = [argument.dtype if isinstance(argument, (Storage, np.generic)) else argument for argument in arguments]
+    common = algebra.compute_dtype(op, weak)
+    settled: list[Storage | Scalar] = []
+    for argument in arguments:
+        match argument:
+            case Storage():
+                promotes = any(isinstance(other, np.generic) for other in arguments) and as_literals and op != "where"
+                settled.append(cast(argument, common) if promotes and argument.dtype != common else argument)
+            case np.generic():
+                value_dtype(argument.dtype)
+                settled.append(argument.item() if as_literals else dense_storage(np.asarray(argument)))
+            case _:
+                settled.append(argument if as_literals else dense_storage(np.asarray(argument, common)))
+    return settled
+
+
+def _scales(op: str, arguments: Sequence[Argument]) -> bool:
+    """Whether the absent entries of the one tensor decide the result, whatever the number is."""
+    return any(
+        isinstance(argument, Storage) and algebra.annihilates(op, position, argument.fill) for position, argument in enumerate(arguments)
+    )

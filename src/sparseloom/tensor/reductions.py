@@ -1,0 +1,95 @@
+"""Sums, products, extremes and truths along modes, as NumPy's methods of these names.
+
+Only stored entries are visited: the absent ones are given the reduction's identity as their fill, and what they are really worth
+is put in afterwards, from how many of them there are.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.core import algebra
+from sparseloom.core.dtypes import BOOL, INT64, DType
+from sparseloom.core.errors import DTypeError, ShapeError
+from sparseloom.formats.storage import Storage
+from sparseloom.notation.nodes import Reduce
+from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
+from sparseloom.tensor.operators import Statement, cast, variables
+
+_EMPTY_REFUSED = {"minimum": "smallest", "maximum": "largest"}
+
+
+def reduce(op: str, storage: Storage, axis: Any = None, dtype: DType | None = None, keepdims: bool = False) -> Storage:
+    """Reduce over the modes of ``axis``: all of them, one, or a tuple. The dtype follows NumPy's reductions."""
+    axes = _axes(axis, len(storage.shape))
+    if op in _EMPTY_REFUSED and not math.prod(storage.shape[mode] for mode in axes):
+        raise ShapeError(f"no entries: the {_EMPTY_REFUSED[op]} value along modes {axes} of shape {storage.shape} does not exist")
+    storage = cast(storage, dtype or _accumulator(op, storage.dtype))
+    identity = algebra.identity(op, storage.dtype)
+    if storage.format.is_dense or algebra.same_value(storage.fill, identity):
+        result = _over(op, storage, axes)
+    else:
+        stored = to_numpy(_over(op, replace(storage, fill=identity), axes))
+        result = from_numpy(_with_absent(op, stored, storage, axes)).storage
+    if not keepdims:
+        return result
+    shape = tuple(1 if mode in axes else size for mode, size in enumerate(storage.shape))
+    return from_numpy(np.ascontiguousarray(to_numpy(result)).reshape(shape)).storage
+
+
+def _axes(axis: Any, order: int) -> tuple[int, ...]:
+    """The modes that an axis argument names."""
+    if axis is None:
+        return tuple(range(order))
+    given = axis if isinstance(axis, tuple) else (axis,)
+    axes = []
+    for number in given:
+        try:
+            mode = operator.index(number)
+        except TypeError:
+            raise DTypeError(f"an axis is an integer or a tuple of integers, not {axis!r}") from None
+        if not -order <= mode < order:
+            raise ShapeError(f"axis {mode} is outside the {order} modes of the tensor")
+        axes.append(mode % order)
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"axis {axis} names a mode twice")
+    return tuple(sorted(axes))
+
+
+def _accumulator(op: str, dtype: DType) -> DType:
+    """The dtype in which NumPy's methods reduce: sums and products of short integers and truths are counted in 64 bits."""
+    if op.startswith("logical"):
+        return BOOL
+    if op not in ("add", "multiply") or dtype.kind not in "biu":
+        return dtype
+    return np.dtype(np.uint64) if dtype.kind == "u" else INT64
+
+
+def _over(op: str, storage: Storage, axes: Sequence[int]) -> Storage:
+    loops = variables(len(storage.shape))
+    kept = [mode for mode in range(len(loops)) if mode not in axes]
+    statement = Statement()
+    access = statement.access(storage, loops)
+    summed = tuple(loops[mode] for mode in axes)
+    return statement.run([loops[mode] for mode in kept], Reduce(op, summed, access) if summed else access, [storage.shape[m] for m in kept])
+
+
+def _with_absent(op: str, stored: NDArray[Any], storage: Storage, axes: Sequence[int]) -> NDArray[Any]:
+    """Let absent entries take part in a reduction of the stored ones."""
+    ones = replace(storage, values=np.ones(len(storage.values), INT64), fill=0)
+    absent = math.prod(storage.shape[mode] for mode in axes) - to_numpy(_over("add", ones, axes))
+    fill = storage.dtype.type(storage.fill)
+    with np.errstate(all="ignore"):
+        match op:
+            case "add":
+                return np.where(absent > 0, stored + fill * absent, stored).astype(stored.dtype)
+            case "multiply":
+                return np.where(absent > 0, stored * fill**absent, stored).astype(stored.dtype)
+        return np.where(absent > 0, algebra.compute(op, (stored, fill), stored.dtype), stored)

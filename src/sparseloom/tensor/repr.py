@@ -1,0 +1,86 @@
+"""How a tensor shows itself: shape, format, dtype, entries, density and memory, then its values or a picture of where they are."""
+
+from __future__ import annotations
+
+import html
+import math
+
+import numpy as np
+
+from sparseloom.formats.pack import stored_count
+from sparseloom.formats.storage import Storage
+from sparseloom.tensor.arrays import arrays_of
+from sparseloom.tensor.assignment import Assignment
+from sparseloom.tensor.interop.numpy import to_numpy
+from sparseloom.tensor.picture import braille, svg
+
+
+def text_of(storage: Storage, name: str | None, assignment: Assignment | None) -> str:
+    """The text form. A tensor that waits for an assignment shows that, and is not computed for it."""
+    facts = ", ".join(_facts(storage, assignment))
+    head = f"<Tensor{f' {name!r}' if name else ''}: {facts}>"
+    if assignment is not None:
+        return f"{head}\n  assigned, not computed yet: {assignment}"
+    return "\n".join([head, *(f"  {line}" for line in _body(storage))])
+
+
+def html_of(storage: Storage, name: str | None, assignment: Assignment | None) -> str:
+    """The HTML form: one table and one inline image, nothing from elsewhere."""
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(label)}</th><td style='text-align:left'>{html.escape(value)}</td></tr>"
+        for label, value in _labelled(storage, name, assignment)
+    )
+    picture = "" if assignment is not None else _values_html(storage) if storage.format.is_dense else svg(storage)
+    return f"<div style='display:flex;gap:1em;align-items:center'><table>{rows}</table>{picture}</div>"
+
+
+def _body(storage: Storage) -> list[str]:
+    if storage.format.is_dense:
+        return _values_text(storage).split("\n")
+    return braille(storage)
+
+
+def _values_text(storage: Storage) -> str:
+    return np.array2string(to_numpy(storage), threshold=60, edgeitems=3, max_line_width=100)
+
+
+def _values_html(storage: Storage) -> str:
+    return f"<pre>{html.escape(_values_text(storage))}</pre>"
+
+
+def _facts(storage: Storage, assignment: Assignment | None) -> list[str]:
+    facts = [_shape(storage.shape), str(storage.format), str(storage.dtype)]
+    if assignment is not None:
+        return facts
+    if not storage.format.is_dense:
+        facts.append(f"{stored_count(storage)} stored ({_density(storage)})")
+        if storage.fill != 0:
+            facts.append(f"fill {storage.fill}")
+    return [*facts, _memory(storage)]
+
+
+def _labelled(storage: Storage, name: str | None, assignment: Assignment | None) -> list[tuple[str, str]]:
+    labelled = [("name", name)] if name else []
+    labelled += [("shape", _shape(storage.shape)), ("format", str(storage.format)), ("dtype", str(storage.dtype))]
+    if assignment is not None:
+        return [*labelled, ("assigned, not computed yet", str(assignment))]
+    labelled += [("stored", str(stored_count(storage))), ("density", _density(storage)), ("memory", _memory(storage))]
+    return [*labelled, ("fill", str(storage.fill))] if storage.fill != 0 else labelled
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape)) if shape else "scalar"
+
+
+def _density(storage: Storage) -> str:
+    size = math.prod(storage.shape)
+    return f"{100 * stored_count(storage) / size:.3g} %" if size else "empty"
+
+
+def _memory(storage: Storage) -> str:
+    size = float(sum(array.nbytes for array in arrays_of(storage).values()))
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.3g} {unit}"
+        size /= 1000
+    return ""

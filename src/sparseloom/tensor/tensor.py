@@ -1,0 +1,275 @@
+"""The tensor that users hold: a storage, a name, and perhaps an assignment that waits to be computed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.core.algebra import Scalar
+from sparseloom.core.dtypes import DType, value_dtype
+from sparseloom.core.errors import DTypeError, NotationError, ShapeError, StorageError
+from sparseloom.formats.format import Format
+from sparseloom.formats.level import LevelData
+from sparseloom.formats.pack import convert, stored_count, unpack
+from sparseloom.formats.storage import Storage
+from sparseloom.formats.text import as_format, parse_format
+from sparseloom.notation.nodes import IndexVar
+from sparseloom.tensor.arithmetic import Arithmetic
+from sparseloom.tensor.arrays import arrays_of, storage_of
+from sparseloom.tensor.assignment import Assignment, assign
+from sparseloom.tensor.expression import access, lift
+from sparseloom.tensor.hints import missing_attribute
+from sparseloom.tensor.indexing import select, transposed
+from sparseloom.tensor.interop import scipy, torch
+from sparseloom.tensor.interop.numpy import to_numpy
+from sparseloom.tensor.operators import cast
+from sparseloom.tensor.repr import html_of, text_of
+
+
+class Tensor(Arithmetic):
+    """A tensor of any order, in any format.
+
+    ``A[0]``, ``A[1:3]`` and the like give parts. ``A[i, j]`` with index variables gives an expression, and ``y[i] = expression``
+    writes an assignment down, which runs when ``y`` is first read. Tensors do not change otherwise.
+    """
+
+    __slots__ = ("__weakref__", "_assignment", "_storage", "name", "notes")
+
+    def __init__(self, storage: Storage, name: str | None = None, notes: tuple[str, ...] = ()) -> None:
+        self._storage = storage
+        self._assignment: Assignment | None = None
+        self.name = name
+        self.notes = notes
+
+    @property
+    def storage(self) -> Storage:
+        """The stored form. An assignment that waits is computed first."""
+        if self._assignment is not None:
+            self._storage = self._assignment.run()
+            self._assignment = None
+        return self._storage
+
+    @property
+    def assignment(self) -> Assignment | None:
+        """The assignment that was written down and not computed yet, if there is one."""
+        return self._assignment
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of every mode."""
+        return self._storage.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the values."""
+        return self._storage.dtype
+
+    @property
+    def format(self) -> Format:
+        """The storage levels and mode order."""
+        return self._storage.format
+
+    @property
+    def ndim(self) -> int:
+        """The order: how many modes there are."""
+        return len(self._storage.shape)
+
+    @property
+    def size(self) -> int:
+        """How many coordinates there are, stored or not."""
+        return math.prod(self._storage.shape)
+
+    @property
+    def nnz(self) -> int:
+        """How many entries are stored, zeros among them included."""
+        return stored_count(self.storage)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    @property
+    def fill(self) -> Scalar:
+        """The value of every coordinate that is not stored."""
+        return self.storage.fill
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name: ``pos1``, ``crd1``, ... for level 1, and ``values``. They are shared; do not change them."""
+        return arrays_of(self.storage)
+
+    def _made(self, storage: Storage) -> Self:
+        return type(self)(storage)
+
+    def _reversed(self) -> Self:
+        return self.T
+
+    def to(self, format: Format | str) -> Self:
+        """The same tensor in another format; arrays are shared where the layout allows."""
+        return type(self)(convert(self.storage, as_format(format, self.ndim)), self.name)
+
+    def tocsr(self) -> Self:
+        """``to("csr")``."""
+        return self.to("csr")
+
+    def tocsc(self) -> Self:
+        """``to("csc")``."""
+        return self.to("csc")
+
+    def tocoo(self) -> Self:
+        """``to("coo")``."""
+        return self.to("coo")
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The whole tensor as an array: of a dense tensor a view, else a new array with the fill in the gaps."""
+        return to_numpy(self.storage)
+
+    def toarray(self) -> NDArray[Any]:
+        """``to_numpy()``, under SciPy's name."""
+        return self.to_numpy()
+
+    def to_scipy(self) -> Any:
+        """A SciPy sparse array, over the same memory for csr, csc, coo and bcsr; other formats become csr or coo."""
+        return scipy.to_scipy(self.storage)
+
+    def to_torch(self) -> Any:
+        """A PyTorch tensor, over the same memory for dense, csr and csc."""
+        return torch.to_torch(self.storage)
+
+    def astype(self, dtype: Any, copy: bool = True) -> Self:
+        """The same tensor with values of another dtype; the structure is shared."""
+        storage = self.storage
+        wanted = value_dtype(dtype)
+        if wanted == storage.dtype:
+            return self.copy() if copy else self
+        return type(self)(cast(storage, wanted), self.name)
+
+    def copy(self) -> Self:
+        """A tensor with arrays of its own."""
+        storage = self.storage
+        levels = tuple(
+            LevelData({name: array.copy() for name, array in level.arrays.items()}, dict(level.scalars)) for level in storage.levels
+        )
+        return type(self)(replace(storage, levels=levels, values=storage.values.copy()), self.name)
+
+    @property
+    def T(self) -> Self:
+        """The modes in reverse order, over the same arrays: the transpose of a csr matrix is csc."""
+        return self.transpose()
+
+    def transpose(self, *axes: Any) -> Self:
+        """The modes in another order (reversed, if none is given), over the same arrays."""
+        given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
+        order = tuple(int(axis) % max(self.ndim, 1) for axis in given) if given else tuple(reversed(range(self.ndim)))
+        if sorted(order) != list(range(self.ndim)):
+            raise ShapeError(f"transpose{axes} must name each of the {self.ndim} modes once")
+        return type(self)(transposed(self.storage, order))
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if not any(isinstance(part, IndexVar) for part in parts) and (parts or self.ndim):
+            part = select(self.storage, key)
+            return type(self)(part) if part.shape else part.values[0]
+        variables = tuple(part for part in parts if isinstance(part, IndexVar))
+        if len(variables) == len(parts):
+            return access(self.storage, self.name, variables)
+        if len(parts) != self.ndim:
+            raise NotationError(f"the tensor has {self.ndim} modes, but {len(parts)} are indexed; name one variable per mode")
+        rest = tuple(slice(None) if isinstance(part, IndexVar) else part for part in parts)
+        return access(select(self.storage, rest), None, variables)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        parts = key if isinstance(key, tuple) else (key,)
+        variables = tuple(part for part in parts if isinstance(part, IndexVar))
+        if len(variables) != len(parts):
+            raise NotationError(
+                "entries of a tensor cannot be set; assign with index variables, as in y[i] = ..., or change the array it was made of"
+            )
+        value = lift(value)
+        self._assignment = assign(self.storage, self.name, variables, value)
+
+    def nonzero(self) -> tuple[NDArray[np.int64], ...]:
+        """The coordinates of the values that are not zero, one array per mode, in the order of the first mode."""
+        if self.fill != 0:
+            raise StorageError(f"absent entries are {self.fill}, so almost all coordinates are nonzero; use to_numpy().nonzero()")
+        coordinates, values = unpack(self.storage)
+        coordinates = coordinates[:, values != 0]
+        order = np.lexsort(coordinates[::-1]) if self.ndim else np.arange(coordinates.shape[1])
+        return tuple(coordinates[:, order])
+
+    def count_nonzero(self) -> int:
+        """How many values are not zero."""
+        storage = self.storage
+        absent = self.size - self.nnz if storage.fill != 0 else 0
+        return int(np.count_nonzero(unpack(storage)[1])) + absent
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise DTypeError("a tensor of order 0 has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> NoReturn:
+        raise DTypeError("a tensor cannot be iterated; take parts with A[0], or iterate over to_numpy()")
+
+    def __contains__(self, value: object) -> NoReturn:
+        raise DTypeError("'in' is not offered on tensors; write (A == value).any()")
+
+    def item(self) -> Any:
+        """The value of a tensor with one coordinate, as a Python number."""
+        if self.size != 1:
+            raise ShapeError(f"only a tensor with one coordinate is a number; this one has shape {self.shape}")
+        return self.to_numpy().item()
+
+    def __bool__(self) -> bool:
+        if self.size > 1:
+            raise ShapeError("the truth of a tensor with several entries is ambiguous; use any() or all()")
+        return bool(self.item()) if self.size else False
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if not self.format.is_dense:
+            raise DTypeError("a sparse tensor does not become an array silently, because it may be huge; write to_numpy()")
+        array = self.to_numpy()
+        return np.array(array, dtype, copy=copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if not self.format.is_dense:
+            raise DTypeError("only dense tensors can be shared by DLPack; write to_numpy(), or share the arrays one by one")
+        return self.to_numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise missing_attribute("Tensor", name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        storage = self.storage
+        return _rebuilt, (type(self), storage.format.text, storage.shape, arrays_of(storage), storage.fill, self.name, self.notes)
+
+    def __repr__(self) -> str:
+        return text_of(self._storage, self.name, self._assignment)
+
+    def _repr_html_(self) -> str:
+        return html_of(self._storage, self.name, self._assignment)
+
+
+def _rebuilt(
+    kind: type[Tensor], format: str, shape: tuple[int, ...], arrays: dict[str, Any], fill: Scalar, name: str | None, notes: tuple[str, ...]
+) -> Tensor:
+    """A tensor from its pickled parts, which are arrays, numbers and text only."""
+    return kind(storage_of(parse_format(format, len(shape)), shape, arrays, fill), name, notes)
+

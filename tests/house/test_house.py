@@ -1,0 +1,37 @@
+"""The package keeps the rules of the house."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from house.reading import Module, modules_in
+from house.rules import RULES, Rule
+
+ROOT = Path(__file__).resolve().parents[2]
+# Loading any of these costs more than loading all of Sparseloom.
+NEIGHBOURS = frozenset("scipy rich torch jax cupy sparse numba".split())
+
+
+@pytest.fixture(scope="module")
+def modules() -> tuple[Module, ...]:
+    """Every module of the package."""
+    return modules_in(ROOT / "src")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_house_keeps_the_rule(rule: Rule, modules: tuple[Module, ...]) -> None:
+    if complaints := rule(modules):
+        pytest.fail("\n  ".join([f"the rule: {rule.__doc__}", *complaints]), pytrace=False)
+
+
+def test_importing_sparseloom_leaves_its_neighbours_alone() -> None:
+    look = "import sys, sparseloom; print(*{name.split('.')[0] for name in sys.modules})"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", look], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    loaded = NEIGHBOURS.intersection(done.stdout.split())
+    assert not loaded, f"import sparseloom also imports {', '.join(sorted(loaded))}: import it where it is used"
