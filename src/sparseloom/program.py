@@ -59,7 +59,6 @@ class Kernel:
             raise NotationError(f"there is no target {target!r}; there are {', '.join(TARGETS)}")
         self._statement = statement
         self._text = text
-        self._formats = None if formats is None else dict(formats)
         self._format = format
         self._dtype = dtype
         self._ring = ring
@@ -69,6 +68,7 @@ class Kernel:
         found = [t for t in tensors_of(statement.rhs) if t.name != self.result_name]
         self.operand_names = tuple(t.name for t in found)
         self._orders = {t.name: t.order for t in (statement.lhs.tensor, *found)}
+        self._formats = None if formats is None else {t.name: formats.get(t.name) or dense(t.order) for t in found}
         self._prepared: dict[tuple[Any, ...], Prepared] = {}
         self._bound: dict[tuple[int, ...], _Remembered] = {}
         self._last: Prepared | None = None
@@ -149,8 +149,8 @@ class Kernel:
             if len(storage.shape) != order:
                 raise ShapeError(f"{name} has {order} modes in {self._text}, but the operand has shape {storage.shape}")
             if self._formats is not None and name != self.result_name:
-                wanted = self._formats.get(name) or dense(order)
-                if storage.format != wanted:
+                wanted = self._formats[name]
+                if storage.format is not wanted and storage.format != wanted:
                     storage = convert(storage, wanted)
             storages[name] = storage
         return self._under_semiring(storages) if self._ring is not None else storages

@@ -28,6 +28,7 @@ from sparseloom.loops.nodes import (
     LoopKind,
     Op,
     Param,
+    Poll,
     Role,
     Search,
     Select,
@@ -104,6 +105,7 @@ REFUSED = {
         block(Declare(s, one), For(i, ZERO, n, Assign(s, Load(x, i)), LoopKind.VECTOR)),
         "a vector loop assigns s, declared outside it, only as s = s op ...",
     ),
+    "a vector loop that can end the kernel": (For(i, ZERO, n, Poll(), LoopKind.VECTOR), "nothing in a vector loop ends the kernel"),
     "a threads loop with two operators": (
         block(
             Declare(s, one),

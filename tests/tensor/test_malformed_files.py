@@ -15,93 +15,98 @@ from sparseloom.core.errors import StorageError
 from sparseloom.tensor import read
 
 HEAD = "%%MatrixMarket matrix coordinate real general\n"
+INTEGERS = HEAD.replace("real", "integer")
+SYMMETRIC = HEAD.replace("general", "symmetric")
 ARRAY = "%%MatrixMarket matrix array real general\n"
 
 TEXTS = [
     # Headers
-    ("", "line 1: the first line must begin with %%MatrixMarket"),
-    ("1 1 1\n", "line 1: the first line must begin with %%MatrixMarket\n    1 1 1"),
-    ("%%MatrixMarket matrix coordinate real\n1 1 0\n", "line 1: the first line must be '%%MatrixMarket matrix <layout> <field> <symmetry>'\n    %%MatrixMarket matrix coordinate real"),
-    ("%%MatrixMarket vector coordinate real general\n", "line 1: 'vector' is not one of matrix\n    %%MatrixMarket vector coordinate real general"),
-    ("%%MatrixMarket matrix sparse real general\n", "line 1: 'sparse' is not one of coordinate, array\n    %%MatrixMarket matrix sparse real general"),
-    ("%%MatrixMarket matrix array float general\n", "line 1: 'float' is not one of real, double, integer, unsigned-integer, complex, pattern\n    %%MatrixMarket matrix array float general"),
-    ("%%MatrixMarket matrix array real lower\n", "line 1: 'lower' is not one of general, symmetric, skew-symmetric, hermitian\n    %%MatrixMarket matrix array real lower"),
-    ("%%MatrixMarket matrix array real hermitian\n", "line 1: a hermitian matrix must be complex, not real\n    %%MatrixMarket matrix array real hermitian"),
-    ("%%MatrixMarket matrix array pattern general\n", "line 1: a pattern has no values, so it cannot be an array\n    %%MatrixMarket matrix array pattern general"),
-    ("%%MatrixMarket matrix coordinate pattern skew-symmetric\n", "line 1: a pattern has no values, so it cannot be skew-symmetric\n    %%MatrixMarket matrix coordinate pattern skew-symmetric"),
+    ("", 1, "the first line must begin with %%MatrixMarket"),
+    ("1 1 1\n", 1, "the first line must begin with %%MatrixMarket"),
+    ("%%MatrixMarket matrix coordinate real\n1 1 0\n", 1, "the first line must be '%%MatrixMarket matrix <layout> <field> <symmetry>'"),
+    ("%%MatrixMarket vector coordinate real general\n", 1, "'vector' is not one of matrix"),
+    ("%%MatrixMarket matrix sparse real general\n", 1, "'sparse' is not one of coordinate, array"),
+    ("%%MatrixMarket matrix array float general\n", 1, "'float' is not one of real, double, integer, unsigned-integer, complex, pattern"),
+    ("%%MatrixMarket matrix array real lower\n", 1, "'lower' is not one of general, symmetric, skew-symmetric, hermitian"),
+    ("%%MatrixMarket matrix array real hermitian\n", 1, "a hermitian matrix must be complex, not real"),
+    ("%%MatrixMarket matrix array pattern general\n", 1, "a pattern has no values, so it cannot be an array"),
+    ("%%MatrixMarket matrix coordinate pattern skew-symmetric\n", 1, "a pattern has no values, so it cannot be skew-symmetric"),
     # Size lines
-    (HEAD, "line 1: the file ends before its size line (rows, columns, entries)"),
-    (HEAD + "% only\n% comments\n", "line 3: the file ends before its size line (rows, columns, entries)"),
-    (HEAD + "3 3\n", "line 2: the size line must hold 3 counts: rows, columns, entries\n    3 3"),
-    (HEAD + "3 3 x\n", "line 2: the size line must hold 3 counts: rows, columns, entries\n    3 3 x"),
-    (HEAD + "3 -3 1\n", "line 2: the size line must hold 3 counts: rows, columns, entries\n    3 -3 1"),
-    (HEAD + "3 3.0 1\n", "line 2: the size line must hold 3 counts: rows, columns, entries\n    3 3.0 1"),
-    (ARRAY + "%\n2 2 4\n", "line 3: the size line must hold 2 counts: rows, columns\n    2 2 4"),
-    (HEAD + "99999999999999999999 1 0\n", "line 2: a size does not fit in 64 bits\n    99999999999999999999 1 0"),
-    (HEAD.replace("general", "symmetric") + "2 3 0\n", "line 2: a symmetric matrix must be square, not 2 by 3\n    2 3 0"),
+    (HEAD, 1, "the file ends before its size line (rows, columns, entries)"),
+    (HEAD + "% only\n% comments\n", 3, "the file ends before its size line (rows, columns, entries)"),
+    (HEAD + "3 3\n", 2, "the size line must hold 3 counts: rows, columns, entries"),
+    (HEAD + "3 3 x\n", 2, "the size line must hold 3 counts: rows, columns, entries"),
+    (HEAD + "3 -3 1\n", 2, "the size line must hold 3 counts: rows, columns, entries"),
+    (HEAD + "3 3.0 1\n", 2, "the size line must hold 3 counts: rows, columns, entries"),
+    (ARRAY + "%\n2 2 4\n", 3, "the size line must hold 2 counts: rows, columns"),
+    (HEAD + "99999999999999999999 1 0\n", 2, "a size does not fit in 64 bits"),
+    (SYMMETRIC + "2 3 0\n", 2, "a symmetric matrix must be square, not 2 by 3"),
     # Counts
-    (HEAD + "3 3 2\n1 1 5\n", "line 3: 2 entries are declared, but the file ends after 1"),
-    (HEAD + "3 3 2\n", "line 3: 2 entries are declared, but the file ends after 0"),
-    (HEAD + "3 3 1\n1 1 5\n\n2 2 5\n", "line 5: 1 entries are declared, but more follow\n    2 2 5"),
-    (HEAD + "3 3 4000000000000000000\n1 1 5\n", "line 3: 4000000000000000000 entries are declared, but the file ends after 1"),
-    (ARRAY + "2 2\n1\n2\n3\n", "line 5: 4 values are declared, but the file ends after 3"),
-    (ARRAY + "2 2\n1\n2\n3\n4\n5\n", "line 7: 4 values are declared, but more follow\n    5"),
-    (ARRAY + "3000000000 3000000000\n1\n", "line 3: 9000000000000000000 values are declared, but the file ends after 1"),
+    (HEAD + "3 3 2\n1 1 5\n", 3, "2 entries are declared, but the file ends after 1"),
+    (HEAD + "3 3 2\n", 3, "2 entries are declared, but the file ends after 0"),
+    (HEAD + "3 3 1\n1 1 5\n\n2 2 5\n", 5, "1 entries are declared, but more follow"),
+    (HEAD + "3 3 4000000000000000000\n1 1 5\n", 3, "4000000000000000000 entries are declared, but the file ends after 1"),
+    (ARRAY + "2 2\n1\n2\n3\n", 5, "4 values are declared, but the file ends after 3"),
+    (ARRAY + "2 2\n1\n2\n3\n4\n5\n", 7, "4 values are declared, but more follow"),
+    (ARRAY + "3000000000 3000000000\n1\n", 3, "9000000000000000000 values are declared, but the file ends after 1"),
     # Entries
-    (HEAD + "3 3 1\n1 1\n", "line 3: expected 3 numbers, found 2\n    1 1"),
-    (HEAD + "3 3 1\n1 1 5 6\n", "line 3: expected 3 numbers, found 4\n    1 1 5 6"),
-    (HEAD + "3 3 2\n1 1\n2 2 5 5\n", "line 3: expected 3 numbers, found 2\n    1 1"),
-    (HEAD + "3 3 2\n1 1 5\n2 two 5\n", "line 4: 'two' is not a number\n    2 two 5"),
-    (HEAD + "3 3 1\n1 1 1_000\n", "line 3: '1_000' is not a number\n    1 1 1_000"),
-    (HEAD + "3 3 1\n1 1 0x10\n", "line 3: '0x10' is not a number\n    1 1 0x10"),
-    (HEAD + "3 3 1\n1 1 1-2\n", "line 3: '1-2' is not a number\n    1 1 1-2"),
-    (HEAD + "3 3 1\n1 1 1,5\n", "line 3: '1,5' is not a number\n    1 1 1,5"),
-    (HEAD + "3 3 1\n1 1 \xff\n", "line 3: '\\\\xff' is not a number\n    1 1 \\xff"),
-    (HEAD + "3 3 1\n0 1 5\n", "line 3: the row 0 is outside 1 to 3\n    0 1 5"),
-    (HEAD + "3 3 2\n1 1 5\n1 4 5\n", "line 4: the column 4 is outside 1 to 3\n    1 4 5"),
-    (HEAD + "3 3 1\n-1 1 5\n", "line 3: the row -1 is outside 1 to 3\n    -1 1 5"),
-    (HEAD + "3 3 1\n1.5 1 5\n", "line 3: the row 1.5 is not an integer below 2**53\n    1.5 1 5"),
-    (HEAD + "3 3 1\nnan 1 5\n", "line 3: the row nan is not an integer below 2**53\n    nan 1 5"),
-    (HEAD + "% c\n3 3 3\n\n1 1 5\n% c\n2 2 5\n\n9 9 9\n", "line 9: the row 9 is outside 1 to 3\n    9 9 9"),
-    (HEAD.replace("real", "integer") + "3 3 1\n1 1 1.5\n", "line 3: '1.5' is not an integer\n    1 1 1.5"),
-    (HEAD.replace("real", "integer") + "3 3 1\n1 1 99999999999999999999\n", "line 3: an integer is too large for 64 bits\n    1 1 99999999999999999999"),
-    (HEAD.replace("real", "integer") + "3 3 2\n1 1 -1\n1 2 18446744073709551615\n", "line 3: the integers of this file are too large or too small for one 64-bit type\n    1 1 -1"),
-    (HEAD.replace("real", "complex") + "3 3 1\n1 1 1.5\n", "line 3: expected 4 numbers, found 3\n    1 1 1.5"),
-    (HEAD.replace("real", "pattern") + "3 3 1\n1 1 1.5\n", "line 3: expected 2 numbers, found 3\n    1 1 1.5"),
-    (HEAD.replace("general", "symmetric") + "3 3 3\n2 1 5\n3 1 5\n1 2 5\n", "line 5: a symmetric file stores one triangle, but entries stand on both sides of the diagonal\n    1 2 5"),
-    (HEAD.replace("general", "skew-symmetric") + "3 3 1\n2 2 5\n", "line 3: the diagonal of a skew-symmetric matrix is zero\n    2 2 5"),
-    (ARRAY + "1 2\n1 2\n", "line 3: expected 1 numbers, found 2\n    1 2"),
-    (ARRAY + "1 2\n1\nx\n", "line 4: 'x' is not a number\n    x"),
+    (HEAD + "3 3 1\n1 1\n", 3, "expected 3 numbers, found 2"),
+    (HEAD + "3 3 1\n1 1 5 6\n", 3, "expected 3 numbers, found 4"),
+    (HEAD + "3 3 2\n1 1\n2 2 5 5\n", 3, "expected 3 numbers, found 2"),
+    (HEAD + "3 3 2\n1 1 5\n2 two 5\n", 4, "'two' is not a number"),
+    (HEAD + "3 3 1\n1 1 1_000\n", 3, "'1_000' is not a number"),
+    (HEAD + "3 3 1\n1 1 0x10\n", 3, "'0x10' is not a number"),
+    (HEAD + "3 3 1\n1 1 1-2\n", 3, "'1-2' is not a number"),
+    (HEAD + "3 3 1\n1 1 1,5\n", 3, "'1,5' is not a number"),
+    (HEAD + "3 3 1\n1 1 \xff\n", 3, "'\\\\xff' is not a number"),
+    (HEAD + "3 3 1\n0 1 5\n", 3, "the row 0 is outside 1 to 3"),
+    (HEAD + "3 3 2\n1 1 5\n1 4 5\n", 4, "the column 4 is outside 1 to 3"),
+    (HEAD + "3 3 1\n-1 1 5\n", 3, "the row -1 is outside 1 to 3"),
+    (HEAD + "3 3 1\n1.5 1 5\n", 3, "the row 1.5 is not an integer below 2**53"),
+    (HEAD + "3 3 1\nnan 1 5\n", 3, "the row nan is not an integer below 2**53"),
+    (HEAD + "% c\n3 3 3\n\n1 1 5\n% c\n2 2 5\n\n9 9 9\n", 9, "the row 9 is outside 1 to 3"),
+    (INTEGERS + "3 3 1\n1 1 1.5\n", 3, "'1.5' is not an integer"),
+    (INTEGERS + "3 3 1\n1 1 99999999999999999999\n", 3, "an integer is too large for 64 bits"),
+    (INTEGERS + "3 3 2\n1 1 -1\n1 2 18446744073709551615\n", 3, "the integers of this file are too large or too small for one 64-bit type"),
+    (HEAD.replace("real", "complex") + "3 3 1\n1 1 1.5\n", 3, "expected 4 numbers, found 3"),
+    (HEAD.replace("real", "pattern") + "3 3 1\n1 1 1.5\n", 3, "expected 2 numbers, found 3"),
+    (SYMMETRIC + "3 3 3\n2 1 5\n3 1 5\n1 2 5", 5, "a symmetric file stores one triangle, but entries stand on both sides of the diagonal"),
+    (HEAD.replace("general", "skew-symmetric") + "3 3 1\n2 2 5\n", 3, "the diagonal of a skew-symmetric matrix is zero"),
+    (ARRAY + "1 2\n1 2\n", 3, "expected 1 numbers, found 2"),
+    (ARRAY + "1 2\n1\nx\n", 4, "'x' is not a number"),
 ]  # fmt: skip
 
 TNS = [
-    ("", "line 1: there is no entry in it, so its sizes are unknown"),
-    ("# nothing\n", "line 1: there is no entry in it, so its sizes are unknown"),
-    ("1 1 1 5\n1 1 5\n", "line 2: expected 4 numbers, found 3\n    1 1 5"),
-    ("1 1 1 5\n1 1 1 1 5\n", "line 2: expected 4 numbers, found 5\n    1 1 1 1 5"),
-    ("# c\n1 1 1 5\n1 a 1 5\n", "line 3: 'a' is not a number\n    1 a 1 5"),
-    ("1 0 1 5\n", "line 1: the coordinate of mode 1 0 is below 1 (coordinates count from 1)\n    1 0 1 5"),
-    ("1 1 -3 5\n", "line 1: the coordinate of mode 2 -3 is below 1 (coordinates count from 1)\n    1 1 -3 5"),
-    ("1 1.5 1 5\n", "line 1: the coordinate of mode 1 1.5 is not an integer below 2**53\n    1 1.5 1 5"),
-    ("2\n3 3\n1 1 5\n4 1 5\n", "line 4: the coordinate of mode 0 4 is outside 1 to 3\n    4 1 5"),
-    ("# sparseloom: shape 3 3 dtype float64\n4 1 5\n", "line 2: the coordinate of mode 0 4 is outside 1 to 3\n    4 1 5"),
-    ("# sparseloom: shape 3 3 dtype int64\n1 1 5.5\n", "line 2: '5.5' is not an integer\n    1 1 5.5"),
+    ("", 1, "there is no entry in it, so its sizes are unknown"),
+    ("# nothing\n", 1, "there is no entry in it, so its sizes are unknown"),
+    ("1 1 1 5\n1 1 5\n", 2, "expected 4 numbers, found 3"),
+    ("1 1 1 5\n1 1 1 1 5\n", 2, "expected 4 numbers, found 5"),
+    ("# c\n1 1 1 5\n1 a 1 5\n", 3, "'a' is not a number"),
+    ("1 0 1 5\n", 1, "the coordinate of mode 1 0 is below 1 (coordinates count from 1)"),
+    ("1 1 -3 5\n", 1, "the coordinate of mode 2 -3 is below 1 (coordinates count from 1)"),
+    ("1 1.5 1 5\n", 1, "the coordinate of mode 1 1.5 is not an integer below 2**53"),
+    ("2\n3 3\n1 1 5\n4 1 5\n", 4, "the coordinate of mode 0 4 is outside 1 to 3"),
+    ("# sparseloom: shape 3 3 dtype float64\n4 1 5\n", 2, "the coordinate of mode 0 4 is outside 1 to 3"),
+    ("# sparseloom: shape 3 3 dtype int64\n1 1 5.5\n", 2, "'5.5' is not an integer"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "expected"), TEXTS, ids=range(len(TEXTS)))
+@pytest.mark.parametrize(("text", "line", "what"), TEXTS, ids=range(len(TEXTS)))
 @pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])
-def test_malformed_matrix_market(tmp_path: Path, text: str, expected: str, suffix: str) -> None:
-    refuses(tmp_path / f"bad{suffix}", text, expected)
+def test_malformed_matrix_market(tmp_path: Path, text: str, line: int, what: str, suffix: str) -> None:
+    refuses(tmp_path / f"bad{suffix}", text, line, what)
 
 
-@pytest.mark.parametrize(("text", "expected"), TNS, ids=range(len(TNS)))
-def test_malformed_frostt(tmp_path: Path, text: str, expected: str) -> None:
-    refuses(tmp_path / "bad.tns", text, expected)
+@pytest.mark.parametrize(("text", "line", "what"), TNS, ids=range(len(TNS)))
+def test_malformed_frostt(tmp_path: Path, text: str, line: int, what: str) -> None:
+    refuses(tmp_path / "bad.tns", text, line, what)
 
 
-def refuses(path: Path, text: str, expected: str) -> None:
+def refuses(path: Path, text: str, line: int, what: str) -> None:
+    """The whole text of the error: file, line, reason, and the line itself unless the trouble is that nothing follows."""
     data = text.encode("latin-1")
+    shown = data.split(b"\n")[line - 1].decode("ascii", "backslashreplace") if "ends" not in what and "no entry" not in what else ""
+    expected = f"line {line}: {what}" + (f"\n    {shown}" if shown else "")
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     with pytest.raises(StorageError) as caught:
         read(path)
@@ -144,7 +149,10 @@ def npy(header: str, body: bytes = b"") -> bytes:
     [
         (b"", "the NumPy header is malformed"),
         (b"not an array at all", "the NumPy header is malformed"),
-        (npy("{'descr': '<f8', 'fortran_order': False, 'shape': (3,)}", bytes(8)), r"the shape \(3,\) of float64 needs 24 bytes, but 8 follow"),
+        (
+            npy("{'descr': '<f8', 'fortran_order': False, 'shape': (3,)}", bytes(8)),
+            r"the shape \(3,\) of float64 needs 24 bytes, but 8 follow",
+        ),
         (npy("{'descr': '<f8', 'fortran_order': False, 'shape': (10**18,)}"), "the NumPy header is malformed"),
         (npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000000,)}"), "needs 8000000000000000000 bytes, but 0 follow"),
         (npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", bytes(8)), "it holds Python objects; those are never unpickled"),

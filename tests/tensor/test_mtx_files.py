@@ -19,7 +19,13 @@ from sparseloom.tensor import asarray, full, random, read, write, zeros
 
 FIELDS = ("real", "double", "integer", "complex", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
-VALUES = {"real": "1.5 -2 3e2 .25", "double": "1e-3 7 -0.5 2", "integer": "3 -4 5 9007199254740993", "complex": "1:2 0:-1 3:0 .5:1e2", "pattern": ": : : :"}
+VALUES = {
+    "real": "1.5 -2 3e2 .25",
+    "double": "1e-3 7 -0.5 2",
+    "integer": "3 -4 5 9007199254740993",
+    "complex": "1:2 0:-1 3:0 .5:1e2",
+    "pattern": ": : : :",
+}
 
 
 def is_legal(field: str, symmetry: str, layout: str) -> bool:
@@ -43,11 +49,8 @@ def test_coordinate_files_read_as_scipy_reads_them(tmp_path: Path, field: str, s
     path.write_text(text)
     tensor = read(path)
     assert tensor.format == named.csr
-    expected = scipy.io.mmread(path.with_suffix(".mtx")).toarray() if field != "double" else None
-    if expected is None:
-        path.with_name("b.mtx").write_text(text.replace("double", "real"))
-        expected = scipy.io.mmread(path.with_name("b.mtx")).toarray()
-    np.testing.assert_array_equal(tensor.to_numpy(), expected)
+    path.write_text(text.replace("double", "real"))  # SciPy does not know the older name
+    np.testing.assert_array_equal(tensor.to_numpy(), scipy.io.mmread(path).toarray())
     assert tensor.dtype == {"integer": np.int64, "complex": np.complex128}.get(field, np.float64)
 
 
@@ -57,12 +60,13 @@ def test_coordinate_files_read_as_scipy_reads_them(tmp_path: Path, field: str, s
 def test_array_files_of_every_symmetry(tmp_path: Path, field: str, symmetry: str) -> None:
     stored = {"general": 9, "skew-symmetric": 3}.get(symmetry, 6)
     numbers = np.arange(1, stored + 1)
-    imaginary = np.where(symmetry == "hermitian", np.isin(numbers, (1, 4, 6), invert=True), 1) if field == "complex" else 0
-    lines = "".join(f"{n} {int(im)}\n" if field == "complex" else f"{n}\n" for n, im in zip(numbers, np.broadcast_to(imaginary, stored), strict=True))
+    on_diagonal = np.isin(numbers, (1, 4, 6))  # where a hermitian matrix must be real
+    imaginary = np.where(on_diagonal & (symmetry == "hermitian"), 0, 1).tolist()
+    lines = "".join(f"{n} {im}\n" if field == "complex" else f"{n}\n" for n, im in zip(numbers, imaginary, strict=True))
     path = tmp_path / "a.mtx"
     path.write_text(f"%%MatrixMarket matrix array {field.replace('double', 'real')} {symmetry}\n3 3\n{lines}")
     tensor = read(path)
-    assert tensor.format == named.dense(2) or tensor.format.is_dense
+    assert tensor.format.is_dense
     np.testing.assert_array_equal(tensor.to_numpy(), scipy.io.mmread(path))
 
 
@@ -124,9 +128,9 @@ def test_windows_line_ends_tabs_and_capitals(tmp_path: Path) -> None:
 def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.mtx"
     path.write_text("precious")
-    with pytest.raises(StorageError, match="absent entries are 1.0"):
+    with pytest.raises(StorageError, match=r"absent entries are 1\.0"):
         write(path, full((2, 2), 1.0, "csr"))
-    with pytest.raises(StorageError, match="this tensor has 3 modes; write .tns or .npz"):
+    with pytest.raises(StorageError, match=r"this tensor has 3 modes; write \.tns or \.npz"):
         write(path, zeros((2, 2, 2)))
     with pytest.raises(FormatError, match=r"names end in .mtx, .mtx.gz, .tns, .tns.gz, .npz, .npy"):
         write(tmp_path / "a.txt", zeros(3))

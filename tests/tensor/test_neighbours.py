@@ -78,7 +78,7 @@ def test_torch_coo_is_shared() -> None:
 def test_torch_refusals() -> None:
     with pytest.raises(DeviceError, match=r"is on cuda, not in main memory; give tensor.cpu\(\)"):
         asarray(Tensor("strided", (2,), device="cuda"))
-    with pytest.raises(StorageError, match="layout torch.sparse_bsr is not taken"):
+    with pytest.raises(StorageError, match=r"layout torch\.sparse_bsr is not taken"):
         asarray(Tensor("sparse_bsr", (2, 2)))
     with pytest.raises(StorageError, match="hybrid"):
         asarray(Tensor("sparse_coo", (2, 2), dense_dim=1))

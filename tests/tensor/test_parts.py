@@ -12,12 +12,18 @@ from sparseloom.formats import named
 from sparseloom.tensor import Tensor, asarray, random
 
 FORMATS = ["dense", "csr", "csc", "coo", "dcsr", "dcsc", "bcsr(2,3)", "ell", "dd:1,0"]
+MASK = np.array([True, False, True, True, False, False, True])
 KEYS: list[Any] = [
-    0, -1, 3, (2, 3), (-1, -1), (0, 0), slice(1, 3), slice(None), slice(None, None, 2), slice(None, None, -1), slice(4, 1, -2),
-    slice(3, 3), slice(5, 2), slice(-3, 100), (slice(None), 2), (slice(None), -1), (slice(1, 4), slice(2, 5)), (slice(None, None, 3), slice(None, None, -2)),
-    (1, slice(1, 4)), (slice(2, 4), 0), ..., (..., 0), (0, ...), (..., slice(1, 3)), (slice(None), ...), [0, 2], [3, 0, 0, -1], [],
-    (slice(None), [4, 1]), (slice(1, 5), [0, 0, 2]), np.array([True, False, True, True, False, False, True]),
-    (slice(None), np.array([True, False, True, False, False])), np.int64(2), (np.int8(1), np.uint16(3)), (slice(0, 0), slice(None)),
+    0, -1, 3, (2, 3), (-1, -1), (0, 0), np.int64(2), (np.int8(1), np.uint16(3)),
+    slice(1, 3), slice(None), slice(None, None, 2), slice(None, None, -1), slice(4, 1, -2), slice(3, 3), slice(5, 2), slice(-3, 100),
+    (slice(None), 2), (slice(None), -1), (slice(1, 4), slice(2, 5)), (slice(None, None, 3), slice(None, None, -2)),
+    (1, slice(1, 4)), (slice(2, 4), 0), (slice(0, 0), slice(None)),
+    ..., (..., 0), (0, ...), (..., slice(1, 3)), (slice(None), ...),
+    [0, 2], [3, 0, 0, -1], [], (slice(None), [4, 1]), (slice(1, 5), [0, 0, 2]), MASK, (slice(None), MASK[:5]),
+]  # fmt: skip
+DEEP_KEYS: list[Any] = [
+    1, (1, 2), (0, 1, 2), (..., 1), (slice(None), 1), (slice(None), slice(1, 3), 0), (slice(2), ..., slice(None, None, -1)),
+    (slice(None), [3, 1]), ([1, 0, 1],),
 ]  # fmt: skip
 
 
@@ -37,8 +43,7 @@ def test_matrices_are_indexed_as_in_numpy(format: str, key: Any) -> None:
 
 
 @pytest.mark.parametrize("format", ["csf", "coo", "dss", "sss:2,0,1", "dense", "ssd", "uqq:1,2,0"])
-@pytest.mark.parametrize("key", [1, (1, 2), (0, 1, 2), (..., 1), (slice(None), 1), (slice(None), slice(1, 3), 0), (slice(2), ..., slice(None, None, -1)),
-                                 (slice(None), [3, 1]), ([1, 0, 1],)], ids=str)  # fmt: skip
+@pytest.mark.parametrize("key", DEEP_KEYS, ids=str)
 def test_tensors_are_indexed_as_in_numpy(format: str, key: Any) -> None:
     tensor = random((3, 4, 5), 0.4, format, seed=6)
     np.testing.assert_array_equal(values_of(tensor[key]), tensor.to_numpy()[key])

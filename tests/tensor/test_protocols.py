@@ -16,7 +16,11 @@ FORMATS = ["dense", "csr", "csc", "coo", "dcsr", "bcsr(2,3)", "ell", "dd:1,0"]
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("duplicate", [lambda t: pickle.loads(pickle.dumps(t)), copy.deepcopy, copy.copy, Tensor.copy], ids=["pickle", "deepcopy", "copy", "method"])
+@pytest.mark.parametrize(
+    "duplicate",
+    [lambda t: pickle.loads(pickle.dumps(t)), copy.deepcopy, copy.copy, Tensor.copy],
+    ids=["pickle", "deepcopy", "copy", "method"],
+)
 def test_tensors_survive_pickling_and_copying(format: str, duplicate: Any) -> None:
     tensor = asarray(random((7, 5), 0.4, format, seed=5), name="A")
     again = duplicate(tensor)
@@ -50,7 +54,7 @@ def test_truth_length_iteration_and_membership() -> None:
     with pytest.raises(DTypeError, match="cannot be iterated"):
         iter(tensor)
     with pytest.raises(DTypeError, match="'in' is not offered"):
-        1.0 in tensor
+        _ = 1.0 in tensor
     with pytest.raises(DTypeError, match="has no length"):
         len(asarray(1.0))
     with pytest.raises(TypeError):

@@ -14,12 +14,15 @@ ARROW = sp.csr_array(np.eye(16) + np.eye(16)[::-1])
 
 
 def test_a_sparse_matrix_shows_where_its_entries_are() -> None:
-    assert repr(asarray(ARROW, name="X")) == """\
+    assert (
+        repr(asarray(ARROW, name="X"))
+        == """\
 <Tensor 'X': 16 x 16, csr, float64, 32 stored (12.5 %), 452 bytes>
   ⠑⢄⠀⠀⠀⠀⡠⠊
   ⠀⠀⠑⢄⡠⠊⠀⠀
   ⠀⠀⡠⠊⠑⢄⠀⠀
   ⡠⠊⠀⠀⠀⠀⠑⢄"""
+    )
 
 
 def test_large_matrices_keep_their_proportions() -> None:

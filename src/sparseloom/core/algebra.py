@@ -191,6 +191,11 @@ def same_value(left: Any, right: Any) -> bool:
     return bool(left == right) or (left != left and right != right)
 
 
+def identical(left: Scalar, right: Scalar) -> bool:
+    """Whether two constants are the same in every respect: 1 is not 1.0, and 0.0 is not -0.0."""
+    return type(left) is type(right) and repr(left) == repr(right)
+
+
 @dataclass(frozen=True)
 class Semiring:
     """A pair of operators that stands for + and *, with the value of an absent entry.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from sparseloom.core.algebra import Scalar
+from sparseloom.core.algebra import Scalar, identical
 from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.trees import Node, node
 
@@ -51,10 +51,16 @@ class Var(Expr):
 
 @node
 class Literal(Expr):
-    """A constant."""
+    """A constant. Constants that differ in type or in the sign of zero are different: kernels are remembered by them."""
 
     value: Scalar
     dtype: DType = INT64
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and self.dtype == other.dtype and identical(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return hash((repr(self.value), self.dtype))
 
 
 @node

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INDEX_DTYPES, INT64, DType, is_integer, largest, smallest
 from sparseloom.core.errors import CompilerBug, SparseloomError
-from sparseloom.core.trees import Node
+from sparseloom.core.trees import Node, walk
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -135,6 +135,8 @@ def _check_for(loop: For, scope: _Scope) -> None:
     _hold(loop.factor >= (1 if loop.kind is LoopKind.UNROLLED else 0), loop, "an unrolled loop says how often, and no factor is negative")
     if loop.kind in (LoopKind.VECTOR, LoopKind.THREADS):
         accumulated(loop)
+    if loop.kind is LoopKind.VECTOR:
+        _hold(not any(isinstance(n, Grow | Fail | Poll) for n in walk(loop.body)), loop, "nothing in a vector loop ends the kernel")
     body = scope.inner()
     body.bind(loop.var, loop)
     body.fix(loop.var.name)

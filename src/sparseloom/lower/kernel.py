@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
@@ -44,6 +45,11 @@ class Lowered:
     shared: str | None
     fill: Scalar
     remarks: tuple[str, ...]
+
+    @cached_property
+    def hands_out(self) -> bool:
+        """Whether the kernel allocates what it returns; a dense result's values are its first parameter instead."""
+        return any(param.role in (ir.Role.GROWN, ir.Role.COUNT) for param in self.function.params)
 
 
 def lower(concrete: Concrete, name: str = "kernel", int32_limit: int = 2**31 - 1) -> Lowered:

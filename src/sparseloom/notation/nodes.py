@@ -7,7 +7,9 @@ variables (``SuchThat``). Both share the expressions.
 
 from __future__ import annotations
 
-from sparseloom.core.algebra import Scalar
+from enum import Enum
+
+from sparseloom.core.algebra import Scalar, identical
 from sparseloom.core.dtypes import FLOAT64, DType
 from sparseloom.core.trees import Node, node
 from sparseloom.formats.format import Format
@@ -60,9 +62,15 @@ class Access(Expr):
 
 @node
 class Literal(Expr):
-    """A number written in the statement; it promotes weakly, as Python numbers do in NumPy."""
+    """A number written in the statement; it promotes weakly, as Python numbers do in NumPy. 1, 1.0 and True differ, as 0.0 and -0.0."""
 
     value: Scalar
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and identical(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return hash(repr(self.value))
 
 
 @node
@@ -101,12 +109,53 @@ class Assign(Stmt):
     op: str | None = None
 
 
+class Unit(Enum):
+    """What runs the iterations of a parallel loop."""
+
+    CPUThread = "CPUThread"
+    CPUVector = "CPUVector"
+    GPUBlock = "GPUBlock"
+    GPUWarp = "GPUWarp"
+    GPUThread = "GPUThread"
+
+
+class Races(Enum):
+    """What a parallel loop does when two iterations write one location."""
+
+    NoRaces = "NoRaces"
+    IgnoreRaces = "IgnoreRaces"
+    Atomics = "Atomics"
+    Temporary = "Temporary"
+    ParallelReduction = "ParallelReduction"
+
+
+class Merge(Enum):
+    """How a loop over an intersection finds equal coordinates."""
+
+    TwoFinger = "TwoFinger"
+    Gallop = "Gallop"
+
+
+@node
+class Tag(Node):
+    """How a loop runs: in parallel, unrolled, or merging in a certain way."""
+
+    unit: Unit | None = None
+    races: Races | None = None
+    unroll: int = 0
+    merge: Merge | None = None
+
+
+SERIAL = Tag()
+
+
 @node
 class Forall(Stmt):
-    """Run ``body`` once for every coordinate of ``var``."""
+    """Run ``body`` once for every coordinate (or position) of ``var``."""
 
     var: IndexVar
     body: Stmt
+    tag: Tag = SERIAL
 
 
 @node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,12 @@ def bind_entry(entry: Entry, lowered: Lowered, arguments: Arguments, read: Calla
     pack = Pack(arguments)
     params = lowered.function.params
 
+    def start() -> None:
+        run(entry, pack)
+
+    if not lowered.hands_out:
+        return Call(start, lambda: read(arguments))
+
     def result() -> Storage:
         counts = {slot: pack.slot(k) for k, slot in enumerate(lowered.slots) if params[k].role is Role.COUNT}
         found: list[Any] = list(arguments)
@@ -46,9 +53,6 @@ def bind_entry(entry: Entry, lowered: Lowered, arguments: Arguments, read: Calla
             elif params[k].role is Role.GROWN and isinstance(target, Array):
                 found[k] = adopt(pack.take(k), grown_length(lowered, arguments, counts, slot), target.dtype)
         return read(found)
-
-    def start() -> None:
-        run(entry, pack)
 
     return Call(start, result)
 
@@ -141,6 +145,8 @@ def _outgoing(slot: Slot, values: NDArray[Any] | None, guess: int, role: Role) -
 def read_result(lowered: Lowered, shape: tuple[int, ...], storages: Mapping[str, Storage], found: Sequence[Any]) -> Storage:
     """The result as storage: its own arrays, or an operand's structure with new values."""
     tensor = lowered.result.tensor
+    if tensor.format.is_dense:
+        return Storage(tensor.format, shape, (LevelData(),) * len(tensor.format.levels), found[0], lowered.fill)
     mine = {(slot.level, slot.part): found[k] for k, slot in enumerate(lowered.slots) if slot.tensor == tensor.name}
     values: NDArray[Any] = mine[None, "values"]
     if lowered.shared is not None:
@@ -166,4 +172,4 @@ def is_interpretable(function: Function, work: int, limit: int = 2_000_000) -> b
 def allocate(tensor: TensorVar, shape: tuple[int, ...]) -> NDArray[Any]:
     """Room for the values of a dense result."""
     extents = tensor.format.level_sizes(shape)
-    return np.empty(int(np.prod(extents, dtype=object)) if extents else 1, tensor.dtype)
+    return np.empty(math.prod(extents), tensor.dtype)

@@ -294,7 +294,7 @@ class Expressions:
         return pieces
 
     def _unwidened(self, expr: Expr, index: bool) -> Piece:
-        """Leave out a cast from int32 that C makes by itself."""
+        """Leave out a cast that C makes by itself."""
         return self.piece(expr.operand, False) if isinstance(expr, Cast) and _is_widening(expr) else self.piece(expr, index)
 
     def _is_index(self, expr: Expr) -> bool:
@@ -310,8 +310,8 @@ class Expressions:
 
 
 def _is_widening(expr: Expr) -> bool:
-    """Whether an expression is an int32 that is widened."""
-    return isinstance(expr, Cast) and expr.dtype == INT64 and expr.operand.dtype == INT32
+    """Whether an expression is an int32 or a truth value that is widened, as C does by itself."""
+    return isinstance(expr, Cast) and expr.dtype == INT64 and expr.operand.dtype in (INT32, BOOL)
 
 
 def _is_narrow(expr: Expr) -> bool:

@@ -30,19 +30,19 @@ _HEADERS = {
 
 _FIXED = {
     "allocate": """
-static void *allocate(int64_t count, int64_t width) {
+static __attribute__((noinline)) void *allocate(int64_t count, int64_t width) {
   if (count < 0 || count > PTRDIFF_MAX / width) return NULL;
   return malloc(count > 0 ? (size_t)(count * width) : 1);
 }
 """,
     "reallocate": """
-static void *reallocate(void *array, int64_t count, int64_t width) {
+static __attribute__((noinline, cold)) void *reallocate(void *array, int64_t count, int64_t width) {
   if (count < 0 || count > PTRDIFF_MAX / width) return NULL;
   return realloc(array, count > 0 ? (size_t)(count * width) : 1);
 }
 """,
     "larger_capacity": """
-static int64_t larger_capacity(int64_t capacity, int64_t needed) {
+static __attribute__((noinline, cold)) int64_t larger_capacity(int64_t capacity, int64_t needed) {
   return capacity < needed / 2 + 1 ? needed : capacity > INT64_MAX / 2 ? INT64_MAX : 2 * capacity;
 }
 """,

@@ -227,29 +227,23 @@ class Statements:
             if loop.kind is LoopKind.THREADS and may_fail(loop.body):
                 self._skippable(loop)
             else:
-                self._own_arrays(loop)
                 self.emit(loop.body)
         if loop.kind is LoopKind.THREADS and may_fail(loop.body):
             self.line(f"if (status) goto {self.exit.label};")
 
     def _skippable(self, loop: For) -> None:
-        """The body of a threads loop in which something can fail."""
+        """The body of a threads loop in which something can fail; each iteration owns what it allocates."""
         self.line("if (__atomic_load_n(&status, __ATOMIC_RELAXED)) continue;")
         outside = self.exit
         self.exit = Exit("__atomic_store_n(&status, {}, __ATOMIC_RELAXED);", self.names.fresh(f"next_{loop.var.name}"))
-        own = self._own_arrays(loop)
+        own = [self.names.array(array) for array in heap_arrays(loop.body)]
+        for array, name in zip(heap_arrays(loop.body), own, strict=True):
+            self.line(f"{c_type(array.dtype)} *{name} = NULL;")
         self.emit(loop.body)
         self.lines.append("  " * (self.depth - 1) + f"{self.exit.label}:" + ("" if own else ";"))
         for name in own:
             self.line(f"free({name});")
         self.exit = outside
-
-    def _own_arrays(self, loop: For) -> list[str]:
-        """Declare what each iteration of a threads loop allocates for itself."""
-        arrays = heap_arrays(loop.body) if loop.kind is LoopKind.THREADS else []
-        for array in arrays:
-            self.line(f"{c_type(array.dtype)} *{self.names.array(array)} = NULL;")
-        return [self.names.array(array) for array in arrays]
 
     def _pragmas(self, loop: For) -> list[str]:
         match loop.kind:

@@ -222,7 +222,7 @@ class Arithmetic:
 
     def matvec(self, x: Any) -> NDArray[Any]:
         """``A @ x`` as a NumPy array, so that the tensor serves as a ``scipy.sparse.linalg`` operator."""
-        return to_numpy((self @ x).storage)
+        return to_numpy((self @ np.ascontiguousarray(x)).storage)
 
     def matmat(self, x: Any) -> NDArray[Any]:
         """``A @ X`` for several vectors at once."""
@@ -230,8 +230,7 @@ class Arithmetic:
 
     def rmatvec(self, x: Any) -> NDArray[Any]:
         """The adjoint applied to ``x``: the conjugate transpose of ``A``, times ``x``."""
-        adjoint = self.conj()
-        return to_numpy((adjoint._reversed() @ x).storage)
+        return self.conj()._reversed().matvec(x)
 
     def rmatmat(self, x: Any) -> NDArray[Any]:
         """The adjoint applied to several vectors at once."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparseloom.compiler import declared, extents
-from sparseloom.core.errors import NotationError
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Assign, IndexVar
 from sparseloom.notation.printer import show
@@ -50,7 +49,6 @@ def assign(storage: Storage, name: str | None, variables: tuple[IndexVar, ...], 
         operands[old] = operands.pop(known)
     statement = close_over(Assign(lhs, node, "add" if accumulates else None))
     sizes = extents(statement, {**operands, known: storage}, {})
-    _refuse_shared_names(statement, operands, sizes)
     return Assignment(statement, {**operands, known: storage} if accumulates else operands, sizes)
 
 
@@ -66,9 +64,3 @@ def _free_name(value: Expression) -> str:
     while f"T{count}" in value.operands:
         count += 1
     return f"T{count}"
-
-
-def _refuse_shared_names(statement: Assign, operands: Mapping[str, Storage], sizes: Mapping[str, int]) -> None:
-    for name in (*operands, statement.lhs.tensor.name):
-        if name in sizes:
-            raise NotationError(f"{name} names both a tensor and an index variable; rename one of them\n  in {show(statement)}")

@@ -16,6 +16,8 @@ from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import ShapeError
+from sparseloom.formats.format import Format
+from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.text import placeholder
@@ -41,11 +43,11 @@ class Statement:
         self.operands[name] = storage
         return Access(declared(name, storage), tuple(variables))
 
-    def run(self, variables: Sequence[IndexVar], rhs: Expr, sizes: Sequence[int]) -> Storage:
-        """Compute ``R(variables) = rhs`` in the format that follows from the operands."""
+    def run(self, variables: Sequence[IndexVar], rhs: Expr, sizes: Sequence[int], format: Format | None = None) -> Storage:
+        """Compute ``R(variables) = rhs``; without a format, in the one that follows from the operands."""
         lhs = Access(placeholder("R", len(variables)), tuple(variables))
         extents = {variable.name: size for variable, size in zip(variables, sizes, strict=True)}
-        return evaluate(Assign(lhs, rhs), self.operands, sizes=extents)
+        return evaluate(Assign(lhs, rhs), self.operands, format, sizes=extents)
 
 
 def variables(count: int) -> tuple[IndexVar, ...]:
@@ -73,8 +75,7 @@ def matmul(left: Storage, right: Storage) -> Storage:
         raise ShapeError("@ needs tensors with at least one mode; multiply by a number with *")
     inner = right.shape[-2] if len(right.shape) > 1 else right.shape[0]
     if left.shape[-1] != inner:
-        raise ShapeError(f"{_text(left.shape)} @ {_text(right.shape)}: the last mode of the left has size {left.shape[-1]}, "
-                         f"but {inner} is needed")  # fmt: skip
+        raise ShapeError(f"{left.shape} @ {right.shape}: the last mode of the left has size {left.shape[-1]}, but {inner} is needed")
     rows, columns = left.shape[:-1][-1:], right.shape[-1:] if len(right.shape) > 1 else ()
     batch = broadcast_shape("@", [left.shape[:-2], right.shape[:-2]])
     *outer, summed = variables(len(batch) + len(rows) + len(columns) + 1)
@@ -84,7 +85,9 @@ def matmul(left: Storage, right: Storage) -> Storage:
     first = _broadcast(statement, left, (*batches, *free[: len(rows)], summed), (*batch, *rows, inner))
     second = _broadcast(statement, right, (*batches, summed, *free[len(rows) :]), (*batch, inner, *columns))
     product = Apply("multiply", (first, second))
-    return statement.run(outer, Reduce("add", (summed,), product), (*batch, *rows, *columns))
+    # A product with a dense tensor has hardly an empty place, so it is dense on either side, as in SciPy.
+    format = dense(len(outer)) if left.format.is_dense or right.format.is_dense else None
+    return statement.run(outer, Reduce("add", (summed,), product), (*batch, *rows, *columns), format)
 
 
 def broadcast_shape(op: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -92,7 +95,7 @@ def broadcast_shape(op: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ..
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        raise ShapeError(f"{op} cannot combine the shapes {' and '.join(map(_text, shapes))}: sizes must agree or be 1") from None
+        raise ShapeError(f"{op} cannot combine the shapes {' and '.join(map(str, shapes))}: sizes must agree or be 1") from None
 
 
 def cast(storage: Storage, dtype: DType) -> Storage:
@@ -102,10 +105,6 @@ def cast(storage: Storage, dtype: DType) -> Storage:
     with np.errstate(invalid="ignore"):
         fill = np.asarray(storage.fill).astype(dtype).item()
         return replace(storage, values=storage.values.astype(dtype), fill=fill)
-
-
-def _text(shape: tuple[int, ...]) -> str:
-    return "(" + ", ".join(map(str, shape)) + ")"
 
 
 def _broadcast(statement: Statement, storage: Storage, loops: Sequence[IndexVar], shape: Sequence[int]) -> Access:

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.errors import DTypeError, ShapeError
+from sparseloom.formats.format import Format
+from sparseloom.formats.levels.compressed import Compressed
+from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Reduce
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
@@ -75,6 +78,9 @@ def _accumulator(op: str, dtype: DType) -> DType:
 def _over(op: str, storage: Storage, axes: Sequence[int]) -> Storage:
     loops = variables(len(storage.shape))
     kept = [mode for mode in range(len(loops)) if mode not in axes]
+    if len(kept) > 1 and axes and not storage.format.is_dense and not set(kept) >= set(storage.format.modes[: len(kept)]):
+        # With the kept modes outermost, the entries of a sparse result come out in order.
+        storage = convert(storage, Format((Compressed(),) * len(loops), (*kept, *axes)))
     statement = Statement()
     access = statement.access(storage, loops)
     summed = tuple(loops[mode] for mode in axes)

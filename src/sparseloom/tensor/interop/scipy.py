@@ -159,7 +159,8 @@ def to_scipy(storage: Storage) -> Any:
         return _assembled(kind(shape, dtype=storage.dtype), storage.levels[-1], storage.values)
     if is_bsr(storage):
         kind = scipy.sparse.bsr_array
-        return _assembled(kind(shape, blocksize=format.blocks, dtype=storage.dtype), storage.levels[1], storage.values.reshape(-1, *format.blocks))
+        empty = kind(shape, blocksize=format.blocks, dtype=storage.dtype)
+        return _assembled(empty, storage.levels[1], storage.values.reshape(-1, *format.blocks))
     if format == _coo(order):
         result = scipy.sparse.coo_array(shape, dtype=storage.dtype)
         count = int(storage.levels[0].arrays["pos"][-1])

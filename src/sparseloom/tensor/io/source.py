@@ -18,7 +18,8 @@ _SHOWN = 80
 class Sink(Protocol):
     """Something bytes can be written to."""
 
-    def write(self, data: bytes, /) -> int: ...
+    def write(self, data: bytes, /) -> int:
+        """Take some more bytes."""
 
 
 def read_bytes(path: Path) -> bytes:

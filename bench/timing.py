@@ -1,0 +1,62 @@
+"""Time several ways to compute the same thing so that the machine's moods reach all of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+SHORTEST = 0.3e-3  # seconds of one sample: shorter calls are repeated, so that the clock does not count
+FEWEST, MOST = 9, 300  # rounds
+
+
+@dataclass(frozen=True)
+class Race:
+    """Seconds per call of every runner, one sample a round."""
+
+    samples: Mapping[str, list[float]]
+
+    def seconds(self, name: str) -> float:
+        """The median time of a runner."""
+        return median(self.samples[name])
+
+    def ratio(self, name: str, to: str) -> float:
+        """The time of one runner over another's: the median over rounds, so that a slow moment reaches both sides."""
+        return median(a / b for a, b in zip(self.samples[name], self.samples[to], strict=True))
+
+
+def race(runners: Mapping[str, Callable[[], object]], budget: float) -> Race:
+    """Run all in turn, round after round, for about ``budget`` seconds. Every round starts with another runner."""
+    repeats = {name: _repeats(run) for name, run in runners.items()}
+    samples: dict[str, list[float]] = {name: [] for name in runners}
+    order = list(runners)
+    deadline = time.perf_counter() + budget
+    for number in range(MOST):
+        if number >= FEWEST and time.perf_counter() > deadline:
+            break
+        for name in order:
+            samples[name].append(sample(runners[name], repeats[name]))
+        order.append(order.pop(0))
+    return Race(samples)
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """The mean for ratios."""
+    logarithms = [math.log(value) for value in values]
+    return math.exp(sum(logarithms) / len(logarithms))
+
+
+def _repeats(run: Callable[[], object]) -> int:
+    """How often to call for one sample. The first calls also warm up."""
+    run()
+    return max(1, math.ceil(SHORTEST / min(sample(run) for _ in range(3))))
+
+
+def sample(run: Callable[[], object], repeats: int = 1) -> float:
+    """Seconds per call."""
+    start = time.perf_counter()
+    for _ in range(repeats):
+        run()
+    return (time.perf_counter() - start) / repeats

@@ -1,0 +1,199 @@
+"""Index notation written in Python: expressions, assignments, names, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparseloom.core.errors import DTypeError, NotationError, ShapeError
+from sparseloom.notation.nodes import IndexVar
+from sparseloom.tensor import asarray, functions, indices, random, zeros
+
+i, j, k = indices("i j k")
+A = asarray(random((4, 3), 0.5, "csr", seed=1, dtype=int), name="A")
+B = asarray(random((4, 3), 0.5, "csc", seed=2, dtype=int), name="B")
+x = asarray(np.arange(1, 4), name="x")
+
+
+def test_indices() -> None:
+    assert indices("i") == (IndexVar("i"),)
+    assert indices("i, j0") == (IndexVar("i"), IndexVar("j0"))
+    for wrong in ("", "1i", "i-j", "i.j"):
+        with pytest.raises(NotationError):
+            indices(wrong)
+
+
+def test_expressions_show_what_they_are() -> None:
+    shown = {
+        repr(A[i, j] * x[j] + 1): "Expression(A(i,j) * x(j) + 1)",
+        repr(-(A[i, j] - B[i, j]) / 2): "Expression(-(A(i,j) - B(i,j)) / 2)",
+        repr(2 ** A[i, j]): "Expression(2**A(i,j))",
+        repr(abs(A[i, j]) >= 3): "Expression(absolute(A(i,j)) >= 3)",
+        repr(functions.where(A[i, j] > 0, A[i, j], 0)): "Expression(where(A(i,j) > 0, A(i,j), 0))",
+        repr(functions.max(j, A[i, j] * x[j])): "Expression(max(j, A(i,j) * x(j)))",
+        repr(functions.sum((i, j), A[i, j])): "Expression(sum({i,j}, A(i,j)))",
+        repr(A[i, j] + B[i, j] + x[j]): "Expression(A(i,j) + B(i,j) + x(j))",
+    }
+    for found, expected in shown.items():
+        assert found == expected
+
+
+def test_an_assignment_waits_until_its_result_is_read() -> None:
+    y = zeros(4, dtype=int, name="y")
+    y[i] = A[i, j] * x[j]
+    assert str(y.assignment) == "y(i) = sum(j, A(i,j) * x(j))"
+    assert (y.shape, y.dtype, y.format.is_dense) == ((4,), np.int64, True)
+    assert y.assignment is not None
+    np.testing.assert_array_equal(y.to_numpy(), A.to_numpy() @ x.to_numpy())
+    assert y.assignment is None
+
+
+def test_accumulation() -> None:
+    y = zeros(4, dtype=int, name="y")
+    y[i] = A[i, j] * x[j]
+    y[i] += B[i, j] * x[j]
+    assert str(y.assignment) == "y(i) += sum(j, B(i,j) * x(j))"
+    y[i] += 1
+    np.testing.assert_array_equal(y.to_numpy(), (A.to_numpy() + B.to_numpy()) @ x.to_numpy() + 1)
+
+
+def test_adding_to_an_expression_in_a_variable_is_not_an_assignment() -> None:
+    total = A[i, j]
+    total += B[i, j]
+    y = zeros((4, 3), dtype=int)
+    y[i, j] = total
+    np.testing.assert_array_equal(y.to_numpy(), A.to_numpy() + B.to_numpy())
+
+
+def test_the_right_side_reads_what_the_tensor_held_before() -> None:
+    y = asarray(np.arange(4), name="y")
+    y[i] = 2 * y[i]
+    np.testing.assert_array_equal(y.to_numpy(), 2 * np.arange(4))
+    y[i] *= 5
+    np.testing.assert_array_equal(y.to_numpy(), 10 * np.arange(4))
+
+
+def test_the_array_a_tensor_was_made_of_is_not_written() -> None:
+    array = np.arange(4)
+    y = asarray(array, name="y")
+    y[i] = 7
+    np.testing.assert_array_equal(y.to_numpy(), [7, 7, 7, 7])
+    np.testing.assert_array_equal(array, np.arange(4))
+
+
+def test_results_in_other_formats() -> None:
+    y = zeros((4, 3), "csr", int, name="y")
+    y[i, j] = A[i, j] * x[j]
+    assert str(y.format) == "csr"
+    np.testing.assert_array_equal(y.to_numpy(), A.to_numpy() * x.to_numpy())
+    turned = zeros((3, 4), "csr", int)
+    turned[j, i] = B[i, j]
+    np.testing.assert_array_equal(turned.to_numpy(), B.to_numpy().T)
+
+
+def test_scalars_diagonals_and_broadcasts() -> None:
+    s = zeros((), dtype=int, name="s")
+    s[()] = A[i, j]
+    assert s.item() == A.to_numpy().sum()
+    s[()] += A[i, j]
+    assert s.item() == 2 * A.to_numpy().sum()
+    square = asarray(np.arange(9).reshape(3, 3), name="S")
+    d = zeros(3, dtype=int)
+    d[i] = square[i, i]
+    np.testing.assert_array_equal(d.to_numpy(), [0, 4, 8])
+    rows = zeros((2, 3), dtype=int)
+    rows[i, j] = x[j]
+    np.testing.assert_array_equal(rows.to_numpy(), [[1, 2, 3], [1, 2, 3]])
+    y = zeros((4, 3), dtype=int)
+    y[i, j] = A[i, j] * s * asarray(2)
+    np.testing.assert_array_equal(y.to_numpy(), A.to_numpy() * s.item() * 2)
+
+
+def test_fixed_positions_beside_variables() -> None:
+    y = zeros(4, dtype=int)
+    y[i] = A[i, 1] + A[i, -1]
+    np.testing.assert_array_equal(y.to_numpy(), A.to_numpy()[:, 1] + A.to_numpy()[:, -1])
+
+
+def test_names_are_fresh_within_one_expression() -> None:
+    first, second = asarray(np.arange(3)), asarray(np.arange(3, 6))
+    assert repr(first[i] * second[i] + first[i]) == "Expression(T0(i) * T1(i) + T0(i))"
+    same_name = asarray(np.arange(3, 6), name="x")
+    assert repr(x[i] * same_name[i] - x[i]) == "Expression(x(i) * x1(i) - x(i))"
+    y = zeros(3, dtype=int)
+    y[i] = first[i] * second[i] + same_name[i] * x[i]
+    assert str(y.assignment) == "T2(i) = T0(i) * T1(i) + x(i) * x1(i)"
+    np.testing.assert_array_equal(y.to_numpy(), np.arange(3) * np.arange(3, 6) + np.arange(3, 6) * np.arange(1, 4))
+
+
+def test_numpy_scalars_keep_their_dtype() -> None:
+    short = asarray(np.arange(3, dtype=np.float32))
+    assert short[i].node.tensor.dtype == np.float32  # type: ignore[attr-defined]
+    y = zeros(3)
+    y[i] = short[i] * np.float64(0.1)
+    np.testing.assert_array_equal(y.to_numpy(), np.arange(3, dtype=np.float32) * np.float64(0.1))
+
+
+def test_reductions_and_functions() -> None:
+    y = zeros(4, dtype=int)
+    y[i] = functions.max(j, A[i, j])
+    np.testing.assert_array_equal(y.to_numpy(), A.to_numpy().max(axis=1))
+    z = zeros((4, 3))
+    z[i, j] = functions.sqrt(A[i, j]) + functions.minimum(A[i, j], B[i, j])
+    np.testing.assert_allclose(z.to_numpy(), np.sqrt(A.to_numpy()) + np.minimum(A.to_numpy(), B.to_numpy()))
+    w = zeros((4, 3), dtype=bool)
+    w[i, j] = functions.equal(A[i, j], B[i, j])
+    np.testing.assert_array_equal(w.to_numpy(), A.to_numpy() == B.to_numpy())
+
+
+def test_what_is_refused() -> None:
+    y = zeros(4, name="y")
+    with pytest.raises(ShapeError, match="j runs to 4 in mode 0 of y, but to 3 in mode 1 of A"):
+        y[j] = A[i, j]
+    with pytest.raises(NotationError, match=r"A has 2 modes, but A\[i\] gives it 1; name one variable per mode"):
+        A[i]
+    with pytest.raises(NotationError, match=r"y has 1 modes, but y\[i, j\] gives it 2"):
+        y[i, j] = A[i, j]
+    with pytest.raises(NotationError, match="i is an index variable, not a value"):
+        A[i, j] * i
+    with pytest.raises(NotationError, match=r"write A\[i, j\]"):
+        x[j] * A
+    with pytest.raises(NotationError, match="a ndarray cannot stand in index notation"):
+        x[j] * np.arange(3)
+    with pytest.raises(NotationError, match="a list cannot stand in index notation"):
+        x[j] + [1, 2, 3]
+    with pytest.raises(NotationError, match="entries of a tensor cannot be set"):
+        y[0] = 1
+    with pytest.raises(NotationError, match="entries of a tensor cannot be set"):
+        y[:] = 1
+    with pytest.raises(NotationError, match="'i' stands for a tensor and an index variable"):
+        y[i] = asarray(np.arange(4), name="i")[i]
+    with pytest.raises(DTypeError, match="has no truth value before it is computed"):
+        bool(A[i, j] > 0)
+    with pytest.raises(DTypeError, match="cannot be iterated"):
+        iter(A[i, j])
+    with pytest.raises(NotationError, match=r"for a whole tensor write A.sum\(axis\)"):
+        functions.sum(A, 0)
+    with pytest.raises(NotationError, match=r"the first argument of sl\.sum must be index variables"):
+        functions.sum(0, A[i, j])
+    with pytest.raises(NotationError, match="sqrt takes 1 argument, not 2"):
+        functions.sqrt(A[i, j], 1)
+    with pytest.raises(NotationError, match="is bound by a reduction, but is also used outside it"):
+        y[i] = functions.sum(j, A[i, j]) * x[j]
+    with pytest.raises(NotationError, match="sqrt cannot take a str"):
+        functions.sqrt("x")
+
+
+def test_a_refused_assignment_leaves_the_tensor_as_it_was() -> None:
+    y = asarray(np.arange(4), name="y")
+    with pytest.raises(ShapeError):
+        y[j] = A[i, j]
+    assert y.assignment is None
+    np.testing.assert_array_equal(y.to_numpy(), np.arange(4))
+
+
+def test_equality_is_never_overloaded_on_expressions() -> None:
+    expression = A[i, j]
+    assert (expression == expression) is True
+    assert (expression == A[i, j]) is False
+    assert len({expression, A[i, j]}) == 2
