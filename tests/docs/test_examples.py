@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
 from pathlib import Path
@@ -18,38 +19,43 @@ FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-def blocks(page: Path, language: str) -> list[tuple[int, str]]:
-    """The fenced blocks of a page in one language, with the lines on which they start."""
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a page in one language."""
+    return [found[2] for found in FENCED.finditer(page.read_text(encoding="utf-8")) if found[1] == language]
+
+
+def only_python(page: Path) -> str:
+    """The Python blocks of a page, with empty lines for everything else, so that line numbers stay."""
     text = page.read_text(encoding="utf-8")
-    return [(text[: found.start()].count("\n") + 1, found[2]) for found in FENCED.finditer(text) if found[1] == language]
+    kept = [""] * text.count("\n")
+    for found in FENCED.finditer(text):
+        if found[1] == "python":
+            first = text[: found.start(2)].count("\n")
+            lines = found[2].splitlines()
+            kept[first : first + len(lines)] = lines
+    return "\n".join(kept)
 
 
 @pytest.mark.filterwarnings("ignore::sparseloom.ConversionWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": page.stem}
+    monkeypatch.setenv("CC", os.environ.get("CC", ""))  # a page may change it; this puts it back
     found = blocks(page, "python")
     assert found, f"{page.name} has no Python example"
-    for line, text in found:
-        if text.startswith(">>>"):
-            check_session(text, names, page, line)
-        else:
-            exec(compile("\n" * line + text, str(page), "exec"), names)
-
-
-def check_session(text: str, names: dict[str, object], page: Path, line: int) -> None:
-    """Run an interactive session in the names that a page has made so far."""
-    session = doctest.DocTestParser().get_doctest(text, names, page.name, str(page), line)
+    text = only_python(page)
+    if not any(block.startswith(">>>") for block in found):
+        exec(compile(text, str(page), "exec"), {"__name__": page.stem})
+        return
+    session = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
     told: list[str] = []
-    results = doctest.DocTestRunner(optionflags=OPTIONS).run(session, out=told.append, clear_globs=False)
+    results = doctest.DocTestRunner(optionflags=OPTIONS).run(session, out=told.append)
     assert not results.failed, "".join(told)
-    names.update(session.globs)
 
 
 def test_the_readme_shows_the_c_that_is_made() -> None:
     source = sparseloom.program("y(i) = A(i,j) * x(j)", formats={"A": "csr"}).source.splitlines()
-    [(_, shown)] = blocks(ROOT / "README.md", "c")
+    [shown] = blocks(ROOT / "README.md", "c")
     remaining = iter(source)
     for line in shown.splitlines():
         assert line in remaining, f"{line!r} is not in the kernel, or not in this order"

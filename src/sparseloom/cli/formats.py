@@ -62,6 +62,6 @@ def example(format: Format) -> str:
         f"  level {k}: {type(level).__name__.lower()} over mode {mode}"
         for k, (level, mode) in enumerate(zip(format.levels, format.modes, strict=True))
     ]
-    arrays = [f"  {name:8}{' '.join(f'{value:g}' for value in array.tolist())}" for name, array in stored.arrays.items()]
+    arrays = [f"  {name:8}{' '.join(f'{value:g}' for value in np.atleast_1d(array).tolist())}" for name, array in stored.arrays.items()]
     shown = np.array2string(tensor, formatter={"float_kind": lambda value: f"{value:g}" if value else "."})
     return "\n".join([f"{format} ({format.text})", *levels, "stores", *(f"  {line}" for line in shown.splitlines()), "as", *arrays])

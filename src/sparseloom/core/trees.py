@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
 from operator import attrgetter
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 N = TypeVar("N", bound="Node")
@@ -19,13 +19,6 @@ class Node:
     """The root of every IR node."""
 
     __slots__ = ()
-    _contents: ClassVar[Callable[[Any], Any]]  # what a node of this class is equal by
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (type(self) is type(other) and self._contents(self) == self._contents(other))
-
-    def __hash__(self) -> int:
-        return hash(self._contents(self))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise FrozenInstanceError(f"cannot assign to {name!r}: a node is a fact")
@@ -45,13 +38,13 @@ class Node:
 def node(cls: type[T]) -> type[T]:
     """Declare a node: frozen, slotted, equal by structure.
 
-    Only the constructor is generated, the rest comes from ``Node``. A frozen dataclass would generate five functions for each class,
-    and that made a fifth of the package's import time.
+    A frozen dataclass would compile five functions for each class, and that made a fifth of the package's import time. Here only the
+    constructor is compiled.
     """
     made: Any = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
-    names = [f.name for f in fields(made)]
     made.__init__ = _constructor(made)
-    made._contents = attrgetter(*(names or ["__class__"]))
+    if "__eq__" not in vars(cls):
+        made.__eq__, made.__hash__ = _comparison(made)
     return made  # type: ignore[no-any-return]
 
 
@@ -67,6 +60,19 @@ def _constructor(cls: Any) -> Callable[..., None]:
     exec("\n  ".join([head, *(body or ["pass"])]), {**defaults, "put": object.__setattr__}, made)
     made["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
     return made["__init__"]  # type: ignore[no-any-return]
+
+
+def _comparison(cls: Any) -> tuple[Callable[[Any, object], bool], Callable[[Any], int]]:
+    """``__eq__`` and ``__hash__`` of a node class: by the values of its fields."""
+    contents = attrgetter(*(f.name for f in fields(cls))) if fields(cls) else attrgetter("__class__")
+
+    def equal(self: Any, other: object) -> bool:
+        return self is other or (type(self) is type(other) and contents(self) == contents(other))
+
+    def digest(self: Any) -> int:
+        return hash(contents(self))
+
+    return equal, digest
 
 
 _FIELD_NAMES: dict[type, tuple[str, ...]] = {}

@@ -1,0 +1,73 @@
+"""bound(i, bounded, value, type): promise something about the limits of a loop.
+
+    forall i                forall bounded     bounded = i with MaxExact 4
+      y(i) = b(i)    ==>      y(i) = b(i)
+
+MinExact and MaxExact: the lower or upper limit is the value; a constant that reaches the code. MinConstraint and
+MaxConstraint: the limit is at least or at most the value. The promise is checked when the kernel is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from sparseloom.notation.nodes import Forall, IndexVar, Stmt
+from sparseloom.notation.relations import BoundRelation, BoundType
+from sparseloom.schedule.loops import fresh_variable, loops, provenance, replace_loops
+from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
+from sparseloom.schedule.refusal import Refusal
+
+
+@primitive
+class Bound(Primitive):
+    """``bounded`` takes the place of ``i``."""
+
+    i: IndexVar
+    bounded: IndexVar
+    value: int
+    type: BoundType
+
+    def check(self, stmt: Stmt) -> Refusal | None:
+        if self.value < 0:
+            return Refusal("S1001", f"value must be at least 0, not {self.value}", "limits are counted from 0")
+        return no_loop("S1002", stmt, self.i) or not_fresh("S1003", stmt, self.bounded.name) or self._contradicts(stmt)
+
+    def _contradicts(self, stmt: Stmt) -> Refusal | None:
+        """A promise that is already known to be broken."""
+        lower, upper = provenance(stmt).limits(self.i)
+        known = lower if self.type in (BoundType.MinExact, BoundType.MinConstraint) else upper
+        if known is None:
+            return None
+        kept = {
+            BoundType.MinExact: known == self.value,
+            BoundType.MaxExact: known == self.value,
+            BoundType.MinConstraint: known >= self.value,
+            BoundType.MaxConstraint: known <= self.value,
+        }
+        if kept[self.type]:
+            return None
+        which = "starts at" if self.type in (BoundType.MinExact, BoundType.MinConstraint) else "ends at"
+        return Refusal("S1004", f"{self.i} {which} {known}, which breaks {self.type.name} {self.value}", "give the limit it has", at=self.i)
+
+    def apply(self, stmt: Stmt) -> Stmt:
+        return replace_loops(stmt, self.i, lambda loop: Forall(self.bounded, loop.body, loop.tag), self.relation)
+
+    @property
+    def relation(self) -> BoundRelation:
+        """``bounded = i``, within the promised limit."""
+        return BoundRelation(self.i, self.bounded, self.value, self.type)
+
+    @classmethod
+    def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Bound]:
+        graph = provenance(stmt)
+        for var in rng.sample(loops(stmt), len(loops(stmt))):
+            (bounded,) = fresh_variable(stmt, f"{var}b")
+            lower, upper = graph.limits(var)
+            kind = rng.choice(tuple(BoundType))
+            if kind in (BoundType.MinExact, BoundType.MinConstraint):
+                yield cls(var, bounded, lower or 0, kind)
+            elif upper is not None:
+                yield cls(var, bounded, upper, kind)
+            elif kind is BoundType.MaxConstraint:
+                yield cls(var, bounded, 10**9, kind)  # true of any data a test can hold

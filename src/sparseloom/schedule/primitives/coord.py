@@ -1,0 +1,67 @@
+"""coord(p, i): run over coordinates again instead of positions.
+
+    forall p0                       forall p0
+      forall p1              ==>      forall j1            p1 = position of j1
+        y(i) += A(i,j) * x(j)           y(i) += A(i,j) * x(j)
+
+The new variable runs over the coordinates from the first to the last of the positions that p would count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from sparseloom.notation.nodes import Forall, IndexVar, Stmt
+from sparseloom.notation.printer import show
+from sparseloom.notation.relations import CoordRelation
+from sparseloom.schedule.loops import fresh_variable, loops, provenance, replace_loops
+from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
+from sparseloom.schedule.provenance import are_distinct, stored_levels
+from sparseloom.schedule.refusal import Refusal
+
+
+@primitive
+class Coord(Primitive):
+    """``i`` takes the place of ``p`` and counts coordinates."""
+
+    p: IndexVar
+    i: IndexVar
+
+    def check(self, stmt: Stmt) -> Refusal | None:
+        missing = no_loop("S501", stmt, self.p) or not_fresh("S502", stmt, self.i.name)
+        if missing is not None:
+            return missing
+        graph = provenance(stmt)
+        relation = graph.position(self.p)
+        if relation is None:
+            return Refusal("S503", f"{self.p} counts coordinates already", "coord undoes pos", at=self.p)
+        span = graph.span(self.p)
+        levels = span and stored_levels(relation.access, span.variables)
+        if span is None or levels is None:
+            why = f"{self.p} counts blocks of positions, which have no coordinates of their own"
+            return Refusal("S504", why, "use coord on the inner variable, or before the split", at=self.p)
+        tensor, stored = relation.access.tensor, relation.access.tensor.format.levels
+        if not all(level.ordered for level in stored[levels[0] : levels[1] + 1]):
+            why = f"{tensor} stores {span.variables[-1]} in no order, so the positions of a coordinate cannot be found again"
+            return Refusal("S505", why, "convert the operand to an ordered format", at=self.p)
+        if not are_distinct(stored, *levels):
+            why = f"{show(relation.access)} may store a coordinate at several positions, so one cannot stand for the other"
+            return Refusal("S506", why, "convert the operand to a format without repetitions", at=self.p)
+        return None
+
+    def apply(self, stmt: Stmt) -> Stmt:
+        return replace_loops(stmt, self.p, lambda loop: Forall(self.i, loop.body, loop.tag), self.relation)
+
+    @property
+    def relation(self) -> CoordRelation:
+        """``p`` is the position at which ``i`` is stored."""
+        return CoordRelation(self.p, self.i)
+
+    @classmethod
+    def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Coord]:
+        graph = provenance(stmt)
+        positions = [var for var in loops(stmt) if graph.position(var) is not None]
+        for var in rng.sample(positions, len(positions)):
+            (coordinate,) = fresh_variable(stmt, f"{var}c")
+            yield cls(var, coordinate)

@@ -1,0 +1,92 @@
+"""fuse(i, j, fused): collapse two directly nested loops into one.
+
+    forall i                      forall fused
+      forall j             ==>      y(i) += A(i,j) * x(j)      fused = i * |j| + j
+        y(i) += A(i,j) * x(j)
+
+The order of iteration stays. Two position loops fuse when they count neighbouring levels of one operand; the fused
+variable then counts the entries of the lower level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from sparseloom.notation.nodes import Forall, IndexVar, Stmt
+from sparseloom.notation.printer import show
+from sparseloom.notation.relations import FuseRelation
+from sparseloom.schedule.loops import fresh_variable, loops, paths, places, provenance, replace_loops
+from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
+from sparseloom.schedule.provenance import Provenance, stored_levels
+from sparseloom.schedule.refusal import Refusal, listed
+
+
+@primitive
+class Fuse(Primitive):
+    """``fused`` runs over the pairs of ``i`` and ``j``."""
+
+    i: IndexVar
+    j: IndexVar
+    fused: IndexVar
+
+    def check(self, stmt: Stmt) -> Refusal | None:
+        return (
+            no_loop("S301", stmt, self.i)
+            or no_loop("S301", stmt, self.j)
+            or self._apart(stmt)
+            or not_fresh("S304", stmt, self.fused.name)
+            or is_tagged("S305", stmt, self.i, "fuse")
+            or is_tagged("S305", stmt, self.j, "fuse")
+            or self._spaces(provenance(stmt))
+        )
+
+    def _apart(self, stmt: Stmt) -> Refusal | None:
+        """Loops that are not directly nested, in this order, wherever they stand."""
+        if self.i == self.j:
+            return Refusal("S302", f"{self.i} cannot be fused with itself", "name two loops, the outer one first", at=self.i)
+        nested = all(isinstance(loop.body, Forall) and loop.body.var == self.j for _, loop in places(stmt, self.i))
+        if nested and all(outer[-1:] == (self.i,) for outer, _ in places(stmt, self.j)):
+            return None
+        orders = [path.variables for path in paths(stmt) if self.i in path.variables and self.j in path.variables]
+        if any(order.index(self.j) < order.index(self.i) for order in orders):
+            return Refusal("S303", f"{self.j} is outside {self.i}, not directly inside it", f"write fuse({self.j}, {self.i}, ...)", at=self.j)
+        between = [v for order in orders for v in order[order.index(self.i) + 1 : order.index(self.j)]]
+        what = f"the loop over {listed(dict.fromkeys(between))}" if between else "something else than the one loop"
+        return Refusal("S303", f"{self.j} is not directly inside {self.i}: {what} stands between them", "reorder the loops first", at=self.j)
+
+    def _spaces(self, graph: Provenance) -> Refusal | None:
+        """A variable lives in coordinate space or in the position space of one access, so both must live in the same."""
+        outer, inner = graph.position(self.i), graph.position(self.j)
+        if outer is None and inner is None:
+            return None
+        if outer is None or inner is None:
+            position, coordinate = (self.j, self.i) if outer is None else (self.i, self.j)
+            why = f"{position} counts positions and {coordinate} counts coordinates, so the pair counts neither"
+            return Refusal("S306", why, f"turn {position} back with coord, or {coordinate} into positions with pos", at=position)
+        if outer == inner:
+            return None
+        above, below = graph.span(self.i), graph.span(self.j)
+        if outer.access == inner.access and above is not None and below is not None and not below.needs:
+            if stored_levels(outer.access, above.variables + below.variables) is not None:
+                return None
+        why = f"{self.i} counts positions of {show(outer.access)} and {self.j} of {show(inner.access)}, not of neighbouring levels of one operand"
+        return Refusal("S307", why, "fuse the coordinates, then use pos once", at=self.j)
+
+    def apply(self, stmt: Stmt) -> Stmt:
+        def make(loop: Forall) -> Stmt:
+            return Forall(self.fused, loop.body.body) if isinstance(loop.body, Forall) else loop
+
+        return replace_loops(stmt, self.i, make, self.relation)
+
+    @property
+    def relation(self) -> FuseRelation:
+        """``fused = (i - lo_i) * |j| + (j - lo_j)``."""
+        return FuseRelation(self.i, self.j, self.fused)
+
+    @classmethod
+    def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Fuse]:
+        pairs = [(loop.var, loop.body.var) for var in loops(stmt) for _, loop in places(stmt, var) if isinstance(loop.body, Forall)]
+        for outer, inner in rng.sample(pairs, len(pairs)):
+            (fused,) = fresh_variable(stmt, "f")
+            yield cls(outer, inner, fused)

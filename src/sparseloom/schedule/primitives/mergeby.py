@@ -1,0 +1,73 @@
+"""mergeby(i, way): choose how a loop that intersects sparse operands finds equal coordinates.
+
+    forall i                     forall i   [merged by Gallop]
+      y(i) = a(i) * b(i)   ==>     y(i) = a(i) * b(i)
+
+TwoFinger advances the operand that is behind by one entry. Gallop searches ahead in it, which pays when one operand has
+far fewer entries than the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+from sparseloom.iteration.formula import All, Formula, Stored
+from sparseloom.notation.nodes import Access, IndexVar, Merge, Stmt
+from sparseloom.notation.printer import show
+from sparseloom.schedule.loops import loops, retag, tag_of
+from sparseloom.schedule.primitive import Primitive, no_loop, primitive
+from sparseloom.schedule.refusal import Refusal, listed
+from sparseloom.schedule.walked import walked
+
+
+@primitive
+class MergeBy(Primitive):
+    """``way`` is TwoFinger or Gallop."""
+
+    i: IndexVar
+    way: Merge
+
+    def check(self, stmt: Stmt) -> Refusal | None:
+        missing = no_loop("S1101", stmt, self.i)
+        if missing is not None:
+            return missing
+        before = tag_of(stmt, self.i).merge
+        if before is not None:
+            return Refusal("S1102", f"the loop over {self.i} is already merged by {before.name}", "choose once", at=self.i)
+        for found in walked(stmt, self.i):
+            if found.position is not None:
+                why = f"{self.i} counts positions of {show(found.position.access)}, and the other operands are looked up there"
+                return Refusal("S1103", why, "mergeby is for loops over coordinates", at=self.i)
+            if not found.sparse:
+                return Refusal("S1104", f"the loop over {self.i} follows no sparse operand, so there is nothing to merge", at=self.i)
+            if self.way is Merge.Gallop and not _is_intersection(found.region):
+                why = f"the loop over {self.i} visits what only some of {listed(map(show, found.sparse))} store, and Gallop skips that"
+                return Refusal("S1105", why, "use TwoFinger, or gallop in an intersection", at=self.i)
+            unordered = [show(access) for access in found.sparse if not _is_ordered(access)]
+            if unordered:
+                return Refusal("S1106", f"{listed(unordered)} is stored in no order, so it cannot be merged", "convert the operand", at=self.i)
+        return None
+
+    def apply(self, stmt: Stmt) -> Stmt:
+        return retag(stmt, self.i, lambda tag: replace(tag, merge=self.way))
+
+    @classmethod
+    def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[MergeBy]:
+        for var in rng.sample(loops(stmt), len(loops(stmt))):
+            if any(found.sparse for found in walked(stmt, var)):
+                yield cls(var, rng.choice(tuple(Merge)))
+
+
+def _is_intersection(region: Formula) -> bool:
+    match region:
+        case Stored():
+            return True
+        case All(parts):
+            return all(isinstance(part, Stored) for part in parts)
+    return False
+
+
+def _is_ordered(access: Access) -> bool:
+    return all(level.ordered for level in access.tensor.format.levels)

@@ -1,0 +1,47 @@
+"""parallelize(i, unit, races): run the iterations of a loop at the same time.
+
+    forall i0                     forall i0   [CPUThread with NoRaces]
+      forall i1            ==>      forall i1
+        y(i) = b(i)                   y(i) = b(i)
+
+The unit says what runs an iteration, the strategy what happens when two of them write one place. NoRaces must be provable.
+Where a unit may stand is the subject of ``schedule.units``, which places conflict that of ``schedule.races``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+from sparseloom.notation.nodes import IndexVar, Races, Stmt, Unit
+from sparseloom.schedule.loops import loops, retag, tag_of
+from sparseloom.schedule.primitive import Primitive, no_loop, primitive
+from sparseloom.schedule.refusal import Refusal
+
+
+@primitive
+class Parallelize(Primitive):
+    """``unit`` runs the iterations of ``i``, and ``races`` says how shared places are written."""
+
+    i: IndexVar
+    unit: Unit
+    races: Races
+
+    def check(self, stmt: Stmt) -> Refusal | None:
+        missing = no_loop("S801", stmt, self.i)
+        if missing is not None:
+            return missing
+        before = tag_of(stmt, self.i).unit
+        if before is not None:
+            return Refusal("S802", f"the loop over {self.i} is already run by {before.name}", "parallelize a loop once", at=self.i)
+        return None
+
+    def apply(self, stmt: Stmt) -> Stmt:
+        return retag(stmt, self.i, lambda tag: replace(tag, unit=self.unit, races=self.races))
+
+    @classmethod
+    def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Parallelize]:
+        for var in rng.sample(loops(stmt), len(loops(stmt))):
+            unit = rng.choice((Unit.CPUThread, Unit.CPUThread, Unit.CPUVector, Unit.GPUBlock, Unit.GPUThread))
+            yield cls(var, unit, rng.choice((Races.NoRaces, Races.Atomics, Races.Temporary, Races.ParallelReduction)))
