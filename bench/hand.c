@@ -20,10 +20,13 @@ static void spmv_loop(double *restrict y, const int32_t *restrict pos, const int
 static void spmm_loop(double *restrict C, const int32_t *restrict pos, const int32_t *restrict crd, const double *restrict vals,
                       const double *restrict B, int32_t rows, int64_t width) {
   for (int32_t i = 0; i < rows; i++) {
-    memset(C + i * width, 0, width * sizeof(double));
+    double *to = C + i * width;
+    memset(to, 0, width * sizeof(double));
     for (int32_t p = pos[i]; p < pos[i + 1]; p++) {
+      const double *from = B + crd[p] * width;
+      double a = vals[p];
       for (int64_t k = 0; k < width; k++) {
-        C[i * width + k] += vals[p] * B[crd[p] * width + k];
+        to[k] += a * from[k];
       }
     }
   }
@@ -34,13 +37,14 @@ static void mttkrp_loop(double *restrict A, const int32_t *restrict pos1, const 
                         const double *restrict vals, const double *restrict C, const double *restrict D, int64_t rows, int64_t rank) {
   memset(A, 0, rows * rank * sizeof(double));
   for (int32_t p = pos1[0]; p < pos1[1]; p++) {
-    int64_t i = crd1[p];
+    double *to = A + crd1[p] * rank;
     for (int32_t q = pos2[p]; q < pos2[p + 1]; q++) {
-      int64_t k = crd2[q];
+      const double *c = C + crd2[q] * rank;
       for (int32_t s = pos3[q]; s < pos3[q + 1]; s++) {
-        int64_t l = crd3[s];
+        const double *d = D + crd3[s] * rank;
+        double b = vals[s];
         for (int64_t r = 0; r < rank; r++) {
-          A[i * rank + r] += vals[s] * C[k * rank + r] * D[l * rank + r];
+          to[r] += b * c[r] * d[r];
         }
       }
     }

@@ -15,6 +15,7 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
+from fuzz.tally import summary
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED = int(os.environ.get("SPARSELOOM_SEED") or "20240")
@@ -64,6 +65,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_report_header() -> list[str]:
     """Say what is needed to repeat this run."""
     return [f"sparseloom seed: {SEED}", f"sparseloom random cases: {CASES}"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tabulate what the differential tests compared and what was refused; their reports come from all workers."""
+    reports = [report for group in terminalreporter.stats.values() for report in group if isinstance(report, pytest.TestReport)]
+    lines = summary(found for report in reports for found in report.user_properties)
+    if lines:
+        terminalreporter.section("random statements")
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ from sparseloom.loops.rename import alpha_rename
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.notation import printer
 from sparseloom.notation.dtyping import dtype_of
-from sparseloom.notation.nodes import Access, Apply, Assign, IndexVar, Reduce, TensorVar
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce, TensorVar
 from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import IndexOverflow
 from sparseloom.runtime.library import Entry, load
@@ -81,6 +81,18 @@ def build(assign: Assign, name: str = "kernel", cheapest: tuple[str, ...] = (), 
     costs = {operand: float(place) for place, operand in enumerate(cheapest)}
     concrete = concretize(assign, costs, share)
     return Stages(assign, concrete, lower(concrete, name, int32_limit))
+
+
+def load_together(many: Sequence[Stages]) -> None:
+    """Compile the kernels of many statements as one C file, which costs much less than one file each."""
+    waiting = list({id(stages): stages for stages in many if "entry" not in stages.__dict__}.values())
+    if not waiting:
+        return
+    names = [f"entry_{k}" for k in range(len(waiting))]
+    functions = [alpha_rename(stages.lowered.function) for stages in waiting]
+    loaded = load(c.translation_unit(list(zip(functions, names, strict=True))), names)
+    for stages, entry in zip(waiting, loaded, strict=True):
+        stages.__dict__["entry"] = entry  # where cached_property keeps it
 
 
 def execute(
@@ -273,21 +285,29 @@ def extents(assign: Assign, operands: Mapping[str, Storage], sizes: Mapping[str,
 def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assign:
     """Settle the result's format, dtype and fill."""
     if dtype is not None and dtype != dtype_of(assign.rhs):
-        assign = Assign(assign.lhs, _in_dtype(assign.rhs, dtype), assign.op)
+        assign = Assign(assign.lhs, _with_room(assign.rhs, dtype), assign.op)
     form = default_format(assign) if format is None else format
     tensor = TensorVar(assign.lhs.tensor.name, len(assign.lhs.indices), form, dtype or dtype_of(assign.rhs))
     return Assign(Access(tensor, assign.lhs.indices), assign.rhs, assign.op)
 
 
-def _in_dtype(rhs: Any, dtype: DType) -> Any:
-    """The right side with its operands converted first, where that loses nothing: sums then have the room that was asked for."""
+def _with_room(rhs: Expr, dtype: DType) -> Expr:
+    """The right side with its operands converted first, where that loses nothing: sums then have the room that was asked for.
+
+    Where an operator is not defined on that dtype (max, on complex numbers), only the result is converted.
+    """
 
     def rule(found: Node) -> Node | None:
         if isinstance(found, Access) and found.tensor.dtype != dtype and np.can_cast(found.tensor.dtype, dtype):
             return Apply(f"as_{dtype.name}", (found,))
         return None
 
-    return rewrite(rhs, rule)
+    converted: Expr = rewrite(rhs, rule)
+    try:
+        dtype_of(converted)
+    except DTypeError:
+        return rhs
+    return converted
 
 
 def with_index_dtype(assign: Assign, dtype: DType) -> Assign:

@@ -147,7 +147,8 @@ class Kernel:
             storage = value.storage if isinstance(value, Tensor) else enter_aloud(value, 4)
             order = self._orders[name]
             if len(storage.shape) != order:
-                raise ShapeError(f"{name} has {order} modes in {self._text}, but the operand has shape {storage.shape}")
+                modes = "1 mode" if order == 1 else f"{order} modes"
+                raise ShapeError(f"{name} has {modes} in {self._text}, but the operand has shape {storage.shape}")
             if self._formats is not None and name != self.result_name:
                 wanted = self._formats[name]
                 if storage.format is not wanted and storage.format != wanted:
@@ -175,7 +176,8 @@ class Kernel:
             given[self.result_name] = out
         missing = [name for name in self.operand_names if name not in given]
         if missing:
-            raise NotationError(f"{', '.join(missing)} of {self._text} was not given")
+            them = ", ".join(f"{name}=..." for name in missing)
+            raise NotationError(f"{self._text} needs {', '.join(missing)}, and nothing was given for it\n  help: pass {them}")
         return given
 
     def _under_semiring(self, storages: dict[str, Storage]) -> dict[str, Storage]:
@@ -226,16 +228,30 @@ class Kernel:
         return self._example().explain()
 
     def _example(self) -> Prepared:
-        if self._last is not None:
-            return self._last
-        formats = self._formats or {}
+        return self._last or self.preview()
+
+    def preview(self, dtypes: Mapping[str, Any] | None = None) -> Prepared:
+        """What would run on operands of these dtypes, float64 where none is given. It needs no data, and no C compiler.
+
+        >>> import sparseloom as sl
+        >>> k = sl.program("y(i) = A(i,j) * x(j)", formats={"A": "csr"})
+        >>> k.preview({"A": "float32", "x": "float32"}).stages.show("notation")
+        'y(i) = sum(j, A(i,j) * x(j))'
+        """
+        given = {name: value_dtype(dtype) for name, dtype in (dtypes or {}).items()}
+        for name in given:
+            if name not in self.operand_names:
+                raise NotationError(f"there is no operand {name!r} in {self._text}; there are {', '.join(self.operand_names)}")
+        formats, usual = self._formats or {}, self._dtype or np.dtype(np.float64)
         tensors = {
-            name: TensorVar(name, order, formats.get(name) or dense(order), self._dtype or np.dtype(np.float64))
-            for name, order in self._orders.items()
-            if name != self.result_name
+            name: TensorVar(name, self._orders[name], formats.get(name) or dense(self._orders[name]), given.get(name, usual))
+            for name in self.operand_names
         }
-        closed = close_over(declare(self._statement, tensors), self._ring)
-        return Prepared.without_data(closed, self._format, self._dtype)
+        typed = declare(self._statement, tensors)
+        if self._ring is not None:
+            zero = semiring_zero(typed, self._ring)
+            typed = declare(typed, {name: replace(tensor, fill=zero) for name, tensor in tensors.items() if not tensor.format.is_dense})
+        return Prepared.without_data(close_over(typed, self._ring), self._format, self._dtype)
 
 
 class Bound:

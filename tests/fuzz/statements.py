@@ -208,6 +208,7 @@ class Grammar:
 
     def tensor(self, order: int) -> TensorVar:
         old = [name for name, known in self.orders.items() if known == order]
-        name = self.random.choice(old) if old and self.chance(0.15) else _NAMES[len(self.orders)]
+        again, letter = divmod(len(self.orders), len(_NAMES))
+        name = self.random.choice(old) if old and self.chance(0.15) else f"{_NAMES[letter]}{again or ''}"
         self.orders[name] = order
         return placeholder(name, order)

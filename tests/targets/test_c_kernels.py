@@ -83,9 +83,10 @@ static int32_t spmv(const int32_t *restrict A2_pos, const int32_t *restrict A2_c
                     const double *restrict A_vals, const double *restrict x_vals, int64_t n,
                     double *restrict y_vals, int32_t (*cancelled)(void)) {
   int32_t status = OK;
-  struct poll_state poll = {1, 1, 0, 0};
+  struct poll_state poll = {1, 0, 0};
+  int64_t countdown = 1;
   for (int64_t i = 0; i < n; i++) {
-    if (--poll.countdown == 0 && must_stop(&poll, cancelled)) { status = CANCELLED; goto fail; }
+    if (--countdown == 0 && !(countdown = next_countdown(&poll, cancelled))) { status = CANCELLED; goto fail; }
     // one row
     double sum = 0.0;
     for (int64_t p = A2_pos[i]; p < A2_pos[i + 1]; p++) {
@@ -208,7 +209,7 @@ def test_names_that_c_reserves(tmp_path):
     kernel = spmv(names)
     compiled, _ = both_ways(kernel, [*arrays, vector, 6, np.empty(6)], tmp_path)
     np.testing.assert_allclose(compiled[-1], matrix @ vector)
-    more = ("minimum_float64", "args", "entry", "spmv", "must_stop", "_Bool", "int8_t", "2fast", "fail", "a b")
+    more = ("minimum_float64", "args", "entry", "spmv", "next_countdown", "_Bool", "int8_t", "2fast", "fail", "a b")
     compiled, _ = both_ways(spmv(more), [*arrays, vector, 6, np.empty(6)], tmp_path)
     np.testing.assert_allclose(compiled[-1], matrix @ vector)
     assert emit(kernel) == emit(kernel)

@@ -137,7 +137,10 @@ def test_truths(format: str) -> None:
         matrix(format) & matrix(format)
 
 
-@pytest.mark.parametrize(("format", "name"), [("dense", "sin"), *(("csr", name) for name in "sqrt exp sin tanh log1p square floor isnan".split())])
+UFUNCS = [("dense", "sin"), *(("csr", name) for name in "sqrt exp sin tanh log1p square floor isnan".split())]
+
+
+@pytest.mark.parametrize(("format", "name"), UFUNCS)
 def test_ufuncs(format: str, name: str) -> None:
     a = matrix(format, dtype=float)
     function = getattr(np, name)
@@ -285,6 +288,19 @@ def test_f_of_zero_fills_in() -> None:
     same(a + 1, a.to_numpy() + 1)
     np.testing.assert_allclose(np.cos(a).to_numpy(), np.cos(a.to_numpy()))
     np.testing.assert_array_equal((a == 0).to_numpy(), a.to_numpy() == 0)
+
+
+def test_numpy_functions_do_not_answer_wrongly_for_sparse_tensors() -> None:
+    a = matrix("csr")
+    for call in (lambda: np.array_equal(a, a), lambda: np.linalg.norm(a), lambda: np.concatenate([a, a]), lambda: np.allclose(a, 1)):
+        with pytest.raises(DTypeError, match=r"is not offered on sparse tensors; convert with to_numpy\(\) first"):
+            call()
+    dense = a.to("dense")
+    assert np.array_equal(dense, a.to_numpy())
+    assert np.concatenate([dense, dense]).shape == (12, 5)
+    assert (np.shape(a), np.ndim(a), np.size(a)) == ((6, 5), 2, 30)
+    assert np.transpose(a).shape == (5, 6)
+    assert np.mean(a) == a.to_numpy().mean()
 
 
 def test_user_arrays_are_not_changed() -> None:

@@ -23,7 +23,7 @@ from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import name_of
 from sparseloom.notation.dtyping import dtype_of, fill_of
-from sparseloom.iteration.layout import block_sizes, can_append, modes_in_order, plain, streams, walks_blocks
+from sparseloom.iteration.layout import block_sizes, can_append, modes_in_order, plain, reordered, streams, walks_blocks
 from sparseloom.notation.nodes import (
     Access,
     Apply,
@@ -41,6 +41,7 @@ from sparseloom.notation.nodes import (
 from sparseloom.iteration.ordering import Edges, block_variables, hard_edges, level_variables, loop_order, soft_edges, sparse_variables
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import SplitRelation
+from sparseloom.iteration.region import is_skippable
 from sparseloom.iteration.sharing import shared_pattern
 
 
@@ -147,10 +148,14 @@ class _Attempt:
 
 
 def can_run_in_sequence(assign: Assign) -> bool:
-    """Whether terms may be added to the result one after another: it is dense, of the same dtype, and each term fills with 0."""
-    dense = assign.lhs.tensor.format.is_dense and assign.op in (None, "add") and len(additive_groups(assign.rhs)) > 1
-    exact = assign.lhs.tensor.dtype == dtype_of(assign.rhs) and assign.lhs.tensor.dtype.kind != "b"
-    return dense and exact and all(fill_of(part) in (0, None) for part in additive_groups(assign.rhs))
+    """Whether terms may be added to the result one after another: it is dense, all are of its dtype, and each fills with 0."""
+    dtype = assign.lhs.tensor.dtype
+    if not assign.lhs.tensor.format.is_dense or assign.op not in (None, "add") or dtype.kind == "b":
+        return False
+    if any(dtype_of(term) != dtype for _, term in _signed_terms(assign.rhs, False)):
+        return False
+    groups = additive_groups(assign.rhs)
+    return len(groups) > 1 and all(fill_of(part) in (0, None) for part in groups)
 
 
 def additive_groups(rhs: Expr) -> list[Expr]:
@@ -203,9 +208,14 @@ def build_nest(assign: Assign, names: Names) -> Nest:
 
 
 def join_reductions(rhs: Expr) -> Expr:
-    """Write a sum of sums over the same variables as one sum, so that it becomes one loop nest."""
+    """Write a sum of sums over the same variables as one sum, so that it becomes one loop nest.
+
+    They must have one dtype: a sum of narrow integers wraps before it is added to a wider one.
+    """
     terms = list(_signed_terms(rhs, False))
     if len(terms) < 2 or not all(isinstance(term, Reduce) and term.op == "add" for _, term in terms):
+        return rhs
+    if any(dtype_of(term) != dtype_of(rhs) for _, term in terms):
         return rhs
     groups = additive_groups(rhs)
     return groups[0] if len(groups) == 1 else rhs
@@ -214,10 +224,8 @@ def join_reductions(rhs: Expr) -> Expr:
 def make_temporary(reduce: Reduce, names: Names) -> Access:
     """A scalar to reduce into; it is absent when nothing was."""
     dtype = dtype_of(reduce)
-    identity = algebra.identity(reduce.op, dtype)
-    fill = fill_of(reduce.body)
-    partial = fill is not None and algebra.same_value(fill, identity)
-    return Access(TensorVar(names.fresh("t"), 0, Format((), ()), dtype, fill=identity, partial=partial), ())
+    partial = is_skippable(reduce.body, reduce.op)
+    return Access(TensorVar(names.fresh("t"), 0, Format((), ()), dtype, fill=algebra.identity(reduce.op, dtype), partial=partial), ())
 
 
 class _Converter:
@@ -304,11 +312,13 @@ class _Orderer:
         converted: list[Access] = []
         while True:
             edges = self._edges(nest, current)
-            late = {a for a in current if a != lhs and any(x in own and y in outer for x, y in hard_edges(a))}
+            late = {a for a in current if a != lhs and _is_late(a, own, outer)}
             found = loop_order(own, edges)
             if isinstance(found, tuple) and not late:
                 for access in converted:
-                    self._reorder(access, outer + found)
+                    # One that has variables of deeper loops is converted there, where they are in order too.
+                    if access.tensor.format.blocks or {*access.indices} <= {*outer, *found}:
+                        self._reorder(access, outer + found)
                 return found
             stuck = late or {
                 a for a in current if a != lhs and any(isinstance(found, set) and x in found and y in found for x, y in hard_edges(a))
@@ -336,9 +346,8 @@ class _Orderer:
     def _reorder(self, access: Access, order: tuple[IndexVar, ...]) -> None:
         if access.tensor.format.blocks:
             raise _BlocksInTheWay
-        form = plain(access.tensor.format)
         modes = modes_in_order(access, order)
-        target = Format(form.levels, modes)
+        target = reordered(plain(access.tensor.format), modes)
         shown = ", ".join(str(access.indices[m]) for m in modes)
         self.replaced[access] = self._converter.convert(access, target, f"the loops need its modes in the order {shown}")
 
@@ -374,6 +383,12 @@ def needs_workspace(assign: Assign, why: str) -> NotationError:
 def _accesses(nest: Nest) -> list[Access]:
     found = (n for part in nest.everything() for n in walk(part.assign) if isinstance(n, Access))
     return list(dict.fromkeys(found))
+
+
+def _is_late(access: Access, own: tuple[IndexVar, ...], outer: tuple[IndexVar, ...]) -> bool:
+    """Whether loops that are open already stand against the storage order of an operand."""
+    place = {var: n for n, var in enumerate((*outer, *own))}
+    return any(y in outer and x in place and (x in own or place[x] > place[y]) for x, y in hard_edges(access))
 
 
 def _depth(producer: Nest, order: tuple[IndexVar, ...]) -> int:

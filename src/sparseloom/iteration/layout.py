@@ -8,7 +8,9 @@ from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.singleton import Singleton
-from sparseloom.notation.nodes import Access, Assign, IndexVar
+from sparseloom.iteration.formula import ALWAYS, Stored
+from sparseloom.iteration.region import is_skippable, present
+from sparseloom.notation.nodes import Access, Assign, IndexVar, Reduce
 
 
 def block_sizes(accesses: Sequence[Access]) -> dict[IndexVar, int]:
@@ -48,23 +50,42 @@ def plain(form: Format) -> Format:
     return Format(tuple(made), modes)
 
 
+def reordered(form: Format, modes: tuple[int, ...]) -> Format:
+    """The same levels over another mode order. Full levels at the end become compressed if they would fill up other modes."""
+    last = max((k for k, level in enumerate(form.levels) if not level.full), default=-1)
+    levels = form.levels
+    if {*form.modes[last + 1 :]} != {*modes[last + 1 :]}:
+        levels = (*levels[: last + 1], *(Compressed() for _ in levels[last + 1 :]))
+    return Format(levels, modes)
+
+
 def streams(access: Access, assign: Assign) -> bool:
     """Whether the levels of an operand can be walked as they are.
 
-    An unordered level can be streamed when nothing else is merged with it; a level that repeats coordinates must end the
+    An unordered level can be streamed when it drives the loops alone; a level that repeats coordinates must end the
     tensor or stand above a singleton, which then walks the run of equal coordinates.
     """
     form = access.tensor.format
     for k, level in enumerate(form.levels):
         if not level.unique and k + 1 < len(form.levels) and not isinstance(form.levels[k + 1], Singleton):
             return False
-        if isinstance(level, Singleton) and level.unique and k + 1 < len(form.levels) and isinstance(form.levels[k + 1], Singleton):
-            continue
     if all(level.ordered for level in form.levels):
         return True
     alone = all(n == access or n.tensor.format.is_dense for n in walk(assign) if isinstance(n, Access))
     unique = all(level.unique for level in form.levels)
-    return alone and unique and len(set(access.indices)) == len(access.indices)
+    return alone and unique and len(set(access.indices)) == len(access.indices) and _drives(access, assign)
+
+
+def _drives(access: Access, assign: Assign) -> bool:
+    """Whether the loops run over the entries of one operand and nothing else, in whatever order they come."""
+    rhs = assign.rhs
+    while isinstance(rhs, Reduce):
+        if not is_skippable(rhs.body, rhs.op):
+            return False
+        rhs = rhs.body
+    if any(isinstance(n, Reduce) for n in walk(rhs)) or (assign.op is not None and not is_skippable(assign.rhs, assign.op)):
+        return False
+    return present(rhs, lambda found: Stored(found) if found.tensor.may_be_absent else ALWAYS) == Stored(access)
 
 
 def modes_in_order(access: Access, order: tuple[IndexVar, ...]) -> tuple[int, ...]:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.formula import ALWAYS, NEVER, Formula, all_of, any_of
-from sparseloom.notation.dtyping import dtype_of, fill_of
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Literal, Sequence, Stmt, SuchThat, Where
+from sparseloom.notation.dtyping import constant_of, fill_of
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Literal, Reduce, Sequence, Stmt, SuchThat, Where
 
 Leaf = Callable[[Access], Formula]
 
@@ -38,8 +38,7 @@ def region(stmt: Stmt, leaf: Leaf) -> Formula:
 
 def is_skippable(rhs: Expr, op: str) -> bool:
     """Whether reducing with ``op`` may leave out the points at which ``rhs`` is absent."""
-    fill = fill_of(rhs)
-    return fill is not None and algebra.same_value(fill, algebra.identity(op, dtype_of(rhs)))
+    return fill_of(Reduce(op, (), rhs)) is not None
 
 
 def written(stmt: Stmt) -> Access:
@@ -73,7 +72,7 @@ def annihilating(expr: Apply) -> tuple[int, ...]:
     """The arguments that decide the result when they are absent: both factors of a product of sparse operands."""
     found = []
     for position, arg in enumerate(expr.args):
-        fill = None if isinstance(arg, Literal) else fill_of(arg)
+        fill = fill_of(arg) if constant_of(arg) is None else None
         if fill is not None and algebra.annihilates(expr.op, position, fill, expr.zero):
             found.append(position)
     return tuple(found)

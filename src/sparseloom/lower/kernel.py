@@ -32,7 +32,7 @@ from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.views import Sizes, Slot, input_parameters, view_tensor
 from sparseloom.lower.space import Space
 from sparseloom.lower.walking import settle
-from sparseloom.notation.dtyping import dtype_of, fill_of
+from sparseloom.notation.dtyping import fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Sequence, Stmt, SuchThat, TensorVar, Where
 from sparseloom.notation.relations import PosRelation
 
@@ -73,6 +73,7 @@ class _Lowering(LoopLowering):
             if isinstance(n, IndexVar | TensorVar):
                 names.take(n.name)
         originals = dict.fromkeys(v for access in self.accesses for v in access.indices)
+        originals |= dict.fromkeys(v for n in walk(stmt) if isinstance(n, Forall) for v in provenance.originals(n.var))
         sizes = Sizes(originals, names)
         whole = Space(provenance, sizes, {}, {})
         for var in {v for access in self.accesses for v in level_variables(access)} - set(originals):
@@ -91,7 +92,7 @@ class _Lowering(LoopLowering):
         lhs, view = self.lhs, self.context.view(self.lhs)
         fill = first_value(self.stmt, lhs)
         if lhs.tensor.format.is_dense:
-            return DenseResult(self.context, lhs, view, fill)
+            return DenseResult(self.context, lhs, view, fill, result_fill(self.assign))
         if self.shared is not None:
             size = ir.Var(self.context.names.fresh(f"{lhs.tensor.name}_count"))
             return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
@@ -151,8 +152,7 @@ class _Lowering(LoopLowering):
         assign = innermost(stmt)
         if assign.op is None:
             raise CompilerBug(assign, "loops inside a fixed location must reduce")
-        dtype = dtype_of(assign.rhs)
-        identity = algebra.identity(assign.op, dtype)
+        identity = algebra.identity(assign.op, reduced_dtype(assign.op, assign.rhs))
         tracked = self.result.needs_presence and algebra.same_value(identity, result_fill(self.assign))
         accumulator = self._accumulator(self.lhs.tensor.name, assign.op, assign.rhs, tracked)
         first, inner = self._declare(accumulator, scope)
@@ -162,7 +162,7 @@ class _Lowering(LoopLowering):
 
     def _accumulator(self, name: str, op: str, rhs: Expr, tracked: bool) -> Accumulator:
         fresh = self.context.names.fresh
-        var = ir.Var(fresh(f"{name}_acc"), dtype_of(rhs))
+        var = ir.Var(fresh(f"{name}_acc"), reduced_dtype(op, rhs))
         return Accumulator(var, op, ir.Var(fresh(f"{name}_seen"), BOOL) if tracked else None)
 
     def _declare(self, accumulator: Accumulator, scope: Scope) -> tuple[ir.Stmt, Scope]:
@@ -272,7 +272,7 @@ def first_value(stmt: Stmt, lhs: Access) -> Scalar:
     """What a location of the result holds before, or without, anything written to it."""
     assign = innermost(first_statement(stmt))
     if assign.op is not None:
-        return algebra.identity(assign.op, dtype_of(assign.rhs))  # type: ignore[no-any-return]
+        return algebra.identity(assign.op, reduced_dtype(assign.op, assign.rhs))  # type: ignore[no-any-return]
     fill = fill_of(assign.rhs)
     return lhs.tensor.fill if fill is None else fill
 

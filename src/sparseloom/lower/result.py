@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 
-
+from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.ordering import level_variables
@@ -91,7 +92,14 @@ class LocatedResult(Result):
 
 
 class DenseResult(LocatedResult):
-    """A dense array. Leading modes that full loops cover are initialised row by row, just before they are reduced into."""
+    """A dense array. Leading modes that full loops cover are initialised row by row, just before they are reduced into.
+
+    ``outside`` is what the places hold that a repeated variable, as in ``B(i,i)``, does not reach.
+    """
+
+    def __init__(self, context: Context, lhs: Access, view: TensorView, fill: Scalar, outside: Scalar) -> None:
+        super().__init__(context, lhs, view, fill)
+        self._outside = outside
 
     def location(self, scope: Scope) -> ir.Expr:
         """Row-major in the order of the levels."""
@@ -112,7 +120,21 @@ class DenseResult(LocatedResult):
         for level in self.view.levels[depth:]:
             count = ir.multiply(count, level.size)
         begin = ir.multiply(self._offset(scope, depth), count)
-        return ir.Fill(self.view.values, begin, count, ir.constant(self.fill, self.view.values.dtype))
+        values = self.view.values
+        if len(set(self.variables)) == len(self.variables) or algebra.same_value(self.fill, self._outside):
+            return ir.Fill(values, begin, count, ir.constant(self.fill, values.dtype))
+        return ir.block(ir.Fill(values, begin, count, ir.constant(self._outside, values.dtype)), self._reset_diagonal(scope))
+
+    def _reset_diagonal(self, scope: Scope) -> ir.Stmt:
+        """Give the places that a repeated variable reaches the value from which they are reduced."""
+        counters: dict[IndexVar, tuple[ir.Var, ir.Expr]] = {}
+        for var, level in zip(self.variables, self.view.levels, strict=True):
+            counters.setdefault(var, (ir.Var(self.context.names.fresh(var.name)), level.size))
+        inner = replace(scope, coordinates={**scope.coordinates, **{var: counter for var, (counter, _) in counters.items()}})
+        stmt: ir.Stmt = ir.Store(self.view.values, self.location(inner), ir.constant(self.fill, self.view.values.dtype))
+        for counter, size in reversed(counters.values()):
+            stmt = ir.For(counter, ir.ZERO, size, stmt)
+        return stmt
 
 
 class SharedResult(LocatedResult):

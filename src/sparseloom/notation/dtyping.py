@@ -24,6 +24,12 @@ def compute_dtype_of(apply: Apply) -> DType:
     return algebra.compute_dtype(apply.op, [_kind(arg) for arg in apply.args])
 
 
+def reduced_dtype(op: str, body: Expr) -> DType:
+    """The dtype in which ``op`` reduces the values of ``body``: their own, or bool for the logical operators."""
+    dtype = dtype_of(body)
+    return algebra.compute_dtype(op, (dtype, dtype))
+
+
 def promoted_dtype(dtypes: Sequence[DType]) -> DType:
     """The dtype to which all of ``dtypes`` promote."""
     return algebra.compute_dtype("add", dtypes)

@@ -6,7 +6,7 @@ sub-expression is an array with size one along the axes it does not depend on, s
 Beside each value stands whether the point is *absent*: stored by no sparse operand that could tell. The rules are few.
 
 * An operand is absent where it stores nothing; its value there is its fill.
-* A number is never absent, but it is *constant*: it does not make a result present.
+* A number is never absent, but it is *constant*: it does not make a result present. One that stands alone is the fill of the result.
 * An absent argument whose value annihilates the operation decides the result, which is absent too: 0 * inf is 0 there.
 * Any other result is absent if all arguments are absent or constant, and one is absent.
 * A reduction is absent if every term is absent and equal to the identity.
@@ -199,7 +199,8 @@ def _place(indices: tuple[IndexVar, ...], space: _Space, value: _Value, dtype: D
     values, present = np.full(shape, fill, dtype), np.zeros(shape, bool)
     place = tuple(np.broadcast_to(space.coordinates(var), points) for var in indices)
     values[place] = computed if indices else computed.reshape(())
-    present[place] = ~value.absent if indices else ~value.absent.reshape(())
+    stored = ~value.absent & (not value.is_constant)
+    present[place] = stored if indices else stored.reshape(())
     return Result(values, present, fill)
 
 

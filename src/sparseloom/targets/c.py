@@ -18,7 +18,7 @@ from sparseloom.targets.c_names import CNames, legal
 from sparseloom.targets.c_prelude import STATUS_NAMES, helpers, prelude_for
 from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail
 
-_OURS = frozenset(["args", "cancelled", "status", "poll", "larger", *STATUS_NAMES])
+_OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", *STATUS_NAMES])
 _WIDTH = 110
 
 
@@ -64,7 +64,8 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
     if fails:
         statements.line("int32_t status = OK;")
     if any(isinstance(n, Poll) for n in walk(function.body)):
-        statements.line("struct poll_state poll = {1, 1, 0, 0};")
+        statements.line("struct poll_state poll = {1, 0, 0};")
+        statements.line("int64_t countdown = 1;")
     statements.emit(function.body)
     for parameter in params:
         if parameter.slot:

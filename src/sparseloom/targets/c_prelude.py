@@ -63,29 +63,28 @@ static inline int64_t floor_remainder(int64_t a, int64_t b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 """,
-    # Looks at the clock ever more rarely, about every 10 to 50 ms, and asks the caller at most every 50 ms.
+    # Looks at the clock ever more rarely, about every 10 to 50 ms, and asks the caller at most every 50 ms. The countdown to the next
+    # look is handed back rather than kept in the state, so that it stays in a register; 0 means stop.
     "poll_state": """
 struct poll_state {
-  int64_t countdown, stride, looked, asked;
+  int64_t stride, looked, asked;
 };
 """,
-    "must_stop": """
-static __attribute__((noinline, cold)) bool must_stop(struct poll_state *poll, int32_t (*cancelled)(void)) {
+    "next_countdown": """
+static __attribute__((noinline, cold)) int64_t next_countdown(struct poll_state *poll, int32_t (*cancelled)(void)) {
   const int64_t millisecond = 1000000;
   struct timespec clock;
-  poll->countdown = INT64_MAX;
-  if (!cancelled) return false;
+  if (!cancelled) return INT64_MAX;
   clock_gettime(CLOCK_MONOTONIC, &clock);
   int64_t now = (int64_t)clock.tv_sec * 1000 * millisecond + clock.tv_nsec;
   if (!poll->asked) poll->asked = now;
   int64_t passed = poll->looked ? now - poll->looked : 0;
   if (passed < 10 * millisecond && poll->stride < INT64_MAX / 2) poll->stride *= 2;
   if (passed > 50 * millisecond && poll->stride > 1) poll->stride /= 2;
-  poll->countdown = poll->stride;
   poll->looked = now;
-  if (now - poll->asked < 50 * millisecond) return false;
+  if (now - poll->asked < 50 * millisecond) return poll->stride;
   poll->asked = now;
-  return cancelled() != 0;
+  return cancelled() ? 0 : poll->stride;
 }
 """,
 }

@@ -134,7 +134,7 @@ class Statements:
             case Fail(status):
                 self._fail(status.name)
             case Poll():
-                self._fail("CANCELLED", "--poll.countdown == 0 && must_stop(&poll, cancelled)")
+                self._fail("CANCELLED", "--countdown == 0 && !(countdown = next_countdown(&poll, cancelled))")
             case _:
                 self._memory(stmt)
 
@@ -255,7 +255,7 @@ class Statements:
                 words = ["#pragma omp simd", *([f"simdlen({loop.factor})"] if loop.factor else [])]
             case LoopKind.THREADS:
                 polls = any(isinstance(n, Poll) for n in walk(loop.body))
-                words = ["#pragma omp parallel for", *(["firstprivate(poll)"] if polls else [])]
+                words = ["#pragma omp parallel for", *(["firstprivate(poll, countdown)"] if polls else [])]
             case _:
                 raise CompilerBug(loop, f"a {loop.kind.value} loop runs on a device, not in C")
         return [" ".join([*words, *(self._clause(var, op, loop) for var, op in accumulated(loop).items())])]

@@ -154,12 +154,13 @@ def random(
     size = int(np.prod(sizes, dtype=object)) if sizes else 1
     if size >= 2**63:
         raise ShapeError(f"a random tensor needs fewer than 2**63 coordinates, not {size}")
+    kind = value_dtype(dtype)
+    wanted = (csr if len(sizes) == 2 else csf(len(sizes))) if format is None else as_format(format, len(sizes))
+    if wanted.is_dense and density == 1:
+        return Tensor(from_dense(_random_values(generator, size, kind).reshape(sizes), wanted, 0), name)
     places = _distinct(generator, size, round(density * size))
     coordinates = np.stack(np.unravel_index(places, sizes)) if sizes and size else np.empty((len(sizes), len(places)), np.int64)
-    kind = value_dtype(dtype)
-    values = _random_values(generator, len(places), kind)
-    wanted = (csr if len(sizes) == 2 else csf(len(sizes))) if format is None else as_format(format, len(sizes))
-    return Tensor(pack(wanted, sizes, coordinates, values), name)
+    return Tensor(pack(wanted, sizes, coordinates, _random_values(generator, len(places), kind)), name)
 
 
 def _distinct(generator: np.random.Generator, size: int, count: int) -> np.ndarray[Any, Any]:

@@ -17,6 +17,15 @@ from sparseloom.tensor.expression import Expression, apply, lift
 from sparseloom.tensor.operators import elementwise
 from sparseloom.tensor.tensor import Tensor
 
+__all__ = [
+    "absolute", "all", "any", "arccos", "arcsin", "arctan", "arctan2", "cbrt", "ceil",
+    "conjugate", "cos", "cosh", "equal", "exp", "expm1", "floor", "hypot", "imag",
+    "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "max", "maximum", "min", "minimum", "not_equal", "power", "prod",
+    "real", "sign", "sin", "sinh", "sqrt", "square", "sum", "tan", "tanh",
+    "trunc", "where",
+]  # fmt: skip
+
 
 def _function(name: str) -> Callable[..., Any]:
     """The element-wise function that stands for an operator of ``core.algebra``."""

@@ -19,6 +19,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format, parse_format
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.tensor.arithmetic import Arithmetic
+from sparseloom.tensor.array_functions import call_function
 from sparseloom.tensor.arrays import arrays_of, storage_of
 from sparseloom.tensor.assignment import Assignment, assign
 from sparseloom.tensor.expression import access, lift
@@ -244,6 +245,9 @@ class Tensor(Arithmetic):
             raise DTypeError("a sparse tensor does not become an array silently, because it may be huge; write to_numpy()")
         array = self.to_numpy()
         return np.array(array, dtype, copy=copy)
+
+    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return call_function(func, args, kwargs)
 
     def __dlpack__(self, **options: Any) -> Any:
         if not self.format.is_dense:

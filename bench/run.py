@@ -1,0 +1,206 @@
+"""Measure Sparseloom beside hand-written C and other libraries, and what a user waits for besides the kernel.
+
+    make bench                              everything, in under five minutes
+    make bench ARGS="--only spmv overheads" some of it
+    make bench ARGS="--seconds 3"           longer, so quieter
+
+All who compute the same thing run in turn, warm, on one thread, round after round; a time is a median, and a ratio is the median of the
+ratios of single rounds. Every answer is checked before it is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rich.console
+import scipy
+
+import data
+import sparseloom as sl
+from contests import CONTESTS, HAND, OURS, Contest, Field, Peers
+from hand import triad_bandwidth
+from overheads import Overhead, measure
+from peers import find_peers
+from report import Table, duration, times
+from sparseloom.runtime.toolchain import find_compiler
+from timing import Race, geometric_mean, race
+
+RESULTS = Path(__file__).with_name("results") / "latest.json"
+OVERHEADS = "overheads"
+# Sums and sampled products are measured on fewer matrices: their ratios vary less.
+SOME = ("rustdoc_term_doc", "epfl_hyp_netlist", "rustdoc_web", "copter2", "wheelset_elasticity", "debian_dir_pkg", "power_law", "in_cache")
+TRIAD_COUNT = 8_000_000  # doubles in each of three arrays: far beyond any cache
+
+console = rich.console.Console(width=max(rich.console.Console().width, 120))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One kernel on one matrix or tensor."""
+
+    kernel: str
+    case: str
+    shape: tuple[int, ...]
+    stored: int
+    race: Race
+    floor: float  # seconds that memory needs to move everything once
+
+    def ratios(self) -> dict[str, float]:
+        """Our time over everybody else's."""
+        return {name: self.race.ratio(OURS, name) for name in self.race.samples if name != OURS}
+
+    def as_json(self) -> dict[str, Any]:
+        seconds = {name: self.race.seconds(name) for name in self.race.samples}
+        described = {"kernel": self.kernel, "case": self.case, "shape": self.shape, "stored": self.stored}
+        return {**described, "seconds": seconds, "ratios": self.ratios(), "floor": self.floor}
+
+
+def main() -> int:
+    """Measure what was asked for, print tables and keep the numbers."""
+    asked = _arguments()
+    wanted = asked.only or [*CONTESTS, OVERHEADS]
+    found, missing = find_peers()
+    for line in missing:
+        console.print(line)
+    bandwidth = triad_bandwidth(1000 if asked.toy else TRIAD_COUNT, 3 if asked.toy else 20)
+    outcomes = list(_contests([CONTESTS[name] for name in wanted if name in CONTESTS], asked, found, bandwidth))
+    overheads = list(_overheads(asked)) if OVERHEADS in wanted else []
+    tables = [_contest_table(contest, [o for o in outcomes if o.kernel == contest.name]) for contest in CONTESTS.values()]
+    tables = [table for table in tables if table.rows] + ([_overhead_table(overheads)] if overheads else [])
+    machine = {**_machine(), "triad": bandwidth}
+    for table in tables:
+        console.print(table.for_terminal())
+    _keep(asked, tables, {"machine": machine, "kernels": [o.as_json() for o in outcomes], "overheads": [asdict(o) for o in overheads]})
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", nargs="+", choices=[*CONTESTS, OVERHEADS], metavar="NAME", help=", ".join([*CONTESTS, OVERHEADS]))
+    parser.add_argument("--seconds", type=float, default=1.5, help="for each kernel on each matrix (default 1.5)")
+    parser.add_argument("--toy", action="store_true", help="tiny operands and few rounds: only to see that everything runs")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the numbers go, as JSON")
+    parser.add_argument("--markdown", type=Path, help="write the tables as Markdown as well")
+    return parser.parse_args()
+
+
+def _contests(contests: Sequence[Contest], asked: argparse.Namespace, peers: Peers, bandwidth: float) -> Iterator[Outcome]:
+    planned = [(contest, case) for contest in contests for case in _cases(contest, asked.toy)]
+    for number, (contest, case) in enumerate(planned, 1):
+        tensor = _operand(contest.on_tensors, case, asked.toy)
+        field = contest.field(tensor, peers)
+        _check(contest, case, field)
+        result = race({name: entrant.run for name, entrant in field.entrants.items()}, 0.0 if asked.toy else asked.seconds)
+        outcome = Outcome(contest.name, case, tensor.shape, tensor.nnz, result, field.bytes_moved / bandwidth)
+        beside = ", ".join(f"{times(ratio)} of {name}" for name, ratio in outcome.ratios().items())
+        console.print(f"[{number}/{len(planned)}] {contest.name} on {case}: {duration(result.seconds(OURS))}, {beside}", markup=False, highlight=False)
+        yield outcome
+
+
+def _cases(contest: Contest, toy: bool) -> list[str]:
+    names = list(_sources(contest.on_tensors, toy))
+    return names if toy or contest.target is not None else [name for name in names if name in SOME]
+
+
+def _sources(tensors: bool, toy: bool) -> dict[str, data.Make]:
+    if tensors:
+        return data.toy_tensors() if toy else data.tensors()
+    return data.toy_matrices() if toy else data.matrices()
+
+
+@cache
+def _operand(tensors: bool, case: str, toy: bool) -> sl.Tensor:
+    return _sources(tensors, toy)[case]()
+
+
+def _check(contest: Contest, case: str, field: Field) -> None:
+    """Stop if any answer is wrong: a fast wrong answer is worth nothing."""
+    expected = field.reference()
+    for name, entrant in field.entrants.items():
+        answer = entrant.answer()
+        error = abs(answer - expected).max() / max(abs(expected).max(), 1e-300)
+        if not error < 1e-10:
+            sys.exit(f"{name} computes {contest.name} on {case} wrongly: the relative error is {error:.1e}")
+
+
+def _overheads(asked: argparse.Namespace) -> Iterator[Overhead]:
+    for overhead in measure(1 if asked.toy else 9, 0.0 if asked.toy else 3.0):
+        console.print(f"{overhead.what}: {duration(overhead.seconds)}", highlight=False)
+        yield overhead
+
+
+def _contest_table(contest: Contest, outcomes: Sequence[Outcome]) -> Table:
+    others = [name for name in outcomes[0].race.samples if name != OURS] if outcomes else []
+    head = [contest.name, "shape", "stored", OURS, "of floor", *others]
+    rows = [_row(outcome, others) for outcome in outcomes]
+    note = f"{contest.statement}, float64, int32 indices. Columns on the right: our time over theirs, so below 1 we are faster."
+    if contest.target is not None:
+        note += f" Target: at most {contest.target}x of the {HAND} in the geometric mean."
+    if not outcomes:
+        return Table(contest.name, note, head, rows)
+    by_peer = {name: [outcome.ratios()[name] for outcome in outcomes] for name in others}
+    mean = ["geometric mean", "", "", "", "", *(times(geometric_mean(by_peer[name])) for name in others)]
+    worst = ["worst", "", "", "", "", *(times(max(by_peer[name])) for name in others)]
+    return Table(contest.name, note, head, [*rows, mean, worst], summary=2)
+
+
+def _row(outcome: Outcome, others: Sequence[str]) -> list[str]:
+    seconds, ratios = outcome.race.seconds(OURS), outcome.ratios()
+    shape = " x ".join(f"{size:,}" for size in outcome.shape)
+    share = f"{100 * outcome.floor / seconds:.0f}%"
+    return [outcome.case, shape, f"{outcome.stored:,}", duration(seconds), share, *(times(ratios[name]) for name in others)]
+
+
+def _overhead_table(overheads: Sequence[Overhead]) -> Table:
+    rows = [
+        [o.what, duration(o.target), duration(o.seconds), duration(min(o.samples)), "yes" if o.meets else "no"]
+        for o in overheads
+    ]
+    return Table("Overheads", "Medians; the least is what a quiet machine gives.", ["wait", "target", "median", "least", "met"], rows)
+
+
+def _machine() -> dict[str, Any]:
+    compiler = find_compiler()
+    version = subprocess.run([compiler.path, "--version"], capture_output=True, text=True, check=True).stdout.partition("\n")[0]
+    return {
+        "when": time.strftime("%Y-%m-%d %H:%M"),
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "compiler": version,
+        "flags": " ".join(compiler.flags),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
+
+
+def _keep(asked: argparse.Namespace, tables: Sequence[Table], numbers: dict[str, Any]) -> None:
+    asked.results.parent.mkdir(parents=True, exist_ok=True)
+    asked.results.write_text(json.dumps(numbers, indent=1))
+    console.print(f"The numbers are in {os.path.relpath(asked.results)}.")
+    if asked.markdown:
+        asked.markdown.write_text("\n\n".join(table.for_markdown() for table in tables) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""``sparseloom``: compile and run tensor expressions from a shell."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from sparseloom import __version__
+from sparseloom.cli import cache, compile, convert, formats, info, run
+from sparseloom.cli.terminal import complain, warnings_as_notes
+from sparseloom.core.errors import CompilerBug, SparseloomError
+
+USER_MISTAKE, OUR_MISTAKE = 2, 1
+_EXAMPLES = """\
+examples:
+  sparseloom compile "y(i) = A(i,j) * x(j)" -f A:csr          the C of a sparse matrix-vector product
+  sparseloom run "y(i) = A(i,j) * x(j)" -i A=a.mtx -o y=y.mtx  compute it; x is random
+  sparseloom run "y(i) = A(i,j) * x(j)" -f A:csr --time        time it on random data
+
+'sparseloom COMMAND --help' says more about each command."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status: 0, 2 for a mistake of the user, 130 for Ctrl-C."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not hasattr(options, "execute"):
+        parser.print_help(sys.stderr)
+        return USER_MISTAKE
+    try:
+        with warnings_as_notes():
+            status: int = options.execute(options)
+            sys.stdout.flush()
+            return status
+    except CompilerBug as bug:
+        complain(str(bug))
+        return OUR_MISTAKE
+    except SparseloomError as mistake:
+        complain(str(mistake))
+        return USER_MISTAKE
+    except BrokenPipeError:
+        return _reader_has_gone()
+    except OSError as mistake:
+        complain(f"cannot open {mistake.filename}: {mistake.strerror}" if mistake.filename else str(mistake))
+        return USER_MISTAKE
+    except MemoryError as mistake:
+        complain(f"there is not enough memory for this: {str(mistake) or 'it was refused by the system'}\n  help: choose a sparse format")
+        return USER_MISTAKE
+    except KeyboardInterrupt:
+        complain("stopped")
+        return 128 + signal.SIGINT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sparseloom",
+        description="A compiler for sparse and dense tensor algebra.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"sparseloom {__version__}")
+    subcommands = parser.add_subparsers(metavar="COMMAND")
+    for command in (compile, run, convert, formats, cache, info):
+        command.add_to(subcommands)
+    return parser
+
+
+def _reader_has_gone() -> int:
+    """End quietly when the other end of a pipe was closed, as by ``head``; what is still buffered has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE

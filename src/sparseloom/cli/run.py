@@ -1,0 +1,249 @@
+"""``sparseloom run``: compute a statement on tensors from files, and on random ones where no file is given."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from sparseloom.cli.arguments import (
+    OptionError,
+    Subcommands,
+    add_statement,
+    add_subcommand,
+    dtypes,
+    extents,
+    named_values,
+    require_known,
+)
+from sparseloom.cli.terminal import facts, plural, say, seconds, working
+from sparseloom.compiler import TARGETS
+from sparseloom.core.dtypes import FLOAT64, DType
+from sparseloom.core.errors import ShapeError
+from sparseloom.core.trees import walk
+from sparseloom.formats.text import as_format
+from sparseloom.notation.nodes import Access, Assign
+from sparseloom.notation.text import parse
+from sparseloom.program import evaluate, program
+from sparseloom.tensor.creation import asarray, random
+from sparseloom.tensor.io.files import read, write
+from sparseloom.tensor.tensor import Tensor
+
+USUAL_EXTENT = 1000
+LEAST_RUNS, MOST_RUNS, LONGEST_TIMING = 3, 1000, 1.0
+
+ABOUT = "Compute a statement. Tensors without a file are random; operands keep the format of their file unless -f says otherwise."
+EXAMPLES = """
+sparseloom run "y(i) = A(i,j) * x(j)" -i A=a.mtx -i x=x.mtx -o y=y.mtx
+sparseloom run "y(i) = A(i,j) * x(j)" -f A:csr -d i:100000 -d j:100000 --density 1e-4 --time
+sparseloom run "C(i,j) = alpha * A(i,j) + B(i,j)" -i A=a.mtx -i B=b.mtx -i alpha=0.5 -o C=c.npz
+sparseloom run "n = A(i,j)" -i A=a.mtx
+"""
+
+
+def add_to(subcommands: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = add_subcommand(subcommands, "run", execute, ABOUT, EXAMPLES)
+    add_statement(parser)
+    parser.add_argument(
+        "-i", "--input", action="append", default=[], metavar="NAME=FILE",
+        help="an operand's file (.mtx, .tns, .npz, .npy, also .mtx.gz and .tns.gz), or a number for a scalar; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="[NAME=]FILE", help="where the result goes; without it, a summary is printed")
+    parser.add_argument(
+        "-d", "--extent", action="append", default=[], metavar="VARIABLE:SIZE",
+        help=f"how far an index variable runs where no file says it (default: {USUAL_EXTENT}); may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--density", type=float, default=0.01, help="how full random sparse tensors are (default: 0.01)")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of random tensors (default: 0)")
+    parser.add_argument("--target", choices=TARGETS, default="c", help="what runs: compiled C, or the interpreter, which is slow")
+    parser.add_argument("--time", action="store_true", help="run several times and tell the median")
+    parser.add_argument("--repeat", type=int, metavar="N", help="how often to run with --time (default: for about a second)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no summary of operands and times")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A statement and what the command line says about its tensors."""
+
+    text: str
+    assign: Assign
+    formats: dict[str, str]
+
+    @cached_property
+    def accesses(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Every tensor with the variables it is indexed by, in order of appearance; the result stands first."""
+        found = (access for access in walk(self.assign) if isinstance(access, Access))
+        return tuple((access.tensor.name, tuple(var.name for var in access.indices)) for access in found)
+
+    @property
+    def result(self) -> str:
+        """The name of the result."""
+        return self.assign.lhs.tensor.name
+
+    @cached_property
+    def operands(self) -> tuple[str, ...]:
+        """The tensors that must have values; for ``+=`` the result is one of them."""
+        skipped = 1 if self.assign.op is None else 0
+        return tuple(dict.fromkeys(name for name, _ in self.accesses[skipped:]))
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """Every index variable."""
+        return tuple(dict.fromkeys(var for _, indices in self.accesses for var in indices))
+
+    @property
+    def free_extents(self) -> set[str]:
+        """The variables of the result whose extent no operand fixes."""
+        return set(self.variables) - {var for name, indices in self.accesses if name in self.operands for var in indices}
+
+    def order(self, name: str) -> int:
+        """How many modes a tensor has."""
+        return len(dict(self.accesses)[name])
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Compute, then write or print the result."""
+    problem = _problem(options)
+    target_file = _output(options.output, problem.result)
+    dtype_of = dtypes(options.dtype, problem.operands)
+    given = _given(problem, dtype_of, options)
+    sizes = _extents(problem, given, extents(options.extent))
+    operands = {name: given[name] if name in given else _random(problem, name, sizes, dtype_of, options) for name in problem.operands}
+    if not options.quiet:
+        _describe(given, operands)
+    with working("compiling and running"):
+        began = time.perf_counter()
+        result = evaluate(
+            problem.text,
+            format=problem.formats.get(problem.result),
+            semiring=options.semiring,
+            sizes={var: sizes[var] for var in problem.free_extents},
+            target=options.target,
+            **operands,
+        )
+        first = time.perf_counter() - began
+    if not options.quiet:
+        say(f"{problem.result}  {facts(result)}; the first call took {seconds(first)}, compiling included")
+    if options.time:
+        _tell_times(problem, operands, result, options)
+    if target_file is None:
+        print(result)
+    else:
+        write(target_file, result)
+        if not options.quiet:
+            say(f"wrote {target_file}")
+    return 0
+
+
+def _problem(options: argparse.Namespace) -> Problem:
+    formats = named_values(options.format, ":", "-f", "A:csr")
+    problem = Problem(options.statement, parse(options.statement, tuple(formats)).assign, formats)
+    require_known(formats, tuple(dict(problem.accesses)), "-f")
+    if options.repeat is not None and options.repeat < 1:
+        raise OptionError(f"--repeat is how often to run, at least once, not {options.repeat}")
+    return problem
+
+
+def _output(text: str | None, result: str) -> str | None:
+    """The file of ``-o y=y.mtx``, or of ``-o y.mtx``."""
+    name, mark, file = (text or "").partition("=")
+    if mark and name.strip() != result:
+        raise OptionError(f"-o names {name.strip()}, but the result is {result}\n  help: write -o {result}={file}")
+    return file if mark else text
+
+
+def _given(problem: Problem, dtype_of: Mapping[str, DType], options: argparse.Namespace) -> dict[str, Tensor]:
+    """The operands that come from files, or are numbers."""
+    files = named_values(options.input, "=", "-i", "A=a.mtx")
+    require_known(files, problem.operands, "-i")
+    found = {}
+    for name, file in files.items():
+        order = problem.order(name)
+        number = None if order else _number(file)
+        with working(f"reading {file}"):
+            tensor = asarray(number) if number is not None else _as_order(read(file), order)
+            _require_order(tensor, order, name, file)
+            found[name] = asarray(tensor, format=problem.formats.get(name), dtype=dtype_of.get(name), name=name)
+    return found
+
+
+def _require_order(tensor: Tensor, order: int, name: str, file: str) -> None:
+    if tensor.ndim != order:
+        raise ShapeError(f"{file} holds a tensor of shape {tensor.shape}, but {name} has {plural(order, 'mode')} in the statement")
+
+
+def _number(text: str) -> int | float | complex | None:
+    """The number that a text spells, if it does."""
+    for kind in (int, float, complex):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _as_order(tensor: Tensor, order: int) -> Tensor:
+    """A vector or scalar where a file, as .mtx files do, holds it as a matrix with one column."""
+    while tensor.ndim > order and tensor.shape[-1] == 1:
+        tensor = asarray(tensor[..., 0])
+    return tensor
+
+
+def _extents(problem: Problem, given: Mapping[str, Tensor], asked: Mapping[str, int]) -> dict[str, int]:
+    """How far every variable runs: as files say, else as asked, else the usual extent."""
+    require_known(dict(asked), problem.variables, "-d")
+    found: dict[str, int] = dict(asked)
+    for name, indices in problem.accesses:
+        for mode, (var, size) in enumerate(zip(indices, given[name].shape if name in given else (), strict=False)):
+            if asked.get(var, size) != size:
+                raise ShapeError(f"-d says that {var} runs to {asked[var]}, but mode {mode} of {name} has size {size}")
+            found.setdefault(var, size)
+    # A random tensor that is read twice, A(i,j) * A(j,k), ties the variables of each of its modes together.
+    reads = [[indices for other, indices in problem.accesses if other == name] for name in problem.operands]
+    tied = [group for indices in reads for group in zip(*indices, strict=True)]
+    for _ in problem.variables:
+        for group in tied:
+            known = [found[var] for var in group if var in found]
+            found |= {var: known[0] for var in group if known and var not in found}
+    return {var: found.get(var, USUAL_EXTENT) for var in problem.variables}
+
+
+def _random(
+    problem: Problem, name: str, sizes: Mapping[str, int], dtype_of: Mapping[str, DType], options: argparse.Namespace
+) -> Tensor:
+    """A tensor for which no file was given: dense and full, or sparse where ``-f`` says so."""
+    shape = tuple(sizes[var] for var in dict(problem.accesses)[name])
+    wanted = as_format(problem.formats.get(name, "dense"), len(shape))
+    density = 1.0 if wanted.is_dense else options.density
+    seed = options.seed + problem.operands.index(name)
+    with working(f"making {name}"):
+        return random(shape, density, wanted, seed, dtype_of.get(name, FLOAT64), name)
+
+
+def _describe(given: Mapping[str, Tensor], operands: Mapping[str, Tensor]) -> None:
+    width = max(map(len, operands), default=0)
+    for name, tensor in operands.items():
+        say(f"{name:{width}}  {facts(tensor)}{'' if name in given else ', random'}")
+
+
+def _tell_times(problem: Problem, operands: Mapping[str, Tensor], result: Tensor, options: argparse.Namespace) -> None:
+    """Run the kernel again and again on the same arrays."""
+    formats = {name: tensor.format for name, tensor in operands.items()} | {problem.result: result.format}
+    sizes = dict(zip(dict(problem.accesses[:1])[problem.result], result.shape, strict=True))
+    kernel = program(problem.text, formats, semiring=options.semiring, sizes=sizes, target=options.target)
+    bound = kernel.bind(**operands)
+    times: list[float] = []
+    with working("timing"):
+        began = time.perf_counter()
+        while len(times) < (options.repeat or MOST_RUNS):
+            before = time.perf_counter()
+            bound.start()
+            after = time.perf_counter()
+            times.append(after - before)
+            if options.repeat is None and len(times) >= LEAST_RUNS and after - began > LONGEST_TIMING:
+                break
+    say(f"{problem.result}  median {seconds(median(times))} of {plural(len(times), 'run')}, fastest {seconds(min(times))}")

@@ -1,0 +1,84 @@
+"""Words for people: what goes to the terminal beside the results, and how numbers are told."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from sparseloom.core.errors import SparseloomWarning
+from sparseloom.tensor.tensor import Tensor
+
+
+def say(text: str) -> None:
+    """One line or paragraph beside the results, on the error stream."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def complain(text: str) -> None:
+    """Say what went wrong, as one paragraph."""
+    say(f"sparseloom: {text}")
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show on a terminal what is being done; say nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} ..."):
+        yield
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Tell Sparseloom's warnings without the place in the source, which means nothing on the command line."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
+        ) -> None:
+            if issubclass(category, SparseloomWarning):
+                complain(f"note: {message}")
+            else:
+                usual(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        yield
+
+
+def facts(tensor: Tensor) -> str:
+    """A tensor in a few words: ``1000 x 1000, csr, float64, 10000 stored``."""
+    shape = " x ".join(map(str, tensor.shape)) or "scalar"
+    stored = [] if tensor.format.is_dense else [f"{tensor.nnz} stored"]
+    return ", ".join([shape, str(tensor.format), str(tensor.dtype), *stored])
+
+
+def seconds(value: float) -> str:
+    """A duration with a fitting unit: ``1.25 ms``."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size or unit == "µs":
+            return f"{value / size:.3g} {unit}"
+    return ""
+
+
+def memory(count: int) -> str:
+    """A number of bytes with a fitting unit, in powers of 1024 as ``SPARSELOOM_CACHE_LIMIT`` is read."""
+    if count < 1024:
+        return f"{count} bytes"
+    size = float(count)
+    for unit in ("KiB", "MiB", "GiB"):
+        size /= 1024
+        if size < 1024 or unit == "GiB":
+            return f"{size:.3g} {unit}"
+    return ""
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 kernel``, ``2 kernels``."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")

@@ -1,0 +1,179 @@
+"""The arguments of a step, from what the user gives: names or variables, numbers, accesses and expressions as nodes or as text."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from enum import Enum
+from functools import cache
+from typing import get_type_hints
+
+from sparseloom.core.errors import NotationError
+from sparseloom.core.trees import Node, rewrite, walk
+from sparseloom.iteration.concretize import Concrete
+from sparseloom.notation.nodes import Access, Expr, IndexVar, TensorVar
+from sparseloom.notation.printer import show
+from sparseloom.notation.text import parse
+from sparseloom.schedule.loops import tensors
+from sparseloom.schedule.primitive import Primitive, spell
+from sparseloom.schedule.refusal import Refusal, listed
+
+_SET = tuple[IndexVar, ...]
+
+
+@cache
+def kinds(step: type[Primitive]) -> dict[str, type]:
+    """The arguments of a primitive and what each must be."""
+    hints = get_type_hints(step)
+    return {name: hints[name] for name in step.__dataclass_fields__}  # type: ignore[attr-defined]
+
+
+def takes_many(step: type[Primitive]) -> bool:
+    """Whether the arguments are the members of one set, as in ``reorder(i, j, k)``."""
+    return list(kinds(step).values()) == [_SET]
+
+
+def build(step: type[Primitive], given: tuple[object, ...], concrete: Concrete) -> Primitive | Refusal:
+    """A step from its arguments, or why it is none."""
+    wanted = kinds(step)
+    if takes_many(step):
+        inside = given[0] if len(given) == 1 else given
+        found = read(_SET, inside, concrete, "the order")
+        return found if isinstance(found, Refusal) else step(found)  # type: ignore[call-arg]
+    if len(given) != len(wanted):
+        return Refusal("S003", f"{step.word()} takes {len(wanted)} arguments, not {len(given)}", f"write {usage(step)}")
+    values = []
+    for (name, kind), value in zip(wanted.items(), given, strict=True):
+        found = read(kind, value, concrete, name)
+        if isinstance(found, Refusal):
+            return found
+        values.append(found)
+    return step(*values)
+
+
+def usage(step: type[Primitive]) -> str:
+    """How a step is written."""
+    names = "i, j, ..." if takes_many(step) else ", ".join(kinds(step))
+    return f"{step.word()}({names})"
+
+
+def read(kind: type, given: object, concrete: Concrete, name: str) -> object:
+    """One argument, or the refusal of what was given for it."""
+    if kind is IndexVar:
+        return _variable(given, name)
+    if kind is int:
+        return _number(given, name)
+    if kind is str:
+        return _name(given, name)
+    if kind in (Expr, Access):
+        return _expression(given, concrete, name, kind is Access)
+    if kind == _SET:
+        return _set(given, name)
+    return _word(kind, given)
+
+
+def _variable(given: object, name: str) -> IndexVar | Refusal:
+    match given:
+        case IndexVar():
+            return given
+        case str() if given.strip().isidentifier():
+            return IndexVar(given.strip())
+    return Refusal("S004", f"{name} must be an index variable or its name, not {spell(given)}")
+
+
+def _number(given: object, name: str) -> int | Refusal:
+    if isinstance(given, str) and re.fullmatch(r"\s*-?\d{1,18}\s*", given):
+        return int(given)
+    if isinstance(given, bool | str) or not hasattr(given, "__index__"):
+        return Refusal("S004", f"{name} must be a whole number, not {spell(given)}")
+    return operator.index(given)
+
+
+def _name(given: object, name: str) -> str | Refusal:
+    match given:
+        case TensorVar():
+            return given.name
+        case str() if given.strip():
+            return given.strip()
+    return Refusal("S004", f"{name} must be a name, not {spell(given)}")
+
+
+def _set(given: object, name: str) -> tuple[IndexVar, ...] | Refusal:
+    if isinstance(given, str):
+        text = given.strip()
+        given = text[1:-1].split(",") if text[:1] == "{" and text[-1:] == "}" else [text]
+    items = [given] if isinstance(given, IndexVar) or not isinstance(given, Iterable) else list(given)
+    found = [_variable(item, f"every member of {name}") for item in items]
+    refused = next((item for item in found if isinstance(item, Refusal)), None)
+    return refused or tuple(item for item in found if isinstance(item, IndexVar))
+
+
+def _word(kind: type, given: object) -> Enum | Refusal:
+    """A member of an enumeration, or its name."""
+    members = {member.name: member for member in kind if isinstance(member, Enum)}  # type: ignore[attr-defined]
+    if isinstance(given, kind) and isinstance(given, Enum):
+        return given
+    text = spell(given).strip()
+    if text in members:
+        return members[text]
+    near = get_close_matches(text, members, 1)
+    guess = f"did you mean {near[0]}? There are" if near else "there are"
+    return Refusal("S006", f"there is no {_FAMILIES.get(kind.__name__, kind.__name__)} {text}", f"{guess} {listed(members)}")
+
+
+_FAMILIES = {"Unit": "parallel unit", "Races": "race strategy", "Merge": "way to merge", "BoundType": "bound type"}
+
+
+def known_tensors(concrete: Concrete) -> dict[str, TensorVar]:
+    """The statement's tensors by name; an operand that was converted is also known by its own name."""
+    known = tensors(concrete.stmt)
+    for conversion in concrete.conversions:
+        known.setdefault(conversion.source.name, known.get(conversion.target.name, conversion.target))
+    return known
+
+
+def _expression(given: object, concrete: Concrete, name: str, only_access: bool) -> Expr | Refusal:
+    known = known_tensors(concrete)
+    match given:
+        case str():
+            found = _parsed(given, known)
+        case Expr():
+            found = given
+        case _:
+            return Refusal("S004", f"{name} must be an expression or its text, not {spell(given)}")
+    if isinstance(found, Refusal):
+        return found
+    if only_access and not isinstance(found, Access):
+        return Refusal("S004", f"{name} must be an access such as A(i,j), not {show(found)}")
+    return _declared(found, known)
+
+
+def _declared(expr: Expr, known: Mapping[str, TensorVar]) -> Expr | Refusal:
+    """The expression with the statement's own tensors in it."""
+    for found in walk(expr):
+        match found:
+            case Access(tensor, _) if tensor.name not in known:
+                return Refusal("S005", f"the statement has no tensor {tensor}", f"there are {listed(known)}")
+            case Access(tensor, indices) if known[tensor.name].order != len(indices):
+                return Refusal("S005", f"{tensor} has {known[tensor.name].order} modes, but {show(found)} gives it {len(indices)}")
+
+    def rule(found: Node) -> Node | None:
+        return Access(known[found.tensor.name], found.indices) if isinstance(found, Access) else None
+
+    return rewrite(expr, rule)
+
+
+def _parsed(text: str, known: Mapping[str, TensorVar]) -> Expr | Refusal:
+    """Read an expression as the right side of a statement; a fault's column is counted from the expression's start."""
+    left = next(name for name in (f"e{'_' * k}" for k in range(len(text) + 2)) if name not in text)
+    prefix = f"{left} = "
+    try:
+        return parse(prefix + text, known).assign.rhs
+    except NotationError as fault:
+        what, *shown = str(fault).splitlines()
+    why = what.removeprefix("cannot read the statement: ")
+    column = next((line.index("^") - 2 - len(prefix) for line in shown if line.strip() == "^"), 0)
+    advice = next((line.removeprefix("help: ") for line in shown if line.startswith("help: ")), "")
+    return Refusal("S007", why, advice, column=max(0, column))

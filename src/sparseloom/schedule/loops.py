@@ -1,0 +1,133 @@
+"""Questions about loop nests: which loops there are, what stands around an assignment, which names are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sparseloom.core.names import Names
+from sparseloom.core.trees import Node, rewrite, walk
+from sparseloom.iteration.region import written
+from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Relation, Sequence, Stmt, SuchThat, Tag, TensorVar, Where
+from sparseloom.schedule.provenance import Provenance
+
+
+def body_of(stmt: Stmt) -> Stmt:
+    """The loops of a scheduled statement, without its relations."""
+    return stmt.body if isinstance(stmt, SuchThat) else stmt
+
+
+def relations_of(stmt: Stmt) -> tuple[Relation, ...]:
+    """The relations that a scheduled statement carries, oldest first."""
+    return stmt.relations if isinstance(stmt, SuchThat) else ()
+
+
+def provenance(stmt: Stmt) -> Provenance:
+    """How the variables of a statement come from each other."""
+    return Provenance(relations_of(stmt))
+
+
+def related(body: Stmt, relations: tuple[Relation, ...]) -> Stmt:
+    """``body`` with these relations; there is at most one ``SuchThat``, at the root."""
+    return SuchThat(body, relations) if relations else body
+
+
+def loops(stmt: Stmt) -> tuple[IndexVar, ...]:
+    """The variables that have a loop, each once, outer ones first."""
+    return tuple(dict.fromkeys(found.var for found in walk(stmt) if isinstance(found, Forall)))
+
+
+def tag_of(stmt: Stmt, var: IndexVar) -> Tag:
+    """The tag of the loop over ``var``. Loops of one name have one tag."""
+    return next(found.tag for found in walk(stmt) if isinstance(found, Forall) and found.var == var)
+
+
+@dataclass(frozen=True)
+class Path:
+    """An assignment and the loops around it, outermost first.
+
+    ``temporaries`` says for every temporary in scope how many loops stand outside it: those share one copy.
+    """
+
+    loops: tuple[Forall, ...]
+    assign: Assign
+    temporaries: Mapping[str, int]
+
+    @property
+    def variables(self) -> tuple[IndexVar, ...]:
+        """The variables of the loops."""
+        return tuple(loop.var for loop in self.loops)
+
+
+def paths(stmt: Stmt) -> Iterator[Path]:
+    """Every assignment with the loops around it; producers before consumers."""
+    yield from _paths(stmt, (), {})
+
+
+def _paths(stmt: Stmt, outer: tuple[Forall, ...], temporaries: Mapping[str, int]) -> Iterator[Path]:
+    match stmt:
+        case Assign():
+            yield Path(outer, stmt, temporaries)
+        case Forall(_, body):
+            yield from _paths(body, (*outer, stmt), temporaries)
+        case SuchThat(body, _):
+            yield from _paths(body, outer, temporaries)
+        case Where(consumer, producer):
+            inner = {**temporaries, written(producer).tensor.name: len(outer)}
+            yield from _paths(producer, outer, inner)
+            yield from _paths(consumer, outer, inner)
+        case Sequence(stmts):
+            for part in stmts:
+                yield from _paths(part, outer, temporaries)
+
+
+def places(stmt: Stmt, var: IndexVar) -> Iterator[tuple[tuple[IndexVar, ...], Forall]]:
+    """Every loop over ``var``, with the variables of the loops around it."""
+    seen = set()
+    for path in paths(stmt):
+        for depth, loop in enumerate(path.loops):
+            if loop.var == var and id(loop) not in seen:
+                seen.add(id(loop))
+                yield path.variables[:depth], loop
+
+
+def result(stmt: Stmt) -> Access:
+    """What the statement computes: its last assignment's left side that is no temporary."""
+    return next(path.assign.lhs for path in reversed(tuple(paths(stmt))) if path.assign.lhs.tensor.name not in path.temporaries)
+
+
+def operands(stmt: Stmt) -> tuple[Access, ...]:
+    """The arguments that the statement reads, each access once; temporaries are none."""
+    made = {path.assign.lhs.tensor.name for path in paths(stmt)}
+    read = (n for path in paths(stmt) for n in walk(path.assign.rhs) if isinstance(n, Access))
+    return tuple(dict.fromkeys(access for access in read if access.tensor.name not in made))
+
+
+def tensors(stmt: Stmt) -> dict[str, TensorVar]:
+    """Every tensor of the statement by its name."""
+    return {found.name: found for found in walk(body_of(stmt)) if isinstance(found, TensorVar)}
+
+
+def taken_names(stmt: Stmt) -> frozenset[str]:
+    """The names that a new variable or tensor must not have."""
+    return frozenset(found.name for found in walk(stmt) if isinstance(found, TensorVar | IndexVar))
+
+
+def fresh_variable(stmt: Stmt, *wishes: str) -> tuple[IndexVar, ...]:
+    """Variables named as wished for, or nearly so."""
+    names = Names(taken_names(stmt))
+    return tuple(IndexVar(names.fresh(wish)) for wish in wishes)
+
+
+def replace_loops(stmt: Stmt, var: IndexVar, make: Callable[[Forall], Stmt], *relations: Relation) -> Stmt:
+    """Put ``make(loop)`` in the place of every loop over ``var``, and add the relations that explain it."""
+
+    def rule(found: Node) -> Node | None:
+        return make(found) if isinstance(found, Forall) and found.var == var else None
+
+    return related(rewrite(body_of(stmt), rule), relations_of(stmt) + relations)
+
+
+def retag(stmt: Stmt, var: IndexVar, make: Callable[[Tag], Tag]) -> Stmt:
+    """Change the tag of every loop over ``var``."""
+    return replace_loops(stmt, var, lambda loop: Forall(loop.var, loop.body, make(loop.tag)))

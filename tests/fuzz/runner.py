@@ -1,0 +1,252 @@
+"""Comparing the three oracles on batches of cases, fifty kernels to a C file."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from fuzz.drawing import Case, accesses
+from fuzz.operands import closure, seen_densely, store
+from fuzz.tolerance import difference, is_exact, magnitudes
+
+from sparseloom.compiler import Prepared, load_together
+from sparseloom.core.errors import DTypeError, NotationError, SparseloomError
+from sparseloom.core.trees import walk
+from sparseloom.formats.pack import pattern, unpack
+from sparseloom.formats.storage import Storage
+from sparseloom.formats.text import as_format
+from sparseloom.formats.validate import check
+from sparseloom.notation.dtyping import dtype_of
+from sparseloom.notation.interpret import Operand, Result, evaluate
+from sparseloom.notation.nodes import Apply, Assign, IndexVar
+from sparseloom.runtime.calling import IndexOverflow
+from sparseloom.runtime.settings import settings
+
+BATCH = 50
+TARGETS = ("interpret", "c")
+
+
+class Disagreement(AssertionError):
+    """The oracles do not agree, or a promise about the result is broken."""
+
+
+@dataclass
+class Tally:
+    """What became of the cases."""
+
+    compared: int = 0
+    invalid: int = 0
+    widened: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[Case, str]] = field(default_factory=list)
+
+    @property
+    def accepted(self) -> float:
+        """The share of valid statements that were compiled."""
+        valid = self.compared + sum(self.refused.values()) + len(self.failures)
+        return self.compared / valid if valid else 1.0
+
+
+@dataclass
+class Job:
+    """A case on its way: its operands, what is expected, and the compiled statement."""
+
+    case: Case
+    storages: dict[str, Storage]
+    before: bytes
+    prepared: Prepared
+    assign: Assign
+    want: Result
+    magnitude: np.ndarray
+
+
+def refusal_kind(error: SparseloomError) -> str:
+    """The refusal without names and numbers, for the table."""
+    text = str(error).split("\n")[0]
+    if ": " in text and text.startswith("cannot assemble"):
+        why = text.split(": ", 1)[1]
+        why = "the loops reduce outside the result's" if why.startswith("the loop over") else why.split(" level cannot")[-1]
+        return f"sparse result needs a workspace: {why}"
+    return f"{type(error).__name__}: {text[:80]}"
+
+
+def compare(cases: Iterator[Case], wanted: int) -> Tally:
+    """Draw and compare until ``wanted`` cases were compared."""
+    tally = Tally()
+    while tally.compared < wanted and len(tally.failures) < 5:
+        batch = list(islice(cases, min(BATCH, wanted - tally.compared)))
+        with int32_limit(batch[0].int32_limit):
+            _run_batch(batch, tally)
+    return tally
+
+
+@contextmanager
+def int32_limit(limit: int) -> Iterator[None]:
+    """Let int32 positions end earlier."""
+    before, settings.int32_limit = settings.int32_limit, limit
+    try:
+        yield
+    finally:
+        settings.int32_limit = before
+
+
+def _run_batch(batch: Sequence[Case], tally: Tally) -> None:
+    jobs = [job for case in batch if (job := _guarded(tally, case, prepare, case, tally)) is not None]
+    jobs = _loaded(jobs, tally)
+    wide = []
+    for job in jobs:
+        match _guarded(tally, job.case, run, job):
+            case "overflow":
+                job.prepared.widen()
+                wide.append(job)
+            case "agree":
+                tally.compared += 1
+    for job in _loaded(wide, tally):
+        tally.widened += 1
+        match _guarded(tally, job.case, run, job):
+            case "agree":
+                tally.compared += 1
+            case "overflow":
+                tally.failures.append((job.case, "positions overflow in 64 bits"))
+
+
+def _loaded(jobs: list[Job], tally: Tally) -> list[Job]:
+    """Compile the jobs together; if that fails, one by one, to find out which of them is to blame."""
+    try:
+        load_together([job.prepared.stages for job in jobs])
+    except SparseloomError:
+        return [job for job in jobs if _guarded(tally, job.case, _load, job)]
+    return jobs
+
+
+def _load(job: Job) -> bool:
+    load_together([job.prepared.stages])
+    return True
+
+
+def _guarded(tally: Tally, case: Case, step: Any, *args: Any) -> Any:
+    """Run one step; whatever goes wrong is a failure of this case, and the others go on."""
+    try:
+        return step(*args)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        tally.failures.append((case, traceback.format_exc(limit=-4)))
+        return None
+
+
+def attempt(case: Case) -> str | None:
+    """What goes wrong with one case, or None; for shrinking."""
+    tally = Tally()
+    with int32_limit(case.int32_limit):
+        _run_batch([case], tally)
+    return tally.failures[0][1] if tally.failures else None
+
+
+def prepare(case: Case, tally: Tally) -> Job | None:
+    """Make the operands and compile to loops; a refusal goes into the tally."""
+    try:
+        assign = case.closed()
+        dtype_of(assign.rhs)
+    except DTypeError:
+        tally.invalid += 1
+        return None
+    storages = {name: store(spec, case.shape(name)) for name, spec in case.specs.items()}
+    for name, storage in storages.items():
+        check(storage, name)
+    form = None if case.format is None else as_format(case.format, len(assign.lhs.indices))
+    dtype = None if case.dtype is None else np.dtype(case.dtype)
+    before = contents(storages)
+    try:
+        prepared = Prepared(assign, storages, form, dtype, case.given_sizes)
+        resolved = prepared.stages.assign
+    except NotationError as refusal:
+        tally.refused[refusal_kind(refusal)] += 1
+        return None
+    operands = {name: seen_densely(spec, case.shape(name)) for name, spec in case.specs.items()}
+    return Job(case, storages, before, prepared, resolved, expected(resolved, operands, case), magnitudes(resolved, operands, case.sizes))
+
+
+def expected(assign: Assign, operands: dict[str, Operand], case: Case) -> Result:
+    """What the dense oracle says."""
+    initial = operands[assign.lhs.tensor.name] if assign.op is not None else None
+    with np.errstate(all="ignore"):
+        return evaluate(assign, operands, case.sizes, None, initial)
+
+
+def contents(storages: dict[str, Storage]) -> bytes:
+    """All bytes of the operands."""
+    parts = [a.tobytes() for s in storages.values() for level in s.levels for a in level.arrays.values()]
+    return b"".join(parts + [s.values.tobytes() for s in storages.values()])
+
+
+def run(job: Job) -> str:
+    """Run the loops in Python and in C: whether the positions overflow, or else that all agree."""
+    results: list[Storage | None] = []
+    for target in TARGETS:
+        call = job.prepared.bind(job.storages, target)
+        try:
+            call.start()
+        except IndexOverflow:
+            results.append(None)
+            continue
+        results.append(call.result())
+    if contents(job.storages) != job.before:
+        raise Disagreement("an operand was modified")
+    if any(result is None for result in results):
+        if any(result is not None for result in results):
+            raise Disagreement(f"only one of {TARGETS} overflows")
+        return "overflow"
+    for target, result in zip(TARGETS, results, strict=True):
+        if result is not None:
+            examine(job, target, result)
+    return "agree"
+
+
+def examine(job: Job, target: str, result: Storage) -> None:
+    """Check one result against the dense oracle: promises of the format, dtype, fill, values, pattern."""
+    check(result, job.case.assign.lhs.tensor.name)
+    want = job.want
+    got = densely(result)
+    terms = int(np.prod([max(size, 1) for size in job.case.sizes.values()]))
+    problem = difference(got, want.values, job.magnitude, is_exact(job.assign), coarsest(job.assign), terms)
+    if problem is not None:
+        raise Disagreement(f"{target}: {problem}")
+    if result.format.is_dense:
+        return
+    if not same(result.fill, want.fill):
+        raise Disagreement(f"{target}: the fill is {result.fill}, not {want.fill}")
+    present = closure(result.format, want.present)
+    if not np.array_equal(pattern(result), present):
+        raise Disagreement(f"{target}: stored are\n{pattern(result).astype(int)}\n  not\n{present.astype(int)}")
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equality in which nan equals nan."""
+    return bool(left == right or (left != left and right != right))
+
+
+def densely(storage: Storage) -> np.ndarray:
+    """The result as an array, entry by entry."""
+    coordinates, values = unpack(storage)
+    dense = np.full(storage.shape, storage.fill, storage.dtype)
+    stored = np.zeros(storage.shape, bool)
+    for place, value in zip(map(tuple, coordinates.T.tolist()), values, strict=True):
+        if stored[place]:
+            raise Disagreement(f"{place} is stored twice")
+        dense[place] = value
+        stored[place] = True
+    return dense
+
+
+def coarsest(assign: Assign) -> np.dtype:
+    """The dtype with the fewest digits that takes part."""
+    kinds = [a.tensor.dtype for a in accesses(assign)] + [dtype_of(n) for n in walk(assign.rhs) if isinstance(n, Apply)]
+    single = any(kind.name in ("float32", "complex64") for kind in kinds)
+    return np.dtype(np.float32 if single else np.float64)

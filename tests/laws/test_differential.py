@@ -1,0 +1,69 @@
+"""Random statements on random operands: the dense oracle, the loop interpreter and the compiled kernel must agree."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+from fuzz.drawing import Case, cases, draw
+from fuzz.runner import Tally, attempt, compare, prepare
+from fuzz.shrink import shrink
+from fuzz.tally import PROPERTY, packed
+
+CHUNKS = 30
+NARROW_CHUNKS = 6
+
+
+def report(tally: Tally) -> str:
+    """Every failure, with how to repeat it; the first one also made small."""
+    texts = []
+    for number, (case, problem) in enumerate(tally.failures):
+        texts.append(f"{case}\n{problem}")
+        if number == 0:
+            small = shrink(case)
+            texts.append(f"the same, made small:\n{small}\n{attempt(small)}")
+    return "\n\n".join(texts)
+
+
+def compare_share(stream: int, seed: int, share: int, record_property: object, large: bool = False) -> None:
+    tally = compare(cases(seed, stream, large), share)
+    record_property(PROPERTY, packed(tally))  # type: ignore[operator]
+    assert not tally.failures, report(tally)
+    assert tally.compared >= share
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_all_oracles_agree(chunk: int, seed: int, case_count: int, record_property: object) -> None:
+    compare_share(chunk, seed, -(-case_count // CHUNKS), record_property)
+
+
+@pytest.mark.parametrize("chunk", range(NARROW_CHUNKS))
+def test_all_oracles_agree_where_int32_ends_at_127(chunk: int, seed: int, case_count: int, record_property: object) -> None:
+    compare_share(CHUNKS + chunk, seed, -(-max(case_count // 6, 500) // NARROW_CHUNKS), record_property, large=True)
+
+
+def test_nearly_all_valid_statements_are_accepted(seed: int) -> None:
+    """Refusals must be rare: sparse results that need a workspace, which are drawn now and then."""
+    tally = Tally()
+    for case in islice(cases(seed, 1000), 600):
+        if prepare(case, tally) is not None:
+            tally.compared += 1
+    assert tally.accepted >= 0.95, tally.refused
+
+
+def test_a_case_follows_from_its_numbers_alone() -> None:
+    assert str(draw(1, 2)) == str(draw(1, 2))
+    assert str(draw(1, 2)) != str(draw(1, 3))
+
+
+def test_shrinking_keeps_what_fails() -> None:
+    """A case counts as failing here while its statement still divides."""
+
+    def divides(case: Case) -> bool:
+        return "/" in case.text
+
+    large = next(case for case in cases(3, 0) if divides(case) and len(case.specs) > 3)
+    small = shrink(large, divides)
+    assert divides(small)
+    assert len(small.text) < len(large.text)
+    assert len(small.specs) <= 2
