@@ -31,7 +31,7 @@ from sparseloom.loops import printer as loop_printer
 from sparseloom.loops.rename import alpha_rename
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.notation import printer
-from sparseloom.notation.dtyping import dtype_of
+from sparseloom.notation.dtyping import dtype_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce, TensorVar
 from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import IndexOverflow
@@ -287,7 +287,10 @@ def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assig
     if dtype is not None and dtype != dtype_of(assign.rhs):
         assign = Assign(assign.lhs, _with_room(assign.rhs, dtype), assign.op)
     form = default_format(assign) if format is None else format
-    tensor = TensorVar(assign.lhs.tensor.name, len(assign.lhs.indices), form, dtype or dtype_of(assign.rhs))
+    own = dtype_of(assign.rhs) if assign.op is None else reduced_dtype(assign.op, assign.rhs)
+    if dtype is not None and assign.op is not None and own.kind == "b" != dtype.kind and assign.op.startswith("logical"):
+        raise DTypeError(f"{assign.op} accumulates truth values, so the result cannot be {dtype}\n  help: leave dtype= away")
+    tensor = TensorVar(assign.lhs.tensor.name, len(assign.lhs.indices), form, dtype or own)
     return Assign(Access(tensor, assign.lhs.indices), assign.rhs, assign.op)
 
 

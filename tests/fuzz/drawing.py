@@ -14,7 +14,7 @@ from fuzz.statements import Grammar, known_statement
 from sparseloom.core.algebra import SEMIRINGS, Scalar, Semiring
 from sparseloom.core.errors import DTypeError
 from sparseloom.core.trees import walk
-from sparseloom.notation.dtyping import dtype_of
+from sparseloom.notation.dtyping import reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, IndexVar, Reduce, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import close_over, free_variables
@@ -116,7 +116,8 @@ def _with_initial_dtype(case: Case) -> Case:
     """What a ``+=`` starts from has the dtype of the result."""
     name = case.assign.lhs.tensor.name
     try:
-        dtype = case.dtype or dtype_of(case.closed().rhs).name
+        closed = case.closed()
+        dtype = case.dtype or reduced_dtype(closed.op or "add", closed.rhs).name
     except DTypeError:
         return case
     spec = case.specs[name]

@@ -19,7 +19,7 @@ from sparseloom.cli.terminal import seconds
 from sparseloom.core.errors import SparseloomError
 from sparseloom.program import Kernel, program
 from sparseloom.runtime.toolchain import find_compiler
-from sparseloom.tensor.creation import asarray
+from sparseloom.tensor.creation import asarray, random
 
 SIZE, DENSITY = 20_000, 1e-3
 SMALL, SMALL_DENSITY, RANK = 4_000, 5e-3, 64  # SciPy's way to the third result builds a dense SMALL x SMALL matrix
@@ -53,14 +53,9 @@ def main() -> int:
 
 
 def _examples() -> tuple[Example, Example, Example]:
-    import scipy.sparse as sp
-
-    generator = np.random.default_rng(0)
-
-    def sparse(size: int, density: float) -> Any:
-        return sp.random_array((size, size), density=density, format="csr", rng=generator)
-
-    A, B, S = sparse(SIZE, DENSITY), sparse(SIZE, DENSITY), sparse(SMALL, SMALL_DENSITY)
+    A, B = (random((SIZE, SIZE), DENSITY, "csr", seed=seed).to_scipy() for seed in (1, 2))
+    S = random((SMALL, SMALL), SMALL_DENSITY, "csr", seed=3).to_scipy()
+    generator = np.random.default_rng(4)
     x, D, E = generator.random(SIZE), generator.random((SMALL, RANK)), generator.random((SMALL, RANK))
     return (
         Example(

@@ -51,7 +51,7 @@ def node(cls: type[T]) -> type[T]:
     made: Any = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
     names = [f.name for f in fields(made)]
     made.__init__ = _constructor(made)
-    made._contents = attrgetter(*names) if names else _nothing
+    made._contents = attrgetter(*(names or ["__class__"]))
     return made  # type: ignore[no-any-return]
 
 
@@ -67,10 +67,6 @@ def _constructor(cls: Any) -> Callable[..., None]:
     exec("\n  ".join([head, *(body or ["pass"])]), {**defaults, "put": object.__setattr__}, made)
     made["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
     return made["__init__"]  # type: ignore[no-any-return]
-
-
-def _nothing(_: Any) -> tuple[()]:
-    return ()
 
 
 _FIELD_NAMES: dict[type, tuple[str, ...]] = {}

@@ -22,7 +22,7 @@ from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import name_of
-from sparseloom.notation.dtyping import dtype_of, fill_of
+from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
 from sparseloom.iteration.layout import block_sizes, can_append, modes_in_order, plain, reordered, streams, walks_blocks
 from sparseloom.notation.nodes import (
     Access,
@@ -190,7 +190,8 @@ def build_nest(assign: Assign, names: Names) -> Nest:
     """The loops' variables and the temporaries of one assignment."""
     lhs, rhs, op = assign.lhs, join_reductions(assign.rhs), assign.op
     variables = list(dict.fromkeys(lhs.indices))
-    while isinstance(rhs, Reduce) and op in (None, rhs.op):
+    # A result of another dtype is not reduced into: the reduction would wrap or round differently there.
+    while isinstance(rhs, Reduce) and op in (None, rhs.op) and lhs.tensor.dtype == reduced_dtype(rhs.op, rhs.body):
         variables += rhs.variables
         op, rhs = rhs.op, rhs.body
     producers: list[Nest] = []

@@ -172,7 +172,9 @@ class _Space:
         function: np.ufunc = getattr(np, reduce.op)
         with np.errstate(all="ignore"):
             folded = function.reduce(values, axis=axes, dtype=dtype, keepdims=True, initial=identity)
-        return _Value(folded, np.asarray(skipped.all(axis=axes, keepdims=True)), dtype)
+        # Over nothing at all, only a reduction that could leave terms out is absent.
+        may_skip = fill_of(reduce) is not None
+        return _Value(folded, np.asarray(skipped.all(axis=axes, keepdims=True) & may_skip), dtype)
 
 
 def _annihilating(apply: Apply, position: int, arg: _Value) -> NDArray[np.bool_]:
