@@ -153,7 +153,7 @@ class _Lowering(LoopLowering):
         if assign.op is None:
             raise CompilerBug(assign, "loops inside a fixed location must reduce")
         identity = algebra.identity(assign.op, reduced_dtype(assign.op, assign.rhs))
-        tracked = self.result.needs_presence and algebra.same_value(identity, result_fill(self.assign))
+        tracked = self.result.needs_presence and is_skippable(assign.rhs, assign.op)
         accumulator = self._accumulator(self.lhs.tensor.name, assign.op, assign.rhs, tracked)
         first, inner = self._declare(accumulator, scope)
         inner = replace(inner.accumulating(self.lhs, accumulator), uninitialised=None)
