@@ -31,21 +31,63 @@ Body = Callable[[Scope], ir.Stmt]
 
 
 @dataclass(frozen=True)
+class Style:
+    """How a counted or driven loop runs: in order, or as its tag says."""
+
+    kind: ir.LoopKind = ir.LoopKind.SERIAL
+    factor: int = 0
+
+    @property
+    def in_order(self) -> bool:
+        """Whether iterations run one after another, so that cursors may be carried along."""
+        return self.kind in (ir.LoopKind.SERIAL, ir.LoopKind.UNROLLED)
+
+    def loop(self, var: ir.Var, begin: ir.Expr, end: ir.Expr, body: ir.Stmt) -> ir.Stmt:
+        """The loop in this style."""
+        return ir.For(var, begin, end, body, self.kind, self.factor)
+
+
+SERIAL = Style()
+
+
+@dataclass(frozen=True)
 class Loop:
-    """One loop to be made: its variable, who walks along, and how to make the body for what is known."""
+    """One loop to be made: its variable, who walks along, and how to make the body for what is known.
+
+    The counted form runs ``counter`` from ``begin`` to ``end`` and makes the coordinate from it (``recover``, ``guard``); the other
+    forms find coordinates in the operands and keep those that pass ``filter``. ``digit`` is the variable that the user's
+    loop is over, where that is only a part of ``var``.
+    """
 
     context: Context
     var: IndexVar
     coordinate: ir.Var
-    extent: ir.Expr
+    counter: ir.Var
+    begin: ir.Expr
+    end: ir.Expr
     walkers: tuple[Walker, ...]
     scope: Scope
     body: Body
+    recover: tuple[ir.Stmt, ...] = ()
+    guard: ir.Expr = ir.TRUE
+    filter: ir.Expr = ir.TRUE
+    found: tuple[tuple[IndexVar, ir.Expr], ...] = ()
+    style: Style = SERIAL
 
-    def at(self, stmts: Sequence[ir.Stmt], places: dict[Access, Place], copies: int = 1) -> ir.Stmt:
+    @property
+    def is_dense_step(self) -> bool:
+        """Whether the counted form visits every coordinate from the first, so that cursors never fall behind."""
+        return self.counter == self.coordinate and self.begin == ir.ZERO and self.guard == ir.TRUE
+
+    def at(self, stmts: Sequence[ir.Stmt], places: dict[Access, Place], copies: int = 1, counted: bool = False) -> ir.Stmt:
         """The body at a coordinate where the operands stand at ``places``."""
         scope = self.scope.placing(places).knowing(self.var, self.coordinate)
-        return ir.block(*stmts, self.body(replace(scope, copies=scope.copies * copies)))
+        if not counted:
+            for var, value in self.found:
+                scope = scope.knowing(var, value)
+        body = ir.block(*stmts, self.body(replace(scope, copies=scope.copies * copies)))
+        test = self.guard if counted else self.filter
+        return body if test == ir.TRUE else ir.If(test, body)
 
 
 def iterate(loop: Loop, formula: Formula) -> ir.Stmt:
@@ -87,19 +129,30 @@ def _note(loop: Loop, text: str, followed: Sequence[Walker]) -> None:
 
 def _counted(loop: Loop) -> ir.Stmt:
     _note(loop, "every coordinate", loop.walkers)
-    follow, places = _follow(loop, loop.walkers, skip=False)
-    body = loop.at(follow, places)
-    steps = [step(w, places[w.access].present) for w in loop.walkers]
-    return ir.block(*(w.start() for w in loop.walkers), ir.For(loop.coordinate, ir.ZERO, loop.extent, ir.block(body, *steps)))
+    follow, places = _follow(loop, loop.walkers)
+    counter = IndexVar(loop.counter.name)
+    counting = replace(loop, scope=loop.scope.knowing(counter, loop.counter), guard=ir.TRUE)
+    steps = [step(w, places[w.access].present) for w in loop.walkers] if loop.style.in_order else []
+    body = ir.block(counting.at(follow, places, counted=True), *steps)
+    guarded = body if loop.guard == ir.TRUE else ir.If(loop.guard, body)
+    made = loop.style.loop(loop.counter, loop.begin, loop.end, ir.block(*loop.recover, guarded))
+    return ir.block(*(w.start() for w in loop.walkers), made)
 
 
-def _follow(loop: Loop, walkers: Sequence[Walker], skip: bool = True) -> tuple[list[ir.Stmt], dict[Access, Place]]:
-    """Move cursors up to the loop's coordinate and flag which operands have it."""
+def _follow(loop: Loop, walkers: Sequence[Walker]) -> tuple[list[ir.Stmt], dict[Access, Place]]:
+    """Move cursors up to the loop's coordinate and flag which operands have it.
+
+    Where iterations do not run in order there is no cursor to move: each of them searches.
+    """
     stmts: list[ir.Stmt] = []
     places: dict[Access, Place] = {}
     for w in walkers:
         here = ir.Var(loop.context.names.fresh(f"{w.access.tensor.name}_here"), BOOL)
-        if skip:
+        if not loop.style.in_order:
+            w = replace(w, position=ir.Var(loop.context.names.fresh(f"{w.position.name}_found")), begin=w.position)
+            loop.context.names.take(w.run_end.name)
+            stmts.append(ir.Declare(w.position, ir.Search(w.view.arrays["crd"], w.begin, w.stop, loop.coordinate)))
+        elif not loop.is_dense_step:
             behind = ir.both(w.is_live, ir.compare("less", w.coordinate(), loop.coordinate))
             stmts.append(ir.While(behind, ir.Assign(w.position, ir.add(w.position, ir.ONE))))
         stmts.append(ir.Declare(here, ir.both(w.is_live, ir.compare("equal", w.coordinate(), loop.coordinate))))
@@ -112,15 +165,15 @@ def _follow(loop: Loop, walkers: Sequence[Walker], skip: bool = True) -> tuple[l
 def _driven(loop: Loop, access: Access) -> ir.Stmt:
     driver, others = _walker(loop, access), _others(loop, (access,))
     _note(loop, f"driven by {access.tensor.name}", others)
-    follow, places = _follow(loop, others)
+    follow, places = _follow(replace(loop, guard=ir.FALSE), others)
     summed, places[access] = bound_place(loop.context, driver)
     here = ir.Declare(loop.coordinate, driver.coordinate())
     starts = [w.start() for w in others]
     if driver.is_run:
-        body = loop.at([here, find_run(driver, loop.coordinate), summed, *follow], places)
-        return ir.block(*starts, driver.start(), ir.While(driver.is_live, ir.block(body, step(driver))))
-    body = loop.at([here, *follow], places)
-    return ir.block(*starts, ir.For(driver.position, driver.begin, driver.end, body))
+        body = ir.block(here, find_run(driver, loop.coordinate), loop.at([summed, *follow], places), step(driver))
+        return ir.block(*starts, driver.start(), ir.While(driver.is_live, body))
+    body = ir.block(here, loop.at(follow, places))
+    return ir.block(*starts, loop.style.loop(driver.position, driver.begin, driver.end, body))
 
 
 def _merged(loop: Loop, formula: Formula) -> ir.Stmt:
@@ -188,7 +241,7 @@ def _is_certain(case: tuple[Access, ...], cases: tuple[tuple[Access, ...], ...],
 
 def _case(loop: Loop, members: tuple[Access, ...], case: tuple[Access, ...], copies: int) -> ir.Stmt:
     """The body where exactly the members of ``case`` are present; operands outside the merge are followed."""
-    follow, followed = _follow(loop, _others(loop, members))
+    follow, followed = _follow(replace(loop, guard=ir.FALSE), _others(loop, members))
     places = {access: ABSENT for access in members} | followed
     sums: list[ir.Stmt] = []
     for access in case:
@@ -218,7 +271,7 @@ def _collapsed(loop: Loop, formula: Formula, members: tuple[Access, ...]) -> ir.
         stmts += [ir.Declare(flag, ir.compare("equal", heads[w.access], loop.coordinate)), find_run(w, loop.coordinate, flag)]
         summed, places[w.access] = bound_place(loop.context, w, flag)
         sums.append(summed)
-    follow, followed = _follow(loop, _others(loop, members))
+    follow, followed = _follow(replace(loop, guard=ir.FALSE), _others(loop, members))
     body = loop.at([*sums, *follow], places | followed)
     if not (isinstance(formula, Any) and all(isinstance(part, Stored) for part in formula.parts)):
         body = ir.If(condition(formula, lambda access: here[access]), body)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sparseloom.core.names import Names
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.scope import Scope
+from sparseloom.lower.space import Space
 from sparseloom.lower.views import Sizes, TensorView
 from sparseloom.notation.nodes import Access, Stmt, TensorVar
-from sparseloom.notation.relations import SplitRelation
 
 
 @dataclass
@@ -20,7 +21,7 @@ class Context:
     names: Names
     sizes: Sizes
     views: dict[TensorVar, TensorView]
-    relations: tuple[SplitRelation, ...]
+    provenance: Provenance
     int32_limit: int
     lower: Callable[[Stmt, Scope], ir.Stmt] = field(init=False)
     remarks: list[str] = field(default_factory=list)
@@ -29,6 +30,10 @@ class Context:
     def view(self, access: Access) -> TensorView:
         """The arrays of an operand."""
         return self.views[access.tensor]
+
+    def space(self, scope: Scope) -> Space:
+        """The ranges of variables in a scope."""
+        return Space(self.provenance, self.sizes, scope.coordinates, scope.limits)
 
     def remark(self, text: str) -> None:
         """Note something for ``explain``, once, at the current depth of loops."""

@@ -6,7 +6,7 @@ derived ones, dense levels are located, and a result location that has become fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,22 +17,24 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.formula import ALWAYS, NEVER, Flag, Formula, Stored
+from sparseloom.iteration.ordering import level_variables
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import annihilating, is_skippable, region, written
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.cancel import add_polls
-from sparseloom.lower.coiterate import Loop, iterate
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, lower_expression, operate
+from sparseloom.lower.forall import LoopLowering
 from sparseloom.lower.result import DenseResult, Result, SharedResult
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.views import Sizes, Slot, input_parameters, view_tensor
-from sparseloom.lower.walking import make_walker, next_variable, settle
+from sparseloom.lower.space import Space
+from sparseloom.lower.walking import settle
 from sparseloom.notation.dtyping import fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Sequence, Stmt, SuchThat, TensorVar, Where
-from sparseloom.notation.relations import SplitRelation
+from sparseloom.notation.relations import PosRelation
 
 
 @dataclass(frozen=True)
@@ -57,35 +59,33 @@ def lower(concrete: Concrete, name: str = "kernel", int32_limit: int = 2**31 - 1
     return _Lowering(concrete, int32_limit).run(name)
 
 
-class _Lowering:
+class _Lowering(LoopLowering):
     def __init__(self, concrete: Concrete, int32_limit: int) -> None:
         self.stmt = stmt = concrete.stmt
         self.assign = concrete.assign
         self.lhs = self.assign.lhs
         self.shared = concrete.shared
-        relations = tuple(r for n in walk(stmt) if isinstance(n, SuchThat) for r in n.relations if isinstance(r, SplitRelation))
+        provenance = Provenance.of(stmt)
         temporaries = {written(n.producer).tensor for n in walk(stmt) if isinstance(n, Where)}
         self.accesses = list(dict.fromkeys(n for n in walk(stmt) if isinstance(n, Access) and n.tensor not in temporaries))
         names = Names()
         for n in walk(stmt):
             if isinstance(n, IndexVar | TensorVar):
                 names.take(n.name)
-        derived = {v for relation in relations for v in (relation.outer, relation.inner)}
         originals = dict.fromkeys(v for access in self.accesses for v in access.indices)
-        originals |= dict.fromkeys(n.var for n in walk(stmt) if isinstance(n, Forall) and n.var not in derived)
+        originals |= dict.fromkeys(v for n in walk(stmt) if isinstance(n, Forall) for v in provenance.originals(n.var))
         sizes = Sizes(originals, names)
-        for relation in relations:
-            blocks = ir.Op("floor_divide", (ir.add(sizes.of(relation.parent), ir.index(relation.size - 1)), ir.index(relation.size)))
-            sizes.derive(relation.outer, blocks)
-            sizes.derive(relation.inner, ir.index(relation.size))
+        whole = Space(provenance, sizes, {}, {})
+        for var in {v for access in self.accesses for v in level_variables(access)} - set(originals):
+            sizes.derive(var, whole.extent(var))
         views = {}
         for access in self.accesses:
             if access.tensor not in views:
                 views[access.tensor] = view_tensor(access, sizes, names)
-        self.context = Context(names, sizes, views, relations, int32_limit)
+        self.context = Context(names, sizes, views, provenance, int32_limit)
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]
-        self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs)
+        self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
         self.result = self._make_result()
 
     def _make_result(self) -> Result:
@@ -123,10 +123,7 @@ class _Lowering:
         """Lower any statement of concrete index notation."""
         match stmt:
             case Forall():
-                target = written(stmt)
-                if target == self.lhs and target not in scope.accumulators and self._is_fixed(scope):
-                    return self._reduce(stmt, scope)
-                return self._forall(stmt, scope)
+                return self.enter(stmt, scope, lambda inner: self.forall(stmt, inner))
             case Where(consumer, producer):
                 return self._where(consumer, producer, scope)
             case Sequence(stmts):
@@ -143,22 +140,25 @@ class _Lowering:
         """Whether the coordinates so far select one location of the result."""
         return all(var in scope.coordinates for var in self.lhs.indices)
 
-    def _reduce(self, stmt: Stmt, scope: Scope) -> ir.Stmt:
+    def enter(self, stmt: Stmt, scope: Scope, go: Callable[[Scope], ir.Stmt]) -> ir.Stmt:
+        """Go on with the loops of a statement; once they no longer move the location written to, they reduce into a scalar."""
+        target = written(stmt)
+        if target == self.lhs and target not in scope.accumulators and self._is_fixed(scope):
+            return self._reduce(stmt, scope, go)
+        return go(scope)
+
+    def _reduce(self, stmt: Stmt, scope: Scope, go: Callable[[Scope], ir.Stmt]) -> ir.Stmt:
         """The location is fixed: reduce into a scalar and write it once."""
         assign = innermost(stmt)
         if assign.op is None:
             raise CompilerBug(assign, "loops inside a fixed location must reduce")
-        dtype = reduced_dtype(assign.op, assign.rhs)
+        identity = algebra.identity(assign.op, reduced_dtype(assign.op, assign.rhs))
         tracked = self.result.needs_presence and is_skippable(assign.rhs, assign.op)
         accumulator = self._accumulator(self.lhs.tensor.name, assign.op, assign.rhs, tracked)
         first, inner = self._declare(accumulator, scope)
         inner = replace(inner.accumulating(self.lhs, accumulator), uninitialised=None)
-        identity = algebra.identity(assign.op, dtype)
         value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
-        return ir.block(first, self._forall_any(stmt, inner), self.result.write(assign, value, scope))
-
-    def _forall_any(self, stmt: Stmt, scope: Scope) -> ir.Stmt:
-        return self._forall(stmt, scope) if isinstance(stmt, Forall) else self.lower(stmt, scope)
+        return ir.block(first, go(inner), self.result.write(assign, value, scope))
 
     def _accumulator(self, name: str, op: str, rhs: Expr, tracked: bool) -> Accumulator:
         fresh = self.context.names.fresh
@@ -194,79 +194,6 @@ class _Lowering:
         """Whether writing this one location leaves others below it without a value (``B(i,i) = ...``)."""
         return scope.uninitialised is not None and scope.uninitialised < len(self.lhs.indices)
 
-    # Loops
-
-    def _forall(self, stmt: Forall, scope: Scope) -> ir.Stmt:
-        context, var = self.context, stmt.var
-        inside = set(n for n in walk(stmt) if isinstance(n, Access))
-        walking = [a for a in self.operands if a in inside and self._walks(a, var, scope)]
-        formula = ALWAYS if self.result.demands_all(var) else region(stmt, lambda a: self._known(a, walking, scope))
-        if formula == NEVER and not self._closes(var):
-            return self.result.initialise(scope)
-        before = ir.block()
-        covered = scope.uninitialised
-        if covered is not None:
-            covers = formula == ALWAYS and self._covers(var, covered)
-            before = ir.block() if covers else self.result.initialise(scope)
-            scope = replace(scope, uninitialised=covered + 1 if covers else None)
-        context.depth += 1
-        walkers = tuple(make_walker(context, a, scope) for a in walking)
-        coordinate = ir.Var(var.name)
-        loop = Loop(context, var, coordinate, context.sizes.of(var), walkers, scope, lambda s: self._body(stmt, s))
-        made = iterate(loop, formula)
-        context.depth -= 1
-        return ir.block(before, made, self.result.after(var, scope))
-
-    def _closes(self, var: IndexVar) -> bool:
-        return isinstance(self.result, AppendResult) and var in self.result.variables
-
-    def _covers(self, var: IndexVar, depth: int) -> bool:
-        """Whether a full loop over ``var`` visits every row of the result's next level exactly once."""
-        variables = self.result.variables
-        distinct = len(set(variables)) == len(variables)
-        return distinct and depth < len(variables) and variables[depth] == var
-
-    def _walks(self, access: Access, var: IndexVar, scope: Scope) -> bool:
-        place = scope.at(access)
-        if place.is_absent or next_variable(access, place) != var:
-            return False
-        return not access.tensor.format.levels[place.depth].full
-
-    def _known(self, access: Access, walking: Many[Access], scope: Scope) -> Formula:
-        """What this loop knows of an operand's presence."""
-        held = scope.accumulators.get(access)
-        if held is not None:
-            return ALWAYS if held.seen is None else Flag(held.seen)
-        place = scope.at(access)
-        if place.is_absent:
-            return NEVER
-        if access in walking:
-            return Stored(access)
-        return ALWAYS if place.present == ir.TRUE else Flag(place.present)
-
-    def _body(self, stmt: Forall, scope: Scope) -> ir.Stmt:
-        """What runs at one coordinate: recover, locate, then the statement inside."""
-        recovered, guard, scope = self._recover(scope)
-        settled, scope = settle(self.context, scope, self.operands)
-        body = self.result.around(stmt.var, self.lower(stmt.body, scope), scope)
-        body = ir.block(settled, body)
-        return ir.block(*recovered, body if guard == ir.TRUE else ir.If(guard, body))
-
-    def _recover(self, scope: Scope) -> tuple[list[ir.Stmt], ir.Expr, Scope]:
-        """Original variables whose derived variables are now all known."""
-        stmts: list[ir.Stmt] = []
-        guards: list[ir.Expr] = []
-        for relation in self.context.relations:
-            known = scope.coordinates
-            if relation.parent in known or relation.outer not in known or relation.inner not in known:
-                continue
-            parent = ir.Var(relation.parent.name)
-            value = ir.add(ir.multiply(known[relation.outer], ir.index(relation.size)), known[relation.inner])
-            stmts.append(ir.Declare(parent, value))
-            guards.append(ir.compare("less", parent, self.context.sizes.of(relation.parent)))
-            scope = scope.knowing(relation.parent, parent)
-        return stmts, ir.both(*guards), scope
-
 
 def accumulate(accumulator: Accumulator, assign: Assign, value: Value) -> ir.Stmt:
     """Reduce one value into a scalar, and remember that there was one."""
@@ -296,29 +223,32 @@ def innermost(stmt: Stmt) -> Assign:
     raise CompilerBug(stmt, "a statement must end in an assignment")
 
 
-def reduces_outside(stmt: Stmt, lhs: Access) -> bool:
-    """Whether a loop that reduces stands outside a loop over the result, so that locations are met again."""
-    wanted = {*lhs.indices}
-    reducing = False
+def reduces_outside(stmt: Stmt, lhs: Access, provenance: Provenance) -> bool:
+    """Whether some loop up to the one that fixes a result location helps to reduce, so that locations may be met again."""
+    known: set[IndexVar] = set()
     current = stmt
-    while True:
+    while not set(lhs.indices) <= provenance.known(known):
         match current:
             case Forall(var, body):
-                if var in wanted or _derives(stmt, var, wanted):
-                    if reducing:
-                        return True
-                else:
-                    reducing = True
+                if not set(provenance.originals(var)) <= set(lhs.indices):
+                    return True
+                if _repeats(provenance, var):
+                    return True
+                known.add(var)
                 current = body
             case Where(body, _) | SuchThat(body, _):
                 current = body
             case _:
                 return False
+    return False
 
 
-def _derives(stmt: Stmt, var: IndexVar, wanted: set[IndexVar]) -> bool:
-    relations = (r for n in walk(stmt) if isinstance(n, SuchThat) for r in n.relations)
-    return any(isinstance(r, SplitRelation) and var in (r.outer, r.inner) and r.parent in wanted for r in relations)
+def _repeats(provenance: Provenance, var: IndexVar) -> bool:
+    """Whether positions of a level that repeats coordinates are walked, so that one coordinate is met more than once."""
+    relation = provenance.made_by(provenance.root(var))
+    if not isinstance(relation, PosRelation):
+        return False
+    return not relation.access.tensor.format.levels[provenance.position_levels(relation)[-1]].unique
 
 
 def first_statement(stmt: Stmt) -> Stmt:

@@ -83,7 +83,8 @@ class LocatedResult(Result):
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Store, or combine with what is there when an outer loop reduces too."""
         array, where, dtype = self.view.values, self.location(scope), self.view.values.dtype
-        if not scope.combines or assign.op is None:
+        # A location that full loops have just reached for the first time holds nothing to combine with.
+        if not scope.combines or scope.uninitialised is not None or assign.op is None:
             return ir.Store(array, where, cast(value.full, dtype))
         if value.present in (ir.TRUE, ir.FALSE) or not is_skippable(assign.rhs, assign.op):
             return ir.Store(array, where, cast(value.full, dtype), assign.op)

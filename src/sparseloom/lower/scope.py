@@ -52,6 +52,10 @@ class Scope:
     coordinates: Mapping[IndexVar, ir.Expr] = field(default_factory=dict)
     places: Mapping[Access, Place] = field(default_factory=dict)
     accumulators: Mapping[Access, Accumulator] = field(default_factory=dict)
+    # Ranges that outer code has narrowed, and the ranges of position variables.
+    limits: Mapping[IndexVar, tuple[ir.Expr, ir.Expr]] = field(default_factory=dict)
+    # Position ranges to which a level of an operand is cut: by a block of positions, or by coordinates found again.
+    cuts: Mapping[tuple[Access, int], tuple[ir.Expr, ir.Expr]] = field(default_factory=dict)
     # How many leading modes of a dense result the loops so far cover completely; None once it is initialised.
     uninitialised: int | None = None
     combines: bool = False  # whether a result location may already hold something that writes must be combined with
@@ -68,6 +72,14 @@ class Scope:
     def placing(self, places: Mapping[Access, Place]) -> Scope:
         """This scope with operands moved."""
         return replace(self, places={**self.places, **places})
+
+    def limiting(self, var: IndexVar, low: ir.Expr, high: ir.Expr) -> Scope:
+        """This scope with a variable confined to a range."""
+        return replace(self, limits={**self.limits, var: (low, high)})
+
+    def cutting(self, access: Access, level: int, begin: ir.Expr, end: ir.Expr) -> Scope:
+        """This scope with a level of an operand confined to a range of positions."""
+        return replace(self, cuts={**self.cuts, (access, level): (begin, end)})
 
     def accumulating(self, access: Access, accumulator: Accumulator) -> Scope:
         """This scope with a scalar that stands for an assigned location."""

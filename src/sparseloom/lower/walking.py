@@ -10,6 +10,7 @@ from sparseloom.iteration.ordering import level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.scope import Place, Scope
+from sparseloom.lower.space import least, most
 from sparseloom.notation.nodes import Access, IndexVar
 
 
@@ -56,8 +57,9 @@ def make_walker(context: Context, access: Access, scope: Scope) -> Walker:
     level = access.tensor.format.levels[place.depth]
     view = context.view(access).levels[place.depth]
     name = context.names.fresh(f"p{access.tensor.name}{place.depth + 1}")
-    context.names.take(f"{name}_run")
-    begin, end = segment(level, view, place)
+    for suffix in ("run", "first", "last"):
+        context.names.take(f"{name}_{suffix}")
+    begin, end = cut(segment(level, view, place), scope.cuts.get((access, place.depth)))
     return Walker(access, level, view, place, ir.Var(name), ir.Var(context.names.fresh(f"{name}_end")), begin, end)
 
 
@@ -67,6 +69,21 @@ def segment(level: Level, view: LevelView, place: Place) -> tuple[ir.Expr, ir.Ex
     if place.present == ir.TRUE:
         return begin, end
     return ir.Select(place.present, begin, ir.ZERO), ir.Select(place.present, end, ir.ZERO)
+
+
+def cut(positions: tuple[ir.Expr, ir.Expr], limits: tuple[ir.Expr, ir.Expr] | None) -> tuple[ir.Expr, ir.Expr]:
+    """A range of positions confined to another."""
+    if limits is None:
+        return positions
+    return most(positions[0], limits[0]), least(positions[1], limits[1])
+
+
+def between(walker: Walker, low: ir.Expr, high: ir.Expr) -> tuple[ir.Stmt, Walker]:
+    """A walker confined to coordinates in ``[low, high)``: its first position is searched, and so is its last."""
+    begin, end = ir.Var(f"{walker.position.name}_first"), ir.Var(f"{walker.position.name}_last")
+    crd, stop = walker.view.arrays["crd"], most(walker.begin, walker.end)
+    code = ir.block(ir.Declare(begin, ir.Search(crd, walker.begin, stop, low)), ir.Declare(end, ir.Search(crd, begin, stop, most(low, high))))
+    return code, replace(walker, begin=begin, end=end)
 
 
 def next_variable(access: Access, place: Place) -> IndexVar | None:

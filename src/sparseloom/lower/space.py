@@ -1,0 +1,194 @@
+"""Ranges: how far each variable runs, which part of a range the loops so far have fixed, and how variables are recovered.
+
+Loops over the digits of a variable (``i0`` and ``i1`` of a split) fix it bit by bit. Leading digits fix an *interval*; what is left is
+a *filter*. When the last digit is bound, the variable is *recovered*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sparseloom.core.errors import CompilerBug
+from sparseloom.iteration.provenance import Digits, Provenance
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.views import Sizes
+from sparseloom.notation.nodes import IndexVar
+from sparseloom.notation.relations import (
+    BoundRelation,
+    BoundType,
+    DivideRelation,
+    FuseRelation,
+    PosRelation,
+    RenameRelation,
+    SplitRelation,
+)
+
+Range = tuple[ir.Expr, ir.Expr]
+
+
+@dataclass(frozen=True)
+class Space:
+    """The ranges of variables at one place in the loops.
+
+    ``values`` are the known variables, ``limits`` the ranges that outer code has narrowed or, for positions, computed.
+    """
+
+    provenance: Provenance
+    sizes: Sizes
+    values: Mapping[IndexVar, ir.Expr]
+    limits: Mapping[IndexVar, Range]
+
+    def range_of(self, var: IndexVar) -> Range:
+        """The whole range of a variable."""
+        if var in self.limits:
+            return self.limits[var]
+        relation = self.provenance.made_by(var)
+        match relation:
+            case None:
+                return ir.ZERO, self.sizes.of(var)
+            case SplitRelation(parent, outer, _, size):
+                return ir.ZERO, ceil_divide(self.extent(parent), ir.index(size)) if var == outer else ir.index(size)
+            case DivideRelation(_, outer, _, count):
+                return ir.ZERO, ir.index(count) if var == outer else self.block_size(relation)
+            case FuseRelation(outer, inner, _):
+                return ir.ZERO, ir.multiply(self.extent(outer), self.extent(inner))
+            case BoundRelation(parent, _, value, kind):
+                low, high = self.range_of(parent)
+                match kind:
+                    case BoundType.MinExact:
+                        return ir.index(value), high
+                    case BoundType.MaxExact:
+                        return low, ir.index(value)
+                return low, high
+            case RenameRelation(original, _):
+                return self.range_of(original)
+        raise CompilerBug(relation, f"the range of {var} must be known before its loops")
+
+    def extent(self, var: IndexVar) -> ir.Expr:
+        """How many values a variable runs through."""
+        low, high = self.range_of(var)
+        return subtract(high, low)
+
+    def block_size(self, relation: Digits) -> ir.Expr:
+        """How many values of the parent one value of the outer digit stands for."""
+        if isinstance(relation, SplitRelation):
+            return ir.index(relation.size)
+        return ir.Op("maximum", (ir.ONE, ceil_divide(self.extent(relation.parent), ir.index(relation.count))))
+
+    def interval(self, var: IndexVar) -> Range:
+        """The part of a variable's range that the known leading digits leave."""
+        if var in self.values:
+            return self.values[var], ir.add(self.values[var], ir.ONE)
+        low, high = self.range_of(var)
+        relation = self.provenance.digits(var)
+        if relation is None:
+            return low, high
+        size = self.block_size(relation)
+        if relation.outer in self.values:
+            base = ir.add(low, ir.multiply(self.values[relation.outer], size))
+            inner_low, inner_high = self.interval(relation.inner)
+            return ir.add(base, inner_low), least(ir.add(base, inner_high), high)
+        if not self._is_narrowed(relation.outer):
+            return low, high
+        outer_low, outer_high = self.interval(relation.outer)
+        return ir.add(low, ir.multiply(outer_low, size)), least(ir.add(low, ir.multiply(outer_high, size)), high)
+
+    def _is_narrowed(self, var: IndexVar) -> bool:
+        """Whether some leading digit of a variable is known."""
+        relation = self.provenance.digits(var)
+        return relation is not None and (relation.outer in self.values or self._is_narrowed(relation.outer))
+
+    def is_leading(self, var: IndexVar, digit: IndexVar) -> bool:
+        """Whether, of the digits of ``var``, everything above ``digit`` is known: then its loop runs through an interval."""
+        if var == digit:
+            return True
+        relation = self.provenance.used_by(var)
+        match relation:
+            case BoundRelation(_, bounded, _, _):
+                return self.is_leading(bounded, digit)
+            case RenameRelation(_, renamed):
+                return self.is_leading(renamed, digit)
+            case SplitRelation(_, outer, inner, _) | DivideRelation(_, outer, inner, _):
+                if outer in self.values:
+                    return self.is_leading(inner, digit)
+                return False
+        return False
+
+    def filters(self, var: IndexVar, value: ir.Expr) -> list[ir.Expr]:
+        """Conditions on a value of ``var`` that the known digits below unknown ones impose."""
+        relation = self.provenance.digits(var)
+        if relation is None:
+            return []
+        outer, inner = self.split_value(relation, value)
+        found: list[ir.Expr] = []
+        if relation.outer in self.values:
+            found += self.filters(relation.inner, inner)
+            if relation.inner in self.values:
+                found.append(ir.compare("equal", inner, self.values[relation.inner]))
+            return found
+        found += self.filters(relation.outer, outer)
+        if relation.inner in self.values:
+            found.append(ir.compare("equal", inner, self.values[relation.inner]))
+        return [*found, *self.filters(relation.inner, inner)]
+
+    def split_value(self, relation: Digits, value: ir.Expr) -> Range:
+        """The digits of a value: recover_derived."""
+        offset = subtract(value, self.range_of(relation.parent)[0])
+        size = self.block_size(relation)
+        return ir.Op("floor_divide", (offset, size)), ir.Op("remainder", (offset, size))
+
+    def digit_of(self, var: IndexVar, value: ir.Expr, digit: IndexVar) -> ir.Expr | None:
+        """The value of one digit of ``var``, or None if it is not one."""
+        if var == digit:
+            return value
+        match self.provenance.used_by(var):
+            case BoundRelation(_, child, _, _) | RenameRelation(_, child):
+                return self.digit_of(child, value, digit)
+            case SplitRelation() | DivideRelation() as relation:
+                outer, inner = self.split_value(relation, value)
+                found = self.digit_of(relation.outer, outer, digit)
+                return found if found is not None else self.digit_of(relation.inner, inner, digit)
+        return None
+
+    def joined(self, relation: Digits) -> tuple[ir.Expr, ir.Expr]:
+        """The parent's value from its digits, recover_original, and the guard that keeps it inside its range."""
+        low, high = self.range_of(relation.parent)
+        scaled = ir.multiply(self.values[relation.outer], self.block_size(relation))
+        value = ir.add(ir.add(low, scaled), self.values[relation.inner])
+        return value, ir.compare("less", value, high)
+
+
+def ceil_divide(value: ir.Expr, by: ir.Expr) -> ir.Expr:
+    """``value / by``, rounded up; ``by`` is positive."""
+    if by == ir.ONE:
+        return value
+    less = ir.Literal(int(by.value.real) - 1) if isinstance(by, ir.Literal) else subtract(by, ir.ONE)
+    return ir.Op("floor_divide", (ir.add(value, less), by))
+
+
+def subtract(left: ir.Expr, right: ir.Expr) -> ir.Expr:
+    """``left - right`` on int64, folding what is known."""
+    match left, right:
+        case ir.Literal(a), ir.Literal(b):
+            return ir.Literal(int(a.real) - int(b.real))
+        case _, ir.Literal(0):
+            return left
+        case ir.Op("add", (a, b)), _ if a == right:
+            return b
+    return ir.ZERO if left == right else ir.Op("subtract", (left, right))
+
+
+def least(left: ir.Expr, right: ir.Expr) -> ir.Expr:
+    """The smaller of two index values."""
+    match left, right:
+        case ir.Literal(a), ir.Literal(b):
+            return ir.Literal(min(int(a.real), int(b.real)))
+    return left if left == right else ir.Op("minimum", (left, right))
+
+
+def most(left: ir.Expr, right: ir.Expr) -> ir.Expr:
+    """The larger of two index values."""
+    if left == ir.ZERO:
+        return right
+    return left if left == right else ir.Op("maximum", (left, right))
