@@ -25,7 +25,12 @@ REAL_MATRICES = (
     "wordnet_lemma_synset.mtx.gz",  # one or two entries a row
     "lp_fit2d.mtx.gz",  # 25 rows, each long
 )
-REAL_TENSORS = ("debian_dir_ext_pkg.tns.gz", "speech_word_word_word.tns.gz", "wordnet_synset_rel_synset.tns.gz", "flights_orig_dest_delay.tns.gz")
+REAL_TENSORS = (
+    "debian_dir_ext_pkg.tns.gz",
+    "speech_word_word_word.tns.gz",
+    "wordnet_synset_rel_synset.tns.gz",
+    "flights_orig_dest_delay.tns.gz",
+)
 
 
 def matrices() -> dict[str, Make]:
@@ -47,7 +52,7 @@ def matrices() -> dict[str, Make]:
 
 
 def tensors() -> dict[str, Make]:
-    """Third-order tensors: four real ones where they are at hand, and two generated ones."""
+    """Third-order tensors: four real ones where they are at hand, and three generated ones."""
     generated: dict[str, Make] = {
         "long_fibres": lambda: _fibres("long_fibres", (2_000, 2_000, 10_000), 20_000, 100),
         "short_fibres": lambda: _fibres("short_fibres", (50_000, 20_000, 50_000), 500_000, 3),

@@ -105,7 +105,8 @@ def _contests(contests: Sequence[Contest], asked: argparse.Namespace, peers: Pee
         result = race({name: entrant.run for name, entrant in field.entrants.items()}, 0.0 if asked.toy else asked.seconds)
         outcome = Outcome(contest.name, case, tensor.shape, tensor.nnz, result, field.bytes_moved / bandwidth)
         beside = ", ".join(f"{times(ratio)} of {name}" for name, ratio in outcome.ratios().items())
-        console.print(f"[{number}/{len(planned)}] {contest.name} on {case}: {duration(result.seconds(OURS))}, {beside}", markup=False, highlight=False)
+        line = f"[{number}/{len(planned)}] {contest.name} on {case}: {duration(result.seconds(OURS))}, {beside}"
+        console.print(line, markup=False, highlight=False)
         yield outcome
 
 

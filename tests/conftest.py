@@ -70,7 +70,7 @@ def pytest_report_header() -> list[str]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tabulate what the differential tests compared and what was refused; their reports come from all workers."""
     reports = [report for group in terminalreporter.stats.values() for report in group if isinstance(report, pytest.TestReport)]
-    lines = summary(found for report in reports for found in report.user_properties)
+    lines = summary(found for report in reports for found in report.user_properties if report.when == "call")
     if lines:
         terminalreporter.section("random statements")
         for line in lines:

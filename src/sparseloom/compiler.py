@@ -8,7 +8,6 @@ can be called. ``execute`` does everything for one statement and real tensors.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -19,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import INT32, INT64, DType
-from sparseloom.core.errors import DTypeError, FormatError, NotationError, ShapeError, SparseloomWarning, StorageError, ToolchainError
+from sparseloom.core.errors import DTypeError, FormatError, NotationError, ShapeError, StorageError, ToolchainError
+from sparseloom.core.notices import notify
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import name_of
@@ -225,7 +225,7 @@ class Prepared:
         except ToolchainError as missing:
             if not is_interpretable(self.stages.lowered.function, self._work()):
                 raise
-            warnings.warn(f"{missing}\nThis small problem is answered by the interpreter instead.", SparseloomWarning, stacklevel=5)
+            notify(f"{missing}\nThis small problem is answered by the interpreter instead.")
             return None
 
     def finish(self, call: Call, operands: Mapping[str, Storage], target: str = "c") -> Storage:

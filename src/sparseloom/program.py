@@ -144,7 +144,7 @@ class Kernel:
         given = self._by_name(args, named, out)
         storages: dict[str, Storage] = {}
         for name, value in given.items():
-            storage = value.storage if isinstance(value, Tensor) else enter_aloud(value, 4)
+            storage = value.storage if isinstance(value, Tensor) else enter_aloud(value)
             order = self._orders[name]
             if len(storage.shape) != order:
                 modes = "1 mode" if order == 1 else f"{order} modes"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import importlib
 import os
-import pkgutil
 import re
 from pathlib import Path
 
@@ -61,10 +60,12 @@ def test_the_readme_shows_the_c_that_is_made() -> None:
         assert line in remaining, f"{line!r} is not in the kernel, or not in this order"
 
 
-MODULES = sorted(found.name for found in pkgutil.walk_packages(sparseloom.__path__, "sparseloom.") if not found.name.endswith("__main__"))
+SOURCE = ROOT / "src"
+FILES = [file.relative_to(SOURCE).with_suffix("") for file in sorted(SOURCE.rglob("*.py")) if file.stem != "__main__"]
+MODULES = [".".join(file.parts).removesuffix(".__init__") for file in FILES]
 
 
-@pytest.mark.parametrize("name", ["sparseloom", *MODULES])
+@pytest.mark.parametrize("name", MODULES)
 def test_the_examples_in_docstrings_are_right(name: str) -> None:
     results = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)
     assert not results.failed

@@ -105,8 +105,8 @@ def draw(seed: int, number: int, large: bool = False) -> Case:
     else:
         assign = Grammar(random, family).statement(products_only=semiring is not None)
     sizes = _draw_sizes(random, assign, large)
-    specs = _draw_specs(random, family, assign, semiring)
-    form = _draw_format(random, assign)
+    specs = _draw_specs(random, family, assign, semiring, large)
+    form = _draw_format(random, assign, large)
     dtype = _draw_dtype(random, family) if semiring is None and random.random() < 0.06 else None
     case = Case((seed, number), assign, sizes, specs, form, dtype, semiring, LOWERED_LIMIT if large else 2**31 - 1)
     return _with_initial_dtype(case) if assign.op is not None else case
@@ -147,7 +147,7 @@ def _draw_sizes(random: Random, assign: Assign, large: bool) -> dict[str, int]:
             return sizes
 
 
-def _draw_specs(random: Random, family: Family, assign: Assign, semiring: str | None) -> dict[str, Spec]:
+def _draw_specs(random: Random, family: Family, assign: Assign, semiring: str | None, large: bool) -> dict[str, Spec]:
     specials = family.is_float and family.name != "complex" and not _is_touchy(assign) and random.random() < 0.1
     specs: dict[str, Spec] = {}
     one_dtype = random.choice(family.dtypes)
@@ -156,6 +156,8 @@ def _draw_specs(random: Random, family: Family, assign: Assign, semiring: str | 
         if name in specs:
             continue
         spec = draw_spec(random, family, order, specials)
+        if large:
+            spec = replace(spec, density=random.choice((0.2, 0.9, 1.0)))
         if semiring is not None:
             spec = _under_semiring(spec, one_dtype, order, {**SEMIRINGS, **OWN_SEMIRINGS}[semiring])
         if name == assign.lhs.tensor.name:
@@ -177,7 +179,7 @@ def _under_semiring(spec: Spec, dtype: str, order: int, ring: Semiring) -> Spec:
     return Spec(spec.format, dtype, spec.seed, smallest, spec.index, zero, spec.density, False, False, spec.slack)
 
 
-def _draw_format(random: Random, assign: Assign) -> str | None:
+def _draw_format(random: Random, assign: Assign, large: bool) -> str | None:
     """Sparse results mostly where their entries come in order: others need a workspace and are refused."""
     order = len(assign.lhs.indices)
     reduces = any(isinstance(n, Reduce) for n in walk(assign)) or any(v not in assign.lhs.indices for v in free_variables(assign.rhs))
@@ -186,6 +188,8 @@ def _draw_format(random: Random, assign: Assign) -> str | None:
         return dense
     whole = all(set(a.indices) == set(assign.lhs.indices) for a in accesses(assign))
     chances = (0.86, 0.1, 0.04) if reduces else (0.3, 0.3, 0.4) if whole else (0.45, 0.3, 0.25)
+    if large and not reduces:
+        chances = (0.1, 0.2, 0.7)  # only sparse results can outgrow their positions
     match random.choices(("dense", "default", "sparse"), chances)[0]:
         case "dense":
             return dense if random.random() < 0.9 or order != 2 else "dd:1,0"

@@ -121,7 +121,7 @@ def test_reductions() -> None:
 
 def test_empty_extents() -> None:
     empty = np.zeros((2, 0))
-    check(run("y(i) = A(i,j)", A=empty), [0, 0], False)
+    check(run("y(i) = A(i,j)", A=empty), [0, 0])  # a dense operand is stored everywhere, however small it is
     check(run("y(i) = max(j, A(i,j))", A=empty), [-inf, -inf])  # not the fill, so it must be stored
     check(run("y(i) = max(j, A(i,j))", A=sparse(empty, -inf)), [-inf, -inf], False, -inf)
     check(run("y(j) = A(i,j)", A=empty), [])
@@ -159,7 +159,7 @@ def test_repeated_indices() -> None:
 
 def test_broadcast_along_the_left_side() -> None:
     check(run("B(i,j) = x(i) * 2", x=v, sizes={"j": 2}), np.stack([2 * v, 2 * v], 1))
-    check(run("B(i,j) = 7", sizes={"i": 2, "j": 2}), np.full((2, 2), 7), True, 7)
+    check(run("B(i,j) = 7", sizes={"i": 2, "j": 2}), np.full((2, 2), 7), False, 7)  # a number alone is the fill
     check(run("B(i,j) = a(j)", a=sparse([0, 1.0]), sizes={"i": 2}), [[0, 1], [0, 1]], [[False, True]])
 
 

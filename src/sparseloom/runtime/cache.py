@@ -17,14 +17,14 @@ import os
 import stat
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from sparseloom.core.errors import SparseloomWarning, ToolchainError
+from sparseloom.core.errors import ToolchainError
+from sparseloom.core.notices import notify
 from sparseloom.runtime.toolchain import Compiler, cpu_features
 
 _MARK = b"SLKERNEL"
@@ -202,11 +202,9 @@ def _distrust(status: os.stat_result) -> str:
 
 
 def _say(folder: Path, complaint: str) -> None:
-    warnings.warn(
+    notify(
         f"the kernel cache {folder} {complaint}; compiled kernels will not be kept\n"
-        "  help: set SPARSELOOM_CACHE_DIR to a folder of your own, or SPARSELOOM_NO_CACHE=1 to do without",
-        SparseloomWarning,
-        stacklevel=2,
+        "  help: set SPARSELOOM_CACHE_DIR to a folder of your own, or SPARSELOOM_NO_CACHE=1 to do without"
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from enum import Enum
-from functools import cache
 from typing import get_type_hints
 
 from sparseloom.core.errors import NotationError
-from sparseloom.core.trees import Node, rewrite, walk
+from sparseloom.core.trees import Node, field_names, rewrite, walk
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.notation.nodes import Access, Expr, IndexVar, TensorVar
 from sparseloom.notation.printer import show
@@ -23,11 +23,16 @@ from sparseloom.schedule.refusal import Refusal, listed
 _SET = tuple[IndexVar, ...]
 
 
-@cache
 def kinds(step: type[Primitive]) -> dict[str, type]:
     """The arguments of a primitive and what each must be."""
-    hints = get_type_hints(step)
-    return {name: hints[name] for name in step.__dataclass_fields__}  # type: ignore[attr-defined]
+    found = _KINDS.get(step.word())
+    if found is None:
+        hints = get_type_hints(step)
+        found = _KINDS[step.word()] = {name: hints[name] for name in field_names(step)}
+    return found
+
+
+_KINDS: dict[str, dict[str, type]] = {}
 
 
 def takes_many(step: type[Primitive]) -> bool:
@@ -45,10 +50,10 @@ def build(step: type[Primitive], given: tuple[object, ...], concrete: Concrete) 
     if len(given) != len(wanted):
         return Refusal("S003", f"{step.word()} takes {len(wanted)} arguments, not {len(given)}", f"write {usage(step)}")
     values = []
-    for (name, kind), value in zip(wanted.items(), given, strict=True):
+    for place, ((name, kind), value) in enumerate(zip(wanted.items(), given, strict=True)):
         found = read(kind, value, concrete, name)
         if isinstance(found, Refusal):
-            return found
+            return replace(found, argument=place)
         values.append(found)
     return step(*values)
 
@@ -105,7 +110,7 @@ def _set(given: object, name: str) -> tuple[IndexVar, ...] | Refusal:
         text = given.strip()
         given = text[1:-1].split(",") if text[:1] == "{" and text[-1:] == "}" else [text]
     items = [given] if isinstance(given, IndexVar) or not isinstance(given, Iterable) else list(given)
-    found = [_variable(item, f"every member of {name}") for item in items]
+    found = [_variable(item.strip() if isinstance(item, str) else item, f"every member of {name}") for item in items]
     refused = next((item for item in found if isinstance(item, Refusal)), None)
     return refused or tuple(item for item in found if isinstance(item, IndexVar))
 

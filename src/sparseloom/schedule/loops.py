@@ -6,10 +6,24 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sparseloom.core.names import Names
-from sparseloom.core.trees import Node, rewrite, walk
+from sparseloom.core.trees import Node, rewrite
 from sparseloom.iteration.region import written
-from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Relation, Sequence, Stmt, SuchThat, Tag, TensorVar, Where
-from sparseloom.schedule.provenance import Provenance
+from sparseloom.notation.nodes import (
+    Access,
+    Apply,
+    Assign,
+    Expr,
+    Forall,
+    IndexVar,
+    Relation,
+    Sequence,
+    Stmt,
+    SuchThat,
+    Tag,
+    TensorVar,
+    Where,
+)
+from sparseloom.schedule.provenance import Provenance, children, parents
 
 
 def body_of(stmt: Stmt) -> Stmt:
@@ -32,14 +46,38 @@ def related(body: Stmt, relations: tuple[Relation, ...]) -> Stmt:
     return SuchThat(body, relations) if relations else body
 
 
+def statements(stmt: Stmt) -> Iterator[Stmt]:
+    """A statement and all those inside it, outer ones first; expressions are left alone."""
+    yield stmt
+    match stmt:
+        case Forall(_, body) | SuchThat(body, _):
+            yield from statements(body)
+        case Where(consumer, producer):
+            yield from statements(consumer)
+            yield from statements(producer)
+        case Sequence(stmts):
+            for part in stmts:
+                yield from statements(part)
+
+
+def accesses(expr: Expr) -> Iterator[Access]:
+    """The accesses of an expression, from left to right."""
+    match expr:
+        case Access():
+            yield expr
+        case Apply(_, args):
+            for arg in args:
+                yield from accesses(arg)
+
+
 def loops(stmt: Stmt) -> tuple[IndexVar, ...]:
     """The variables that have a loop, each once, outer ones first."""
-    return tuple(dict.fromkeys(found.var for found in walk(stmt) if isinstance(found, Forall)))
+    return tuple(dict.fromkeys(found.var for found in statements(stmt) if isinstance(found, Forall)))
 
 
 def tag_of(stmt: Stmt, var: IndexVar) -> Tag:
     """The tag of the loop over ``var``. Loops of one name have one tag."""
-    return next(found.tag for found in walk(stmt) if isinstance(found, Forall) and found.var == var)
+    return next(found.tag for found in statements(stmt) if isinstance(found, Forall) and found.var == var)
 
 
 @dataclass(frozen=True)
@@ -99,18 +137,31 @@ def result(stmt: Stmt) -> Access:
 def operands(stmt: Stmt) -> tuple[Access, ...]:
     """The arguments that the statement reads, each access once; temporaries are none."""
     made = {path.assign.lhs.tensor.name for path in paths(stmt)}
-    read = (n for path in paths(stmt) for n in walk(path.assign.rhs) if isinstance(n, Access))
-    return tuple(dict.fromkeys(access for access in read if access.tensor.name not in made))
+    return tuple(access for access in reads(stmt) if access.tensor.name not in made)
+
+
+def reads(stmt: Stmt) -> tuple[Access, ...]:
+    """Every access that a statement reads, temporaries included, each once."""
+    return tuple(dict.fromkeys(access for found in statements(stmt) if isinstance(found, Assign) for access in accesses(found.rhs)))
 
 
 def tensors(stmt: Stmt) -> dict[str, TensorVar]:
     """Every tensor of the statement by its name."""
-    return {found.name: found for found in walk(body_of(stmt)) if isinstance(found, TensorVar)}
+    written_to = [found.lhs for found in statements(stmt) if isinstance(found, Assign)]
+    return {access.tensor.name: access.tensor for access in (*written_to, *reads(stmt))}
 
 
 def taken_names(stmt: Stmt) -> frozenset[str]:
     """The names that a new variable or tensor must not have."""
-    return frozenset(found.name for found in walk(stmt) if isinstance(found, TensorVar | IndexVar))
+    indices = (
+        var
+        for found in statements(stmt)
+        if isinstance(found, Assign)
+        for access in (found.lhs, *accesses(found.rhs))
+        for var in access.indices
+    )
+    derived = (var for relation in relations_of(stmt) for var in (*parents(relation), *children(relation)))
+    return frozenset(tensors(stmt)) | {var.name for var in (*loops(stmt), *indices, *derived)}
 
 
 def fresh_variable(stmt: Stmt, *wishes: str) -> tuple[IndexVar, ...]:

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from sparseloom.core.errors import CompilerBug
 from sparseloom.notation.nodes import SERIAL, Assign, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import BoundRelation, BoundType, CoordRelation, DivideRelation, FuseRelation, PosRelation, SplitRelation
+from sparseloom.notation.relations import (
+    BoundRelation,
+    BoundType,
+    CoordRelation,
+    DivideRelation,
+    FuseRelation,
+    PosRelation,
+    RenameRelation,
+    SplitRelation,
+)
 from sparseloom.schedule.loops import body_of, provenance, relations_of
 from sparseloom.schedule.primitive import describe
 from sparseloom.schedule.provenance import Provenance
@@ -79,14 +88,15 @@ def bounds(var: IndexVar, graph: Provenance) -> tuple[str, str]:
     """The limits of a variable as text; ``|i|`` is the extent of i. Positions start where their segment does."""
     lower, upper = graph.limits(var)
     match graph.maker(var):
-        case PosRelation(_, position, access) | CoordRelation(position, _) as made:
-            what = access.tensor if isinstance(made, PosRelation) else position
-            first, last = f"first({what})", f"last({what})"
+        case PosRelation(_, _, access):
+            first, last = f"begin({access.tensor})", f"end({access.tensor})"
+        case CoordRelation(position, _):
+            first, last = f"first({position})", f"last({position}) + 1"
         case SplitRelation(parent, _, _, part) | DivideRelation(parent, _, _, part):
             first, last = "0", f"ceil(|{parent}| / {part})"
         case FuseRelation(outer, inner, _):
             first, last = "0", f"|{outer}| * |{inner}|"
-        case BoundRelation(parent):
+        case BoundRelation(parent) | RenameRelation(parent):
             first, last = bounds(parent, graph)
         case _:
             first, last = "0", f"|{var}|"

@@ -11,7 +11,7 @@ import keyword
 from collections.abc import Iterator
 from enum import Enum
 from random import Random
-from typing import ClassVar, Self, TypeVar, dataclass_transform
+from typing import Self, TypeVar, dataclass_transform
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, field_names, node
@@ -31,13 +31,13 @@ from sparseloom.schedule.loops import loops, provenance, tag_of, taken_names, te
 from sparseloom.schedule.provenance import children
 from sparseloom.schedule.refusal import Refusal, listed
 
-P = TypeVar("P", bound="type[Primitive]")
+P = TypeVar("P", bound="Primitive")
 
 PRIMITIVES: dict[str, type[Primitive]] = {}
 
 
 @dataclass_transform(frozen_default=True)
-def primitive(cls: P) -> P:
+def primitive(cls: type[P]) -> type[P]:
     """Declare a primitive: a node, and a word of the language."""
     made = node(cls)
     PRIMITIVES[made.word()] = made
@@ -48,7 +48,6 @@ class Primitive(Node):
     """One step of a schedule."""
 
     __slots__ = ()
-    picture: ClassVar[str] = ""
 
     @classmethod
     def word(cls) -> str:
@@ -101,9 +100,9 @@ def no_loop(code: str, stmt: Stmt, var: IndexVar) -> Refusal | None:
         return None
     relation = provenance(stmt).replacement(var)
     if relation is not None:
-        made = children(relation)
-        how = "fuse" if isinstance(relation, FuseRelation) else _WORDS[type(relation)]
-        return Refusal(code, f"there is no loop over {var} any more: {how} made {' and '.join(map(str, made))} of it", f"name {_either(made)}")
+        made = [str(child) for child in children(relation)]
+        why = f"there is no loop over {var} any more: {_WORDS[type(relation)]} made {' and '.join(made)} of it"
+        return Refusal(code, why, f"name {' or '.join(made)}")
     if var.name in tensors(stmt):
         return Refusal(code, f"{var} is a tensor, not a loop", f"there are loops over {listed(there)}")
     return Refusal(code, f"there is no loop over {var}", f"there are loops over {listed(there)}")
@@ -112,14 +111,11 @@ def no_loop(code: str, stmt: Stmt, var: IndexVar) -> Refusal | None:
 _WORDS: dict[type, str] = {
     SplitRelation: "split",
     DivideRelation: "divide",
+    FuseRelation: "fuse",
     PosRelation: "pos",
     CoordRelation: "coord",
     BoundRelation: "bound",
 }
-
-
-def _either(variables: tuple[IndexVar, ...]) -> str:
-    return " or ".join(map(str, variables))
 
 
 def reserved_names() -> frozenset[str]:
@@ -133,7 +129,7 @@ def not_fresh(code: str, stmt: Stmt, *names: str) -> Refusal | None:
     taken = taken_names(stmt)
     for k, name in enumerate(names):
         if not name.isidentifier() or keyword.iskeyword(name):
-            return Refusal(code, f"{name!r} is not a name", "a name is made of letters, digits and _")
+            return Refusal(code, f"{name!r} cannot be a name", "a name is made of letters, digits and _, and is no keyword")
         if name in reserved_names():
             return Refusal(code, f"{name} is a word of the scheduling language, so it cannot be a name", "pick another name")
         if name in names[:k]:
@@ -153,15 +149,21 @@ def _taken(code: str, stmt: Stmt, name: str) -> Refusal:
 
 
 def is_tagged(code: str, stmt: Stmt, var: IndexVar, step: str) -> Refusal | None:
-    """The refusal of a step that would leave open which of several loops inherits a tag."""
+    """The refusal of a step that makes other loops of a tagged one, and leaves open which of them inherits the tag."""
     tag = tag_of(stmt, var)
     if tag == SERIAL:
         return None
-    return Refusal(code, f"the loop over {var} is already {describe(tag)}, and {step} does not say which loop would be", f"{step} first", at=var)
+    why = f"the loop over {var} is already {describe(tag)}, and {step} would make another loop of it"
+    return Refusal(code, why, f"{step} first, then tag the loop that it makes", at=var)
 
 
 def describe(tag: Tag) -> str:
     """A tag in words."""
-    words = [word for word in (tag.unit and f"{tag.unit.name} with {tag.races.name if tag.races else 'NoRaces'}",
-                               tag.unroll and f"unrolled by {tag.unroll}", tag.merge and f"merged by {tag.merge.name}") if word]  # fmt: skip
+    words = []
+    if tag.unit is not None and tag.races is not None:
+        words.append(f"{tag.unit.name} with {tag.races.name}")
+    if tag.unroll:
+        words.append(f"unrolled by {tag.unroll}")
+    if tag.merge is not None:
+        words.append(f"merged by {tag.merge.name}")
     return ", ".join(words)

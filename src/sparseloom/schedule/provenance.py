@@ -153,6 +153,16 @@ class Provenance:
             return None
         return Span(left.variables + right.variables, left.needs, right.position)
 
+    def levels(self, var: IndexVar, access: Access) -> tuple[int, int] | None:
+        """The first and last level of ``access`` that a variable runs over, if it runs over an interval of a run of them."""
+        span = self.span(var, level_variables(access))
+        return None if span is None else stored_levels(access, span.variables)
+
+    def is_distinct(self, relation: PosRelation) -> bool:
+        """Whether no two positions have the same coordinates below one parent, so that each stands for the other."""
+        levels = self.levels(relation.coordinate, relation.access)
+        return levels is not None and are_distinct(relation.access.tensor.format.levels, *levels)
+
     def limits(self, var: IndexVar) -> tuple[int | None, int | None]:
         """The first value and the end of a variable's range, where they are constants."""
         match self._makers.get(var):

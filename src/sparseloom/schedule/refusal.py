@@ -10,12 +10,16 @@ from sparseloom.notation.nodes import IndexVar
 
 @dataclass(frozen=True)
 class Refusal:
-    """What stands in the way. ``at`` is the loop to point at, ``column`` the place in a text that cannot be read."""
+    """What stands in the way.
+
+    ``at`` is the loop to point at. ``argument`` counts to the argument that cannot be read, ``column`` to the place in it.
+    """
 
     code: str
     why: str
     help: str = ""
     at: IndexVar | None = None
+    argument: int | None = None
     column: int = 0
 
 

@@ -249,7 +249,7 @@ def as_argument(value: Any) -> Argument | None:
             return value
         case Expression() | IndexVar() | str() | bytes() | None | dict() | set() | numbers.Number():
             return None
-    return enter_aloud(value, stacklevel=5)
+    return enter_aloud(value)
 
 
 def _as_storage(argument: Argument | None) -> Storage:

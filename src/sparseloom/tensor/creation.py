@@ -49,7 +49,7 @@ def asarray(
     else:
         entry = enter(x)
         if entry.unexpected and copy is None:
-            warn(entry, 3)
+            warn(entry)
     if format is None and dtype is None and fill is None and copy is None:
         return Tensor(entry.storage, name, entry.notes)
     return _adapted(x, entry, format, dtype, name, copy, fill)

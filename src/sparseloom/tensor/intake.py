@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from sparseloom.core.errors import ConversionWarning, DTypeError, ShapeError
+from sparseloom.core.notices import notify
 from sparseloom.formats.storage import Storage
 from sparseloom.tensor.entry import Entry
 from sparseloom.tensor.interop import pydata_sparse, scipy, torch
@@ -29,17 +29,17 @@ def enter(value: Any) -> Entry:
     return reader(value)
 
 
-def enter_aloud(value: Any, stacklevel: int = 3) -> Storage:
+def enter_aloud(value: Any) -> Storage:
     """As ``enter``, with a warning for copies that the user may not expect."""
     entry = enter(value)
     if entry.unexpected:
-        warn(entry, stacklevel + 1)
+        warn(entry)
     return entry.storage
 
 
-def warn(entry: Entry, stacklevel: int) -> None:
+def warn(entry: Entry) -> None:
     """Say what was copied."""
-    warnings.warn("; ".join(entry.notes), ConversionWarning, stacklevel=stacklevel)
+    notify("; ".join(entry.notes), ConversionWarning)
 
 
 def _reader_for(kind: type) -> Reader:

@@ -17,7 +17,7 @@ from sparseloom.notation.printer import show
 from sparseloom.notation.relations import CoordRelation
 from sparseloom.schedule.loops import fresh_variable, loops, provenance, replace_loops
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
-from sparseloom.schedule.provenance import are_distinct, stored_levels
+from sparseloom.schedule.provenance import are_distinct
 from sparseloom.schedule.refusal import Refusal
 
 
@@ -36,16 +36,16 @@ class Coord(Primitive):
         relation = graph.position(self.p)
         if relation is None:
             return Refusal("S503", f"{self.p} counts coordinates already", "coord undoes pos", at=self.p)
-        span = graph.span(self.p)
-        levels = span and stored_levels(relation.access, span.variables)
-        if span is None or levels is None:
+        levels = graph.levels(self.p, relation.access)
+        if levels is None:
             why = f"{self.p} counts blocks of positions, which have no coordinates of their own"
             return Refusal("S504", why, "use coord on the inner variable, or before the split", at=self.p)
-        tensor, stored = relation.access.tensor, relation.access.tensor.format.levels
-        if not all(level.ordered for level in stored[levels[0] : levels[1] + 1]):
-            why = f"{tensor} stores {span.variables[-1]} in no order, so the positions of a coordinate cannot be found again"
+        first, last = levels
+        stored = relation.access.tensor.format.levels
+        if not all(level.ordered for level in stored[first : last + 1]):
+            why = f"{show(relation.access)} is stored in no order, so the positions of a coordinate cannot be found again"
             return Refusal("S505", why, "convert the operand to an ordered format", at=self.p)
-        if not are_distinct(stored, *levels):
+        if not are_distinct(stored, first, last):
             why = f"{show(relation.access)} may store a coordinate at several positions, so one cannot stand for the other"
             return Refusal("S506", why, "convert the operand to a format without repetitions", at=self.p)
         return None

@@ -15,7 +15,7 @@ from random import Random
 
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import FuseRelation
+from sparseloom.notation.relations import FuseRelation, PosRelation
 from sparseloom.schedule.loops import fresh_variable, loops, paths, places, provenance, replace_loops
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.provenance import Provenance, stored_levels
@@ -50,10 +50,10 @@ class Fuse(Primitive):
             return None
         orders = [path.variables for path in paths(stmt) if self.i in path.variables and self.j in path.variables]
         if any(order.index(self.j) < order.index(self.i) for order in orders):
-            return Refusal("S303", f"{self.j} is outside {self.i}, not directly inside it", f"write fuse({self.j}, {self.i}, ...)", at=self.j)
+            return Refusal("S303", f"{self.j} is outside {self.i}, not directly inside it", "name the outer loop first", at=self.j)
         between = [v for order in orders for v in order[order.index(self.i) + 1 : order.index(self.j)]]
-        what = f"the loop over {listed(dict.fromkeys(between))}" if between else "something else than the one loop"
-        return Refusal("S303", f"{self.j} is not directly inside {self.i}: {what} stands between them", "reorder the loops first", at=self.j)
+        what = f"the loop over {listed(dict.fromkeys(between))} stands between them" if between else "a temporary stands between them"
+        return Refusal("S303", f"{self.j} is not directly inside {self.i}: {what}", "reorder the loops first", at=self.j)
 
     def _spaces(self, graph: Provenance) -> Refusal | None:
         """A variable lives in coordinate space or in the position space of one access, so both must live in the same."""
@@ -66,12 +66,17 @@ class Fuse(Primitive):
             return Refusal("S306", why, f"turn {position} back with coord, or {coordinate} into positions with pos", at=position)
         if outer == inner:
             return None
-        above, below = graph.span(self.i), graph.span(self.j)
-        if outer.access == inner.access and above is not None and below is not None and not below.needs:
-            if stored_levels(outer.access, above.variables + below.variables) is not None:
-                return None
-        why = f"{self.i} counts positions of {show(outer.access)} and {self.j} of {show(inner.access)}, not of neighbouring levels of one operand"
+        if self._are_neighbours(graph, outer, inner):
+            return None
+        why = f"{self.i} counts positions of {show(outer.access)} and {self.j} those of {show(inner.access)}, no neighbouring levels"
         return Refusal("S307", why, "fuse the coordinates, then use pos once", at=self.j)
+
+    def _are_neighbours(self, graph: Provenance, outer: PosRelation, inner: PosRelation) -> bool:
+        """Whether ``j`` counts all entries right below those that ``i`` counts."""
+        above, below = graph.span(self.i), graph.span(self.j)
+        if outer.access != inner.access or above is None or below is None or below.needs:
+            return False
+        return stored_levels(outer.access, above.variables + below.variables) is not None
 
     def apply(self, stmt: Stmt) -> Stmt:
         def make(loop: Forall) -> Stmt:

@@ -47,7 +47,8 @@ class MergeBy(Primitive):
                 return Refusal("S1105", why, "use TwoFinger, or gallop in an intersection", at=self.i)
             unordered = [show(access) for access in found.sparse if not _is_ordered(access)]
             if unordered:
-                return Refusal("S1106", f"{listed(unordered)} is stored in no order, so it cannot be merged", "convert the operand", at=self.i)
+                why = f"{listed(unordered)} is stored in no order, so it cannot be merged"
+                return Refusal("S1106", why, "convert the operand", at=self.i)
         return None
 
     def apply(self, stmt: Stmt) -> Stmt:

@@ -64,7 +64,8 @@ class Pos(Primitive):
         """Why no run of levels stores what ``i`` stands for."""
         name, absent = show(self.access), [v for v in span.variables if v not in stored]
         if absent:
-            return Refusal("S407", f"{name} has no level for {listed(absent)}; its levels store {listed(stored)}", "name an operand that has", at=self.i)
+            why = f"{name} has no level for {listed(absent)}; its levels store {listed(stored)}"
+            return Refusal("S407", why, "name an operand that has one", at=self.i)
         why = f"{self.i} runs over {listed(span.variables)}, but {name} stores {listed(stored)} in that order"
         return Refusal("S407", why, "reorder before fuse, or convert the operand", at=self.i)
 
@@ -75,7 +76,7 @@ class Pos(Primitive):
             why = f"{self.access.tensor} stores {span.variables[-1]} in no order, so a block of coordinates cannot be searched"
             return Refusal("S409", why, "use pos before split, or convert the operand", at=self.i)
         if any(not levels[k].compact for k in range(first + 1, last + 1)):
-            why = f"{self.access.tensor} leaves positions unused between one {span.variables[first - first]} and the next"
+            why = f"{self.access.tensor} leaves positions unused between one {span.variables[0]} and the next"
             return Refusal("S410", why, "use pos on the inner variable alone, or convert the operand to csr", at=self.i)
         return None
 
@@ -83,7 +84,10 @@ class Pos(Primitive):
         stored, levels = level_variables(self.access), self.access.tensor.format.levels
         for outer, loop in places(stmt, self.i):
             before, after = graph.recovered(outer), graph.recovered((*outer, self.i))
-            missing = [v for v in (*stored[:first], *sorted(span.needs, key=str)) if v not in before]
+            missing, unfixed = [v for v in stored[:first] if v not in before], sorted(span.needs - before, key=str)
+            if unfixed:
+                why = f"{self.i} is a place in a block of {listed(unfixed)}, which is not known outside the loop over {self.i}"
+                return Refusal("S411", why, f"put the loop over {listed(unfixed)} outside", at=self.i)
             if missing:
                 why = f"{show(self.access)} is stored below {listed(missing)}, which is not known outside the loop over {self.i}"
                 return Refusal("S411", why, f"put the loop over {listed(missing)} outside", at=self.i)
@@ -91,7 +95,7 @@ class Pos(Primitive):
             if not is_full and not implies(presence(loop.body, after), self.access):
                 return self._uncovered(loop)
             if not levels[last].unique and not _visits_once(loop.body, self.access, last):
-                why = f"{self.access.tensor} repeats coordinates of {span.variables[-1]}, and what is computed for one must be computed at once"
+                why = f"{self.access.tensor} repeats coordinates of {span.variables[-1]}, and all entries of one are needed together"
                 return Refusal("S413", why, "convert the operand to a format without repetitions", at=self.i)
         return None
 

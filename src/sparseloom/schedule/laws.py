@@ -1,0 +1,157 @@
+"""What every scheduled statement keeps, whichever step made it: checked once after each step."""
+
+from __future__ import annotations
+
+from sparseloom.formats.format import Format
+from sparseloom.formats.named import name_of
+from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.layout import modes_in_order, plain
+from sparseloom.iteration.ordering import level_variables
+from sparseloom.notation.nodes import Access, IndexVar, Stmt, TensorVar
+from sparseloom.notation.printer import show
+from sparseloom.notation.relations import CoordRelation, FuseRelation, PosRelation, RenameRelation
+from sparseloom.schedule.loops import Path, paths, provenance, reads, relations_of, result
+from sparseloom.schedule.provenance import Provenance, children, parents
+from sparseloom.schedule.races import unresolved
+from sparseloom.schedule.refusal import Refusal, listed
+from sparseloom.schedule.units import misplaced
+
+
+def breach(concrete: Concrete) -> Refusal | None:
+    """The first law that a statement breaks."""
+    stmt, appended = concrete.stmt, appended_result(concrete)
+    unordered = out_of_order(stmt, appended) if appended is not None else None
+    return loose_position(stmt) or unsearchable(stmt) or unordered or misplaced(stmt) or unresolved(stmt, appended)
+
+
+def appended_result(concrete: Concrete) -> TensorVar | None:
+    """The result, if its entries are appended one after another: sparse, and with a structure of its own."""
+    tensor = result(concrete.stmt).tensor
+    return None if tensor.format.is_dense or concrete.shared is not None else tensor
+
+
+def loose_position(stmt: Stmt) -> Refusal | None:
+    """A position loop outside of what tells where its segment is."""
+    graph = provenance(stmt)
+    for relation in relations_of(stmt):
+        if not isinstance(relation, PosRelation | CoordRelation):
+            continue
+        needed = _needs(graph, relation)
+        (made,) = children(relation)
+        for path in paths(stmt):
+            first = next((k for k, var in enumerate(path.variables) if made in graph.ancestors(var)), None)
+            if first is None:
+                continue
+            missing = sorted(needed - graph.recovered(path.variables[:first]), key=str)
+            if missing:
+                var = path.variables[first]
+                why = f"{var} stands for entries below {listed(missing)}, which would not be known outside the loop over {var}"
+                return Refusal("S606", why, f"keep the loop over {var} inside those that settle {listed(missing)}", at=var)
+    return None
+
+
+def _needs(graph: Provenance, relation: PosRelation | CoordRelation) -> frozenset[IndexVar]:
+    """What must be known before the first loop of a position or coordinate variable."""
+    match relation:
+        case CoordRelation(position, _):
+            span = graph.span(position)
+            return span.needs if span is not None else frozenset()
+        case PosRelation(coordinate, position, access):
+            above = _position_above(graph, position, access)
+            if above is not None:
+                return _needs(graph, above)
+            stored = level_variables(access)
+            span, levels = graph.span(coordinate, stored), graph.levels(coordinate, access)
+            return frozenset() if span is None or levels is None else span.needs.union(stored[: levels[0]])
+
+
+def _position_above(graph: Provenance, position: IndexVar, access: Access) -> PosRelation | None:
+    """The position that was fused with this one as its parent, if one was."""
+    for relation in graph.relations:
+        match relation:
+            case FuseRelation(outer, inner, _) if inner == position:
+                above = graph.position(outer)
+                return above if above is not None and above.access == access else None
+    return None
+
+
+def unsearchable(stmt: Stmt) -> Refusal | None:
+    """An operand whose level is settled before its parent, and that cannot be searched there."""
+    graph = provenance(stmt)
+    for path in paths(stmt):
+        settled = _settled(graph, path)
+        for access in reads(path.assign):
+            stored = level_variables(access)
+            for k, level in enumerate(access.tensor.format.levels):
+                late = [v for v in stored[:k] if settled.get(v, 0) > settled.get(stored[k], 0)]
+                if late and not level.full and not level.ordered:
+                    why = f"{access.tensor} is stored below {listed(late)}, in no order, so {stored[k]} cannot be searched there"
+                    return Refusal("S607", why, f"convert it first: {access.tensor}.to({_storable(access, settled)!r})", at=stored[k])
+    return None
+
+
+def _settled(graph: Provenance, path: Path) -> dict[IndexVar, int]:
+    """At which loop every variable of a path becomes known."""
+    found: dict[IndexVar, int] = {}
+    for depth in range(len(path.loops) + 1):
+        for var in graph.recovered(path.variables[:depth]):
+            found.setdefault(var, depth)
+    return found
+
+
+def _storable(access: Access, settled: dict[IndexVar, int]) -> str:
+    """The format that stores an operand in the order in which its variables are settled."""
+    order = tuple(sorted(access.indices, key=lambda v: settled.get(v, 0)))
+    return name_of(Format(plain(access.tensor.format).levels, modes_in_order(access, order)))
+
+
+def out_of_order(stmt: Stmt, appended: TensorVar) -> Refusal | None:
+    """A loop order in which a result's entries would not come one after another."""
+    for path in paths(stmt):
+        lhs = path.assign.lhs
+        if lhs.tensor == appended:
+            wanted, last = _append_order(stmt, lhs)
+            found = [var for var in path.variables if var in wanted]
+            if found != wanted:
+                why = f"{show(lhs)} is appended in the order {listed(wanted)}, but the loops run {listed(found)}"
+                return Refusal("S608", why, _ADVICE, at=found[0] if found else None)
+            early = [var for var in path.variables[: path.variables.index(wanted[last])] if var not in wanted]
+            if early:
+                why = f"the loop over {early[0]} would visit entries of {show(lhs)} again, and they are appended once"
+                return Refusal("S609", why, _ADVICE, at=early[0])
+    return _repeated(stmt, appended)
+
+
+_ADVICE = "such an order needs a workspace or a dense result"
+
+
+def _append_order(stmt: Stmt, lhs: Access) -> tuple[list[IndexVar], int]:
+    """The order of the loops in which entries come sorted, and the last of them that decides on an entry.
+
+    It follows the relations: halves take the place of what was split, a fused variable that of its neighbours.
+    """
+    form = lhs.tensor.format
+    order = list(level_variables(lhs))
+    last = max(k for k, level in enumerate(form.levels) if not level.full)
+    for relation in relations_of(stmt):
+        before, after = parents(relation), children(relation)
+        if isinstance(relation, RenameRelation) or before[0] not in order:
+            continue
+        at = order.index(before[0])
+        if tuple(order[at : at + len(before)]) == before:
+            order[at : at + len(before)] = after
+            grown = len(after) - len(before)
+            last += grown if at <= last and (grown > 0 or at < last) else 0
+    return order, last
+
+
+def _repeated(stmt: Stmt, appended: TensorVar) -> Refusal | None:
+    """Positions at which a coordinate of an appended result comes several times."""
+    graph = provenance(stmt)
+    for relation in relations_of(stmt):
+        if not isinstance(relation, PosRelation):
+            continue
+        if not graph.is_distinct(relation) and graph.roots(relation.coordinate) & {*result(stmt).indices}:
+            why = f"{show(relation.access)} repeats coordinates of {relation.coordinate}, and {appended} appends each once"
+            return Refusal("S610", why, _ADVICE, at=relation.position)
+    return None

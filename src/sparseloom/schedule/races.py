@@ -1,0 +1,216 @@
+"""Which iterations of a parallel loop write one place, and what resolves it.
+
+Two iterations write different places if the loop's variable follows from the place: from the variables that index it, and from
+the loops outside, which are the same for both. A position follows from its coordinates unless they repeat. A temporary that is
+declared inside the loop is private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, combinations
+from math import prod
+
+from sparseloom.notation.nodes import Access, Assign, IndexVar, Races, Stmt, TensorVar
+from sparseloom.notation.printer import show
+from sparseloom.notation.relations import (
+    BoundRelation,
+    CoordRelation,
+    DivideRelation,
+    FuseRelation,
+    PosRelation,
+    RenameRelation,
+    SplitRelation,
+)
+from sparseloom.schedule.loops import Path, paths, provenance
+from sparseloom.schedule.provenance import Provenance, children, parents
+from sparseloom.schedule.refusal import Refusal, listed
+
+_COMBINING = (Races.Atomics, Races.Temporary, Races.ParallelReduction)
+
+
+@dataclass(frozen=True)
+class Example:
+    """Two iterations that meet: the values of the parallel variable, of the original variables, and the place."""
+
+    values: tuple[int, int]
+    points: tuple[str, str]
+    place: str
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Iterations of ``var`` that write one place of ``assign``; ``resolved`` names the loop and the strategy that covers it.
+
+    What shows it is an example, or an operand that repeats coordinates, or that entries are appended.
+    """
+
+    var: IndexVar
+    races: Races
+    assign: Assign
+    resolved: tuple[IndexVar, Races] | None
+    example: Example | None = None
+    repeats: Access | None = None
+    appends: bool = False
+
+    def __str__(self) -> str:
+        var, verb = self.var, "add to" if self.assign.op == "add" else "write"
+        if self.appends:
+            return f"iterations of {var} append to {self.assign.lhs.tensor} at one end, and the order would be lost"
+        if self.repeats is not None:
+            return f"{show(self.repeats)} may repeat a coordinate, so two iterations of {var} {verb} one place of {self.assign.lhs.tensor}"
+        if self.example is None:
+            return f"two iterations of {var} may {verb} one place of {self.assign.lhs.tensor}"
+        (first, second), points = self.example.values, self.example.points
+        meeting = f"iterations {var} = {first} and {var} = {second} both {verb} {self.example.place}"
+        return meeting if points[0] == f"{var} = 0" else f"{meeting}, one at {points[0]} and the other at {points[1]}"
+
+
+def analyse(stmt: Stmt, appended: TensorVar | None = None) -> list[Conflict]:
+    """Every conflict of every parallel loop, resolved or not. ``appended`` is a result whose entries are appended."""
+    graph = provenance(stmt)
+    found = []
+    for path in paths(stmt):
+        private = path.temporaries.get(path.assign.lhs.tensor.name, 0)
+        for depth, loop in enumerate(path.loops):
+            races = loop.tag.races
+            if loop.tag.unit is None or races is None or depth < private:
+                continue
+            if path.assign.lhs.tensor == appended:
+                found.append(Conflict(loop.var, races, path.assign, None, appends=True))
+            elif loop.var not in follows(graph, {*path.assign.lhs.indices, *path.variables[:depth]}):
+                example, repeats = _example(graph, path, depth), _repeats(graph, loop.var)
+                found.append(Conflict(loop.var, races, path.assign, _resolution(path, depth), example, None if example else repeats))
+    return found
+
+
+def unresolved(stmt: Stmt, appended: TensorVar | None = None) -> Refusal | None:
+    """The refusal of the first conflict that nothing covers. What IgnoreRaces leaves open is a warning, not a refusal."""
+    for conflict in analyse(stmt, appended):
+        var, tensor = conflict.var, conflict.assign.lhs.tensor
+        if conflict.appends:
+            return Refusal("S852", str(conflict), "ask for a dense result, or run this loop serially", at=var)
+        if conflict.races is Races.NoRaces:
+            advice = "use Atomics, Temporary or ParallelReduction, or parallelize a loop over the result's own variables"
+            return Refusal("S851", str(conflict), advice, at=var)
+        match conflict.resolved:
+            case (_, Races.Atomics) if tensor.dtype.kind == "c" and conflict.assign.op != "add":
+                why = f"there is no atomic {conflict.assign.op} of {tensor.dtype}, which {tensor} needs"
+                return Refusal("S853", why, "use Temporary or ParallelReduction", at=var)
+    return None
+
+
+def ignored(stmt: Stmt) -> list[Conflict]:
+    """The conflicts that nothing covers because the user said to ignore them: each deserves a warning."""
+    return [conflict for conflict in analyse(stmt) if conflict.resolved is None and conflict.races is Races.IgnoreRaces]
+
+
+def _resolution(path: Path, depth: int) -> tuple[IndexVar, Races] | None:
+    """Its own strategy, or Atomics further in: those cover every loop outside them."""
+    own = path.loops[depth].tag.races
+    if own in _COMBINING:
+        return path.loops[depth].var, own
+    inside = next((loop for loop in path.loops[depth:] if loop.tag.races is Races.Atomics), None)
+    return None if inside is None else (inside.var, Races.Atomics)
+
+
+def follows(graph: Provenance, known: set[IndexVar]) -> set[IndexVar]:
+    """Every variable whose value is a function of those in ``known``, in either direction along the relations."""
+    found, before = set(known), -1
+    while len(found) != before:
+        before = len(found)
+        for relation in graph.relations:
+            above, below = parents(relation), children(relation)
+            if all(v in found for v in below):
+                found.update(above)
+            if all(v in found for v in above) and _is_one_to_one(graph, relation):
+                found.update(below)
+    return found
+
+
+def _is_one_to_one(graph: Provenance, relation: object) -> bool:
+    """A coordinate has one position unless the operand may repeat it."""
+    match relation:
+        case PosRelation():
+            return graph.is_distinct(relation)
+    return True
+
+
+def _repeats(graph: Provenance, var: IndexVar) -> Access | None:
+    """The operand whose positions a variable counts, if it may hold a coordinate twice."""
+    relation = graph.position(var)
+    return relation.access if relation is not None and not graph.is_distinct(relation) else None
+
+
+def _example(graph: Provenance, path: Path, depth: int) -> Example | None:
+    """Look for two points that differ in one summed variable, are alike in the outer loops, and meet in the place written."""
+    var, outer, lhs = path.variables[depth], path.variables[:depth], path.assign.lhs
+    roots = sorted(graph.roots(var), key=str)
+    small = _Small(graph)
+    origin = dict.fromkeys(roots, 0)
+    watched = (*outer, *lhs.indices)
+    for root in roots:
+        for step in small.steps:
+            point = origin | {root: step}
+            if all(small.value(v, origin) == small.value(v, point) for v in watched) and small.value(var, point) != 0:
+                place = f"{lhs.tensor}({','.join(str(small.value(v, point)) for v in lhs.indices)})" if lhs.indices else str(lhs.tensor)
+                return Example((0, small.value(var, point)), (_point(origin), _point(point)), place)
+    return None
+
+
+def _point(point: Mapping[IndexVar, int]) -> str:
+    return listed(f"{var} = {value}" for var, value in point.items())
+
+
+class _Small:
+    """A small example of the statement in which every entry is stored, so that positions equal coordinates."""
+
+    def __init__(self, graph: Provenance) -> None:
+        self._graph = graph
+        sizes = list(_sizes(graph))
+        self._extent = 2 * prod(sizes)
+        # The distances at which a split variable moves on: one, every product of block sizes, and every part of the extent.
+        self.steps = sorted({1, *_products(sizes), *(-(-self._extent // size) for size in sizes)})
+
+    def extent(self, var: IndexVar) -> int:
+        """How far a variable runs."""
+        match self._graph.maker(var):
+            case SplitRelation(_, _, inner, size) if var == inner:
+                return size
+            case DivideRelation(_, outer, _, count) if var == outer:
+                return count
+            case SplitRelation(parent, _, _, part) | DivideRelation(parent, _, _, part):
+                return max(1, -(-self.extent(parent) // part))
+            case FuseRelation(outer, inner, _):
+                return self.extent(outer) * self.extent(inner)
+            case None:
+                return self._extent
+            case relation:
+                return self.extent(parents(relation)[0])
+
+    def value(self, var: IndexVar, point: Mapping[IndexVar, int]) -> int:
+        """The value of a variable at a point of the original space."""
+        match self._graph.maker(var):
+            case SplitRelation(parent, outer, _, size):
+                whole = self.value(parent, point)
+                return whole // size if var == outer else whole % size
+            case DivideRelation(parent, outer, inner, _):
+                whole, size = self.value(parent, point), self.extent(inner)
+                return whole // size if var == outer else whole % size
+            case FuseRelation(outer, inner, _):
+                return self.value(outer, point) * self.extent(inner) + self.value(inner, point)
+            case PosRelation(parent) | CoordRelation(parent) | BoundRelation(parent) | RenameRelation(parent):
+                return self.value(parent, point)
+        return point.get(var, 0)
+
+
+def _sizes(graph: Provenance) -> Iterator[int]:
+    for relation in graph.relations[:6]:
+        match relation:
+            case SplitRelation(_, _, _, size) | DivideRelation(_, _, _, size):
+                yield size
+
+
+def _products(sizes: list[int]) -> Iterator[int]:
+    return (prod(some) for some in chain.from_iterable(combinations(sizes, k) for k in range(1, len(sizes) + 1)))

@@ -1,0 +1,186 @@
+"""A schedule: a concrete statement and the steps that made it what it is.
+
+    s = Schedule(concrete).split("i", "i0", "i1", 32).parallelize("i0", "CPUThread", "NoRaces")
+    print(s)
+
+Every step gives a new schedule and is checked when it is taken; what cannot be done is a ``ScheduleError`` that says why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Self
+
+from sparseloom.core.errors import ScheduleError
+from sparseloom.core.trees import field_names
+from sparseloom.iteration.concretize import Concrete
+from sparseloom.notation.nodes import Access, Expr, IndexVar, Merge, Races, Stmt, Unit
+from sparseloom.notation.relations import BoundType
+from sparseloom.schedule.arguments import build
+from sparseloom.schedule.laws import appended_result, breach
+from sparseloom.schedule.picture import bare, full
+from sparseloom.schedule.primitive import PRIMITIVES, Primitive, spell
+from sparseloom.schedule.primitives import Bound, Coord, Divide, Fuse, MergeBy, Parallelize, Pos, Precompute, Reorder, Split, Unroll
+from sparseloom.schedule.races import Conflict, analyse
+from sparseloom.schedule.refusal import Refusal, listed
+from sparseloom.schedule.text import read_steps, unreadable
+
+Variable = IndexVar | str
+Variables = Variable | Iterable[Variable]
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Immutable; equal steps on equal statements give equal schedules."""
+
+    concrete: Concrete
+    trace: tuple[Primitive, ...] = ()
+
+    def split(self, i: Variable, outer: Variable, inner: Variable, size: int) -> Self:
+        """Strip-mine ``i`` into blocks of constant size."""
+        return self._do(Split, i, outer, inner, size)
+
+    def divide(self, i: Variable, outer: Variable, inner: Variable, count: int) -> Self:
+        """Cut ``i`` into a constant number of equal blocks."""
+        return self._do(Divide, i, outer, inner, count)
+
+    def fuse(self, i: Variable, j: Variable, fused: Variable) -> Self:
+        """Collapse two directly nested loops into one."""
+        return self._do(Fuse, i, j, fused)
+
+    def reorder(self, *order: Variables) -> Self:
+        """Put directly nested loops into this order, the outermost first."""
+        return self._do(Reorder, *order)
+
+    def pos(self, i: Variable, p: Variable, access: Access | str) -> Self:
+        """Run over the stored entries of ``access`` instead of coordinates."""
+        return self._do(Pos, i, p, access)
+
+    def coord(self, p: Variable, i: Variable) -> Self:
+        """Run over coordinates again instead of positions."""
+        return self._do(Coord, p, i)
+
+    def precompute(self, e: Expr | str, i: Variables, iw: Variables, w: str) -> Self:
+        """Compute a part of the expression ahead, into a workspace."""
+        return self._do(Precompute, e, i, iw, w)
+
+    def parallelize(self, i: Variable, unit: Unit | str, races: Races | str) -> Self:
+        """Run the iterations of a loop at the same time."""
+        return self._do(Parallelize, i, unit, races)
+
+    def unroll(self, i: Variable, factor: int) -> Self:
+        """Repeat the body of a loop in the code."""
+        return self._do(Unroll, i, factor)
+
+    def bound(self, i: Variable, bounded: Variable, value: int, type: BoundType | str) -> Self:
+        """Promise something about the limits of a loop."""
+        return self._do(Bound, i, bounded, value, type)
+
+    def mergeby(self, i: Variable, way: Merge | str) -> Self:
+        """Choose how a loop that intersects sparse operands finds equal coordinates."""
+        return self._do(MergeBy, i, way)
+
+    def then(self, *steps: Primitive) -> Self:
+        """Take steps that are ready-made, as in ``Schedule(concrete).then(*other.trace)``."""
+        made = self
+        for step in steps:
+            made = made._take(step)
+        return made
+
+    def _do(self, step: type[Primitive], *given: object) -> Self:
+        built = build(step, given, self.concrete)
+        if isinstance(built, Refusal):
+            raise self._refused(f"{step.word()}({', '.join(map(spell, given))})", built, self.stmt)
+        return self._take(built)
+
+    def _take(self, step: Primitive) -> Self:
+        refusal = step.check(self.stmt)
+        if refusal is not None:
+            raise self._refused(str(step), refusal, self.stmt)
+        made = replace(self.concrete, stmt=step.apply(self.stmt))
+        broken = breach(made)
+        if broken is not None:
+            raise self._refused(str(step), broken, made.stmt)
+        return replace(self, concrete=made, trace=(*self.trace, step))
+
+    def _refused(self, step: str, refusal: Refusal, stmt: Stmt) -> ScheduleError:
+        """What was asked, why not, where, and what to do."""
+        nest = bare(stmt, refusal.at).replace("\n", "\n    ")
+        lines = [f"[{refusal.code}] cannot {step}: {refusal.why}", f"  at step {len(self.trace) + 1} of the schedule, in", f"    {nest}"]
+        return ScheduleError("\n".join([*lines, f"  help: {refusal.help}"] if refusal.help else lines))
+
+    @property
+    def stmt(self) -> Stmt:
+        """The scheduled statement."""
+        return self.concrete.stmt
+
+    @property
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """The places that several iterations of a parallel loop write, and what resolves each."""
+        return tuple(analyse(self.stmt, appended_result(self.concrete)))
+
+    def __str__(self) -> str:
+        return full(self.stmt)
+
+    @property
+    def text(self) -> str:
+        """The steps, one a line, as ``from_text`` reads them."""
+        return "\n".join(map(str, self.trace))
+
+    @classmethod
+    def from_text(cls, concrete: Concrete, text: str) -> Self:
+        """Take the steps of a text such as ``split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)``."""
+        made = cls(concrete)
+        for call in read_steps(text):
+            built = build(call.step, call.arguments, made.concrete)
+            if isinstance(built, Refusal):
+                raise unreadable(text, call.fault_place(built), built)
+            made = made._take(built)
+        return made
+
+    def to_json(self) -> str:
+        """The steps as a JSON list of objects, one key per argument."""
+        return json.dumps([_as_object(step) for step in self.trace])
+
+    @classmethod
+    def from_json(cls, concrete: Concrete, text: str) -> Self:
+        """Take the steps that ``to_json`` wrote."""
+        made = cls(concrete)
+        for step, given in _from_objects(text):
+            made = made._do(step, *given)
+        return made
+
+
+def candidates(stmt: Stmt, rng: Random) -> Iterable[Primitive]:
+    """Steps that make sense for a statement, of every kind, in random order."""
+    for word in rng.sample(sorted(PRIMITIVES), len(PRIMITIVES)):
+        yield from PRIMITIVES[word].candidates(stmt, rng)
+
+
+def _as_object(step: Primitive) -> dict[str, object]:
+    return {"step": step.word()} | {name: _as_value(getattr(step, name)) for name in field_names(type(step))}
+
+
+def _as_value(value: object) -> object:
+    match value:
+        case int() | str():
+            return value
+        case tuple():
+            return [spell(item) for item in value]
+    return spell(value)
+
+
+def _from_objects(text: str) -> Iterable[tuple[type[Primitive], tuple[object, ...]]]:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as fault:
+        raise ScheduleError(f"[S008] cannot read the schedule: it is not JSON: {fault}") from None
+    for item in found if isinstance(found, list) else [found]:
+        step = PRIMITIVES.get(item.get("step", "")) if isinstance(item, dict) else None
+        if step is None or set(item) != {"step", *field_names(step)}:
+            wanted = listed(("step", *field_names(step))) if step else f"step, one of {listed(sorted(PRIMITIVES))}"
+            raise ScheduleError(f"[S009] cannot read the schedule: {json.dumps(item)} is not a step\n  help: its keys must be {wanted}")
+        yield step, tuple(item[name] for name in field_names(step))

@@ -1,0 +1,107 @@
+"""Schedules as text.
+
+    fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,4096)      # whitespace, commas or semicolons stand between steps
+    parallelize(p0,CPUThread,Atomics)
+
+Sets of variables stand in braces, expressions are those of a statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from sparseloom.core.errors import ScheduleError
+from sparseloom.schedule.arguments import usage
+from sparseloom.schedule.primitive import PRIMITIVES, Primitive
+from sparseloom.schedule.refusal import Refusal, listed
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A step as it was written; ``places`` says where in the text it starts, and then each argument."""
+
+    step: type[Primitive]
+    arguments: tuple[str, ...]
+    places: tuple[int, ...]
+
+    def fault_place(self, refusal: Refusal) -> int:
+        """Where to put the caret: at the argument that the refusal is about, or at the step."""
+        return self.places[0] if refusal.argument is None else self.places[refusal.argument + 1] + refusal.column
+
+
+def read_steps(text: str) -> Iterator[Call]:
+    """The steps of a schedule's text, in order."""
+    bare = re.sub(r"#[^\n]*", lambda comment: " " * len(comment[0]), text)
+    at = 0
+    while True:
+        at = _skip(bare, at)
+        if at == len(bare):
+            return
+        word = re.compile(r"[^\W\d]\w*").match(bare, at)
+        if word is None:
+            raise unreadable(text, at, Refusal("S001", f"a step was expected, not {bare[at]!r}", "write split(i, i0, i1, 16)"))
+        step = PRIMITIVES.get(word[0])
+        if step is None:
+            raise unreadable(text, at, _unknown(word[0]))
+        opening = re.compile(r"\s*\(").match(bare, word.end())
+        if opening is None:
+            raise unreadable(text, word.end(), Refusal("S001", f"'(' was expected after {word[0]}", f"write {usage(step)}"))
+        end = _matching(text, bare, opening.end() - 1)
+        pieces = tuple(_arguments(bare, opening.end(), end))
+        yield Call(step, tuple(piece for _, piece in pieces), (at, *(place for place, _ in pieces)))
+        at = end + 1
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and (text[at].isspace() or text[at] in ",;"):
+        at += 1
+    return at
+
+
+def _unknown(word: str) -> Refusal:
+    near = get_close_matches(word, PRIMITIVES, 1)
+    guess = f"did you mean {near[0]}? There are" if near else "there are"
+    return Refusal("S002", f"there is no step {word!r}", f"{guess} {listed(sorted(PRIMITIVES))}")
+
+
+def _matching(text: str, bare: str, opening: int) -> int:
+    """Where the bracket that opens at ``opening`` closes."""
+    waiting: list[str] = []
+    for at in range(opening, len(bare)):
+        letter = bare[at]
+        if letter in _CLOSING:
+            waiting.append(_CLOSING[letter])
+        elif waiting and letter == waiting[-1]:
+            waiting.pop()
+            if not waiting:
+                return at
+        elif letter in _CLOSING.values():
+            raise unreadable(text, at, Refusal("S001", f"'{waiting[-1]}' was expected, not '{letter}'"))
+    raise unreadable(text, opening, Refusal("S001", "this bracket is never closed", "add ')'"))
+
+
+def _arguments(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    """The arguments between two places, split at the commas that stand in no inner bracket."""
+    if not text[start:end].strip():
+        return
+    depth, begin = 0, start
+    for at in range(start, end + 1):
+        letter = text[at]
+        if at == end or (letter == "," and depth == 0):
+            piece = text[begin:at]
+            yield begin + len(piece) - len(piece.lstrip()), piece.strip()
+            begin = at + 1
+        depth += (letter in _CLOSING) - (letter in _CLOSING.values())
+
+
+def unreadable(text: str, at: int, refusal: Refusal) -> ScheduleError:
+    """The error for a fault at a place of a schedule's text: the line, and a caret under the place."""
+    begin = text.rfind("\n", 0, at) + 1
+    line = text[begin:].split("\n", 1)[0]
+    lines = [f"[{refusal.code}] cannot read the schedule: {refusal.why}", f"  {line}", f"  {' ' * (at - begin)}^"]
+    return ScheduleError("\n".join([*lines, f"  help: {refusal.help}"] if refusal.help else lines))

@@ -1,0 +1,98 @@
+"""Where a parallel unit may stand: which loops may be around it, how far it may run, and what it can walk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparseloom.notation.nodes import Forall, Stmt, Unit
+from sparseloom.notation.printer import show
+from sparseloom.schedule.loops import paths, provenance
+from sparseloom.schedule.provenance import Provenance
+from sparseloom.schedule.refusal import Refusal, listed
+from sparseloom.schedule.walked import walked
+
+LANES = 32
+THREADS_PER_BLOCK = 1024
+
+# From the outside in: a unit may contain those behind it.
+_CPU = (Unit.CPUThread, Unit.CPUVector)
+_GPU = (Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread)
+
+
+def misplaced(stmt: Stmt) -> Refusal | None:
+    """The first parallel loop that its unit cannot run where it stands."""
+    graph = provenance(stmt)
+    for path in paths(stmt):
+        for depth, loop in enumerate(path.loops):
+            unit = loop.tag.unit
+            if unit is None:
+                continue
+            found = _nesting(loop, unit, path.loops[:depth]) or _extent(loop, unit, graph) or _lanes(stmt, loop, unit)
+            if found is not None:
+                return found
+        crowded = _block_size(path.loops, graph)
+        if crowded is not None:
+            return crowded
+    return None
+
+
+def _nesting(loop: Forall, unit: Unit, outer: tuple[Forall, ...]) -> Refusal | None:
+    order = _CPU if unit in _CPU else _GPU
+    for around in outer:
+        above = around.tag.unit
+        if above is None:
+            if unit is Unit.GPUBlock:
+                why = f"the serial loop over {around.var} is outside the GPUBlock loop over {loop.var}"
+                return Refusal("S803", why, "one kernel is launched, so reorder the block loop to the outside", at=around.var)
+        elif above not in order:
+            why = f"{unit.name} over {loop.var} cannot run inside {above.name} over {around.var}: one is on the CPU, the other on the GPU"
+            return Refusal("S804", why, "use units of one device", at=loop.var)
+        elif above == unit:
+            why = f"the loops over {around.var} and {loop.var} would both be run by {unit.name}"
+            return Refusal("S805", why, "fuse them, or use another unit for one", at=loop.var)
+        elif order.index(above) > order.index(unit):
+            why = f"{unit.name} over {loop.var} cannot run inside {above.name} over {around.var}"
+            return Refusal("S806", why, f"from the outside in, the order is {listed(u.name for u in order)}", at=loop.var)
+    return None
+
+
+def _extent(loop: Forall, unit: Unit, graph: Provenance) -> Refusal | None:
+    if unit in (Unit.GPUWarp, Unit.GPUThread) and graph.extent(loop.var) is None:
+        why = f"the extent of {loop.var} is not a constant, and {unit.name} needs one"
+        return Refusal("S807", why, "split the loop and use the inner variable, or give its limit with bound", at=loop.var)
+    return None
+
+
+def _lanes(stmt: Stmt, loop: Forall, unit: Unit) -> Refusal | None:
+    """A loop that becomes a merge or a nest has iterations that depend on each other, so they cannot be lanes."""
+    if unit not in (Unit.CPUVector, Unit.GPUThread):
+        return None
+    for found in walked(stmt, loop.var):
+        if found.merges:
+            why = f"the loop over {loop.var} merges {listed(map(show, found.sparse))}: each step depends on the last, so it has no lanes"
+            return Refusal("S808", why, "use CPUThread or GPUBlock, which cut the range, or pos on one operand", at=loop.var)
+        if found.is_nest:
+            why = f"the loop over {loop.var} becomes a nest over the levels of {listed(map(show, found.sparse))}, so it has no lanes"
+            return Refusal("S809", why, "use pos first: positions can be lanes", at=loop.var)
+    return None
+
+
+def _block_size(loops: tuple[Forall, ...], graph: Provenance) -> Refusal | None:
+    """A warp has 32 lanes and a block 1024 threads."""
+    extents = dict(_threads(loops, graph))
+    lanes, warps = extents.get(Unit.GPUThread), extents.get(Unit.GPUWarp)
+    var = next((loop.var for loop in loops if loop.tag.unit is Unit.GPUThread), None)
+    if warps is not None and lanes is not None and lanes > LANES:
+        return Refusal("S810", f"{var} has {lanes} iterations, but a warp has {LANES} lanes", f"split it by {LANES}", at=var)
+    threads = (warps * LANES if warps is not None else lanes) or 0
+    if threads > THREADS_PER_BLOCK:
+        at = var if warps is None else next(loop.var for loop in loops if loop.tag.unit is Unit.GPUWarp)
+        return Refusal("S811", f"a block would have {threads} threads, and {THREADS_PER_BLOCK} is the most", "use smaller blocks", at=at)
+    return None
+
+
+def _threads(loops: tuple[Forall, ...], graph: Provenance) -> Iterator[tuple[Unit, int]]:
+    for loop in loops:
+        extent = graph.extent(loop.var)
+        if loop.tag.unit in (Unit.GPUWarp, Unit.GPUThread) and extent is not None:
+            yield loop.tag.unit, extent
