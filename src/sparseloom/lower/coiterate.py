@@ -73,6 +73,7 @@ class Loop:
     filter: ir.Expr = ir.TRUE
     found: tuple[tuple[IndexVar, ir.Expr], ...] = ()
     style: Style = SERIAL
+    counted: Scope | None = None  # what the counted form knows besides, where it recovers variables on the way
 
     @property
     def is_dense_step(self) -> bool:
@@ -131,7 +132,8 @@ def _counted(loop: Loop) -> ir.Stmt:
     _note(loop, "every coordinate", loop.walkers)
     follow, places = _follow(loop, loop.walkers)
     counter = IndexVar(loop.counter.name)
-    counting = replace(loop, scope=loop.scope.knowing(counter, loop.counter), guard=ir.TRUE)
+    known = loop.scope if loop.counted is None else loop.counted
+    counting = replace(loop, scope=known.knowing(counter, loop.counter), guard=ir.TRUE)
     steps = [step(w, places[w.access].present) for w in loop.walkers] if loop.style.in_order else []
     body = ir.block(counting.at(follow, places, counted=True), *steps)
     guarded = body if loop.guard == ir.TRUE else ir.If(loop.guard, body)

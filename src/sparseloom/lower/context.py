@@ -24,6 +24,7 @@ class Context:
     provenance: Provenance
     int32_limit: int
     lower: Callable[[Stmt, Scope], ir.Stmt] = field(init=False)
+    masks: dict[TensorVar, ir.Array] = field(default_factory=dict)  # which elements of a workspace were written
     remarks: list[str] = field(default_factory=list)
     depth: int = 0
 

@@ -189,6 +189,7 @@ def least(left: ir.Expr, right: ir.Expr) -> ir.Expr:
 
 def most(left: ir.Expr, right: ir.Expr) -> ir.Expr:
     """The larger of two index values."""
-    if left == ir.ZERO:
-        return right
+    match left, right:
+        case ir.Literal(a), ir.Literal(b):
+            return ir.Literal(max(int(a.real), int(b.real)))
     return left if left == right else ir.Op("maximum", (left, right))

@@ -99,8 +99,12 @@ def result(stmt: Stmt) -> Access:
 def operands(stmt: Stmt) -> tuple[Access, ...]:
     """The arguments that the statement reads, each access once; temporaries are none."""
     made = {path.assign.lhs.tensor.name for path in paths(stmt)}
-    read = (n for path in paths(stmt) for n in walk(path.assign.rhs) if isinstance(n, Access))
-    return tuple(dict.fromkeys(access for access in read if access.tensor.name not in made))
+    return tuple(access for access in reads(stmt) if access.tensor.name not in made)
+
+
+def reads(stmt: Stmt) -> tuple[Access, ...]:
+    """Every access that a statement reads, temporaries included, each once."""
+    return tuple(dict.fromkeys(n for found in walk(stmt) if isinstance(found, Assign) for n in walk(found.rhs) if isinstance(n, Access)))
 
 
 def tensors(stmt: Stmt) -> dict[str, TensorVar]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, NEVER, Formula, Stored, substitute
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.region import Leaf, region
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.notation.relations import PosRelation
-from sparseloom.schedule.loops import places, provenance
+from sparseloom.schedule.loops import places, provenance, reads
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def walked(stmt: Stmt, var: IndexVar) -> list[Walked]:
     for outer, loop in places(stmt, var):
         before, after = graph.recovered(outer), graph.recovered((*outer, var))
         leaf = _follows(after - before, after)
-        sparse = tuple(a for a in dict.fromkeys(n for n in walk(loop.body) if isinstance(n, Access)) if leaf(a) != ALWAYS)
+        sparse = tuple(access for access in reads(loop.body) if leaf(access) != ALWAYS)
         settled = frozenset(v for v in after - before if graph.maker(v) is None)
         found.append(Walked(settled, region(loop.body, leaf), sparse, graph.position(var)))
     return found
@@ -86,8 +85,7 @@ def lost_without(body: Stmt, access: Access) -> tuple[Access, ...]:
     """
     if region(body, lambda _: NEVER) != NEVER:
         return ()
-    others = dict.fromkeys(n for n in walk(body) if isinstance(n, Access) and n != access)
-    return tuple(other for other in others if _is_present_alone(body, other))
+    return tuple(other for other in reads(body) if other != access and _is_present_alone(body, other))
 
 
 def _is_present_alone(body: Stmt, access: Access) -> bool:

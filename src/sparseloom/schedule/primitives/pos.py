@@ -75,7 +75,7 @@ class Pos(Primitive):
             why = f"{self.access.tensor} stores {span.variables[-1]} in no order, so a block of coordinates cannot be searched"
             return Refusal("S409", why, "use pos before split, or convert the operand", at=self.i)
         if any(not levels[k].compact for k in range(first + 1, last + 1)):
-            why = f"{self.access.tensor} leaves positions unused between one {span.variables[first - first]} and the next"
+            why = f"{self.access.tensor} leaves positions unused between one {span.variables[0]} and the next"
             return Refusal("S410", why, "use pos on the inner variable alone, or convert the operand to csr", at=self.i)
         return None
 
@@ -83,7 +83,10 @@ class Pos(Primitive):
         stored, levels = level_variables(self.access), self.access.tensor.format.levels
         for outer, loop in places(stmt, self.i):
             before, after = graph.recovered(outer), graph.recovered((*outer, self.i))
-            missing = [v for v in (*stored[:first], *sorted(span.needs, key=str)) if v not in before]
+            missing, unfixed = [v for v in stored[:first] if v not in before], sorted(span.needs - before, key=str)
+            if unfixed:
+                why = f"{self.i} is a place in a block of {listed(unfixed)}, which is not known outside the loop over {self.i}"
+                return Refusal("S411", why, f"put the loop over {listed(unfixed)} outside", at=self.i)
             if missing:
                 why = f"{show(self.access)} is stored below {listed(missing)}, which is not known outside the loop over {self.i}"
                 return Refusal("S411", why, f"put the loop over {listed(missing)} outside", at=self.i)

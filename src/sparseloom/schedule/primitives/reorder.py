@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, rewrite
 from sparseloom.iteration.region import written
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt, Where
@@ -78,17 +79,16 @@ class Reorder(Primitive):
 
         return related(rewrite(body_of(stmt), rule), relations_of(stmt))
 
-    def _permuted(self, outermost: Forall) -> Stmt:
+    def _permuted(self, outermost: Stmt) -> Stmt:
         tags, body = {}, outermost
         for _ in self.order:
+            if not isinstance(body, Forall):
+                raise CompilerBug(outermost, "the loops must be directly nested")
             tags[body.var] = body.tag
-            inner = body.body
-            if isinstance(inner, Forall) and len(tags) < len(self.order):
-                body = inner
-        made: Stmt = body.body
+            body = body.body
         for var in reversed(self.order):
-            made = Forall(var, made, tags[var])
-        return made
+            body = Forall(var, body, tags[var])
+        return body
 
     @classmethod
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Reorder]:
@@ -106,5 +106,3 @@ def directly_nested(loop: Forall) -> tuple[tuple[IndexVar, ...], Stmt]:
         chain.append(body.var)
         body = body.body
     return tuple(chain), body
-
-

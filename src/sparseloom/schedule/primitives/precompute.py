@@ -1,0 +1,226 @@
+"""precompute(e, i, iw, w): compute a part of the expression ahead, into a workspace w.
+
+    forall i                          forall i
+      forall j                 ==>      forall j
+        y(i) += A(i,j) * x(j)             y(i) += w(j)
+                                      where
+                                        forall jw              jw stands for j
+                                          w(jw) = A(i,j) * x(j)
+
+i and iw are variables or sets of them in braces. The workspace is filled just outside the outermost loop of the set. What is
+reduced in e alone is reduced there, if the rest distributes over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from sparseloom.core import algebra
+from sparseloom.core.algebra import Scalar
+from sparseloom.core.trees import Node, rewrite, walk
+from sparseloom.formats.named import dense
+from sparseloom.iteration.formula import ALWAYS, Formula, Stored
+from sparseloom.iteration.region import present
+from sparseloom.notation.dtyping import dtype_of, fill_of
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt, TensorVar, Where
+from sparseloom.notation.printer import show
+from sparseloom.notation.relations import RenameRelation
+from sparseloom.schedule.loops import Path, body_of, fresh_variable, loops, paths, provenance, related, relations_of
+from sparseloom.schedule.matching import Match, distributes, take_out
+from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
+from sparseloom.schedule.refusal import Refusal, listed
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Where the expression stands, and which loops around it go where."""
+
+    path: Path
+    match: Match
+    stand_in: Access
+    depth: int
+    moved: frozenset[IndexVar]
+
+    @property
+    def inner(self) -> tuple[Forall, ...]:
+        """The loops from the outermost of the set in."""
+        return self.path.loops[self.depth :]
+
+
+@primitive
+class Precompute(Primitive):
+    """``w`` holds ``e`` for the values of ``i``, which are called ``iw`` where it is filled."""
+
+    e: Expr
+    i: tuple[IndexVar, ...]
+    iw: tuple[IndexVar, ...]
+    w: str
+
+    def check(self, stmt: Stmt) -> Refusal | None:
+        found = self._names(stmt) or self._plan(stmt)
+        return found if isinstance(found, Refusal) else self._pattern(found)
+
+    def _names(self, stmt: Stmt) -> Refusal | None:
+        if not self.i or len(self.i) != len(self.iw):
+            why = f"there must be as many variables as there are names for them, not {len(self.i)} and {len(self.iw)}"
+            return Refusal("S701", why, "write precompute(e, {i, j}, {iw, jw}, w)")
+        if len(set(self.i)) < len(self.i):
+            return Refusal("S701", f"{next(v for v in self.i if self.i.count(v) > 1)} is named twice", "name each variable once")
+        for var in self.i:
+            missing = no_loop("S702", stmt, var)
+            if missing is not None:
+                return missing
+        renamed = [new.name for old, new in zip(self.i, self.iw, strict=True) if new != old]
+        clash = not_fresh("S703", stmt, *renamed) or not_fresh("S704", stmt, self.w)
+        if clash is None and self.w in renamed:
+            return Refusal("S704", f"{self.w} is named twice", "pick two names")
+        return clash
+
+    def _plan(self, stmt: Stmt) -> _Plan | Refusal:
+        """Find the one assignment that holds the expression, and sort the loops around it."""
+        if not any(isinstance(found, Access) for found in walk(self.e)):
+            return Refusal("S711", f"{show(self.e)} reads no tensor", "a number needs no workspace")
+        stand_in = Access(TensorVar(self.w, len(self.i), dense(len(self.i))), self.i)
+        holding = [(path, match) for path in paths(stmt) if (match := take_out(path.assign.rhs, self.e, stand_in))]
+        if not holding:
+            sides = listed(dict.fromkeys(show(path.assign.rhs) for path in paths(stmt)))
+            return Refusal("S705", f"{show(self.e)} does not occur in the statement", f"the right side is {sides}")
+        if len(holding) > 1:
+            return Refusal("S706", f"{show(self.e)} occurs in {len(holding)} assignments", "name a part that only one of them has")
+        path, match = holding[0]
+        outside = [var for var in self.i if var not in path.variables]
+        if outside:
+            return Refusal("S707", f"the loop over {listed(outside)} does not stand around {show(path.assign)}", at=outside[0])
+        depth = min(path.variables.index(var) for var in self.i)
+        late = [t for t in _read(match.found) if path.temporaries.get(t, -1) > depth]
+        if late:
+            why = f"{show(self.e)} reads {listed(late)}, which is filled inside the loop over {path.variables[depth]}"
+            return Refusal("S710", why, "choose variables of loops further in", at=path.variables[depth])
+        return self._sorted(stmt, _Plan(path, match, stand_in, depth, frozenset()))
+
+    def _sorted(self, stmt: Stmt, plan: _Plan) -> _Plan | Refusal:
+        """Decide for every inner loop outside the set: it stays, or moves with the expression, or stands in the way."""
+        graph, moved = provenance(stmt), []
+        inside = set(_indices(plan.match.found))
+        beside = {*plan.path.assign.lhs.indices, *_indices(plan.match.rest, but=self.w)}
+        for var in plan.path.variables[plan.depth :]:
+            line = graph.ancestors(var)
+            if var in self.i or not line & inside:
+                continue
+            if line & beside:
+                why = f"{var} is used in {show(self.e)} and outside it, so {self.w} would need it as an index"
+                return Refusal("S708", why, f"add {var} to the set, or reorder its loop outside", at=var)
+            moved.append(var)
+        op = plan.path.assign.op
+        if moved and (op is None or plan.match.count > 1 or not distributes(plan.match.rest, plan.stand_in, op)):
+            why = f"the {op} over {listed(moved)} cannot move into {self.w}: {show(plan.match.rest)} does not distribute over it"
+            return Refusal("S709", why, f"add {listed(moved)} to the set", at=moved[0])
+        return _Plan(plan.path, plan.match, plan.stand_in, plan.depth, frozenset(moved))
+
+    def _pattern(self, plan: _Plan) -> Refusal | None:
+        """A sparse result keeps its entries only if the workspace does not decide where they are."""
+        result = plan.path.assign.lhs.tensor
+        if result.format.is_dense or _present(plan.path.assign.rhs) == _present(plan.match.rest):
+            return None
+        why = f"{show(self.e)} decides which entries {result} has, and {self.w} has a value everywhere"
+        return Refusal("S712", why, "precompute a part that leaves a sparse operand outside, or ask for a dense result")
+
+    def apply(self, stmt: Stmt) -> Stmt:
+        plan = self._plan(stmt)
+        if isinstance(plan, Refusal):
+            return stmt
+        workspace = self._workspace(plan)
+        consumer, producer = self._consumer(plan, workspace), self._producer(plan, workspace)
+        outermost = plan.inner[0]
+        body = rewrite(body_of(stmt), lambda found: Where(consumer, producer) if found is outermost else None)
+        return related(body, relations_of(stmt) + self.relations)
+
+    def _workspace(self, plan: _Plan) -> TensorVar:
+        """Dense, of the expression's dtype, and holding its fill where nothing is written.
+
+        A sum that moves into it keeps the precision of the sum that it leaves.
+        """
+        dtype = dtype_of(plan.path.assign.rhs) if plan.moved else dtype_of(plan.match.found)
+        op = plan.path.assign.op
+        fill: Scalar | None = algebra.identity(op, dtype) if plan.moved and op is not None else fill_of(plan.match.found)
+        return TensorVar(self.w, len(self.i), dense(len(self.i)), dtype, fill=0 if fill is None else fill, partial=fill is not None)
+
+    def _consumer(self, plan: _Plan, workspace: TensorVar) -> Stmt:
+        """The loops from the outermost of the set in, without those that moved, reading the workspace."""
+        reading = Access(workspace, self.i)
+        rest = rewrite(plan.match.rest, lambda found: reading if found == plan.stand_in else None)
+        assign = Assign(plan.path.assign.lhs, rest, plan.path.assign.op)
+
+        def rule(found: Node) -> Node | None:
+            if found is plan.path.assign:
+                return assign
+            if isinstance(found, Forall) and found.var in plan.moved and _innermost(found) is assign:
+                return found.body
+            return None
+
+        return rewrite(plan.inner[0], rule)
+
+    def _producer(self, plan: _Plan, workspace: TensorVar) -> Stmt:
+        """Loops over the renamed variables and over those that moved, nested as they were, writing the workspace."""
+        renamed = dict(zip(self.i, self.iw, strict=True))
+        made: Stmt = Assign(Access(workspace, self.iw), plan.match.found, plan.path.assign.op if plan.moved else None)
+        for loop in reversed(plan.inner):
+            if loop.var in renamed:
+                made = Forall(renamed[loop.var], made)
+            elif loop.var in plan.moved:
+                made = Forall(loop.var, made, loop.tag)
+        return made
+
+    @property
+    def relations(self) -> tuple[RenameRelation, ...]:
+        """``iw`` stands for ``i`` where the workspace is filled."""
+        return tuple(RenameRelation(old, new) for old, new in zip(self.i, self.iw, strict=True) if old != new)
+
+    @classmethod
+    def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Precompute]:
+        found = [(path, expr) for path in paths(stmt) if path.loops for expr in _parts(path.assign.rhs)]
+        for path, expr in rng.sample(found, len(found)):
+            first = rng.randrange(len(path.loops))
+            chosen = path.variables[first : first + rng.randint(1, len(path.loops) - first)]
+            *names, workspace = fresh_variable(stmt, *(f"{var}w" for var in chosen), "w")
+            renamed = tuple(names) if rng.random() < 0.8 else chosen
+            yield cls(expr, chosen, renamed, workspace.name)
+
+
+def _read(expr: Expr) -> list[str]:
+    return [found.tensor.name for found in walk(expr) if isinstance(found, Access)]
+
+
+def _indices(expr: Expr, but: str = "") -> Iterator[IndexVar]:
+    for found in walk(expr):
+        if isinstance(found, Access) and found.tensor.name != but:
+            yield from found.indices
+
+
+def _innermost(stmt: Stmt) -> Stmt:
+    while isinstance(stmt, Forall):
+        stmt = stmt.body
+    return stmt
+
+
+def _present(rhs: Expr) -> Formula:
+    return present(rhs, lambda access: Stored(access) if access.tensor.may_be_absent else ALWAYS)
+
+
+def _parts(expr: Expr) -> Iterator[Expr]:
+    """An expression, the operations and accesses in it, and neighbouring factors."""
+    for found in walk(expr):
+        match found:
+            case Access():
+                yield found
+            case Apply(op, args):
+                if any(isinstance(inner, Access) for inner in walk(found)):
+                    yield found
+                if len(args) > 2 and algebra.operator(op).associative and _parts_read(args[0], args[-1]):
+                    yield Apply(op, (args[0], args[-1]), found.zero)
+
+
+def _parts_read(*parts: Expr) -> bool:
+    return any(isinstance(found, Access) for part in parts for found in walk(part))
