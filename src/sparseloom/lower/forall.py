@@ -61,7 +61,7 @@ class LoopLowering:
     """Makes loops. The statements inside them are lowered by a subclass."""
 
     context: Context
-    result: Result
+    hooks: Result  # the result as the loops being made see it
     operands: list[Access]
 
     def enter(self, stmt: Stmt, scope: Scope, go: Then) -> ir.Stmt:
@@ -84,7 +84,7 @@ class LoopLowering:
         root = provenance.root(digit)
         relation = provenance.made_by(root)
         if self._is_gone(root, scope):
-            return ir.block(self.result.initialise(scope), self.result.after(provenance.covered(root)[0], scope))
+            return ir.block(self.hooks.initialise(scope), self.hooks.after(provenance.covered(root)[0], scope))
         before, scope = self._find_ranges(root, scope)
         before = ir.block(before, self._check_bound(digit, scope))
         first = self._is_first_digit(root, scope)
@@ -102,7 +102,7 @@ class LoopLowering:
                 case _:
                     made = self._coordinates(stmt, root, digit, scope, style, then)
         ended = ([provenance.covered(root)[0]] if first else []) + [v for v in (digit,) if v != root]
-        return ir.block(before, made, *(self.result.after(var, scope) for var in ended))
+        return ir.block(before, made, *(self.hooks.after(var, scope) for var in ended))
 
     def _is_gone(self, root: IndexVar, scope: Scope) -> bool:
         """Whether the operand whose positions are to be walked is known to have none here."""
@@ -176,7 +176,7 @@ class LoopLowering:
         walking = self._walking(stmt, var, scope)
         formula = self._formula(stmt, var, scope)
         if formula == NEVER and not self._closes(var):
-            return self.result.initialise(scope)
+            return self.hooks.initialise(scope)
         before, scope = self._cover(stmt, var, digit, formula, scope)
         context.depth += 1
         space = context.space(scope)
@@ -206,7 +206,7 @@ class LoopLowering:
 
     def _formula(self, stmt: Forall, var: IndexVar, scope: Scope) -> Formula:
         """At which coordinates of ``var`` the statement has something to do."""
-        if self.result.demands_all(var):
+        if self.hooks.demands_all(var):
             return ALWAYS
         walking = self._walking(stmt, var, scope)
         return region(stmt, lambda access: self._known(access, walking, scope))
@@ -237,7 +237,7 @@ class LoopLowering:
         recovered, guard, after = self._recover(known)
         if tree not in after.coordinates:
             raise CompilerBug(stmt, f"{digit} should determine {tree}")
-        if tree != var:
+        if after.coordinates[tree] != coordinate:
             recovered.append(ir.Declare(coordinate, after.coordinates[tree]))
         return replace(base, counter=counter, begin=begin, end=end, recover=tuple(recovered), guard=guard, counted=after)
 
@@ -247,13 +247,13 @@ class LoopLowering:
         if depth is None:
             return ir.block(), scope
         root = self.context.provenance.root(digit)
-        variables = self.result.variables
+        variables = self.hooks.variables
         mine = len(set(variables)) == len(variables) and depth < len(variables) and variables[depth] == root
         if mine and var != root and self._digits_follow(stmt, root, scope) and self._formula(stmt, root, scope) == ALWAYS:
             return ir.block(), scope
         if mine and var == root and formula == ALWAYS:
             return ir.block(), replace(scope, uninitialised=depth + 1)
-        return self.result.initialise(scope), replace(scope, uninitialised=None)
+        return self.hooks.initialise(scope), replace(scope, uninitialised=None)
 
     def _digits_follow(self, stmt: Stmt, root: IndexVar, scope: Scope) -> bool:
         """Whether the loops directly inside bind the remaining digits of a variable."""
@@ -266,7 +266,7 @@ class LoopLowering:
         return False
 
     def _closes(self, var: IndexVar) -> bool:
-        return self.result.needs_presence and var in self.result.variables
+        return self.hooks.needs_presence and var in self.hooks.variables
 
     def _walks(self, access: Access, var: IndexVar, scope: Scope) -> bool:
         place = scope.at(access)
@@ -292,8 +292,8 @@ class LoopLowering:
         settled, scope = settle(self.context, scope, self.operands)
         inner = then(scope)
         if digit != var:
-            inner = self.result.around(digit, inner, scope)
-        body = ir.block(settled, self.result.around(var, inner, scope))
+            inner = self.hooks.around(digit, inner, scope)
+        body = ir.block(settled, self.hooks.around(var, inner, scope))
         return ir.block(*recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
     def _recover(self, scope: Scope) -> tuple[list[ir.Stmt], ir.Expr, Scope]:
@@ -338,7 +338,8 @@ class LoopLowering:
         first = ir.add(outer_low, ir.Op("floor_divide", (low, width)))
         last = ir.add(outer_low, ir.Op("floor_divide", (subtract(high, ir.ONE), width)))
         row_first, row_last = ir.Var(names.fresh(f"{relation.outer.name}_first")), ir.Var(names.fresh(f"{relation.outer.name}_last"))
-        rows = scope.limiting(relation.outer, row_first, ir.add(row_last, ir.ONE))
+        # The parts are confined; the range of the whole stays what it is.
+        rows = scope.limiting(fused, *space.range_of(fused)).limiting(relation.outer, row_first, ir.add(row_last, ir.ONE))
 
         def in_row(at_row: Scope) -> ir.Stmt:
             row = at_row.coordinates[relation.outer]
@@ -421,7 +422,7 @@ class LoopLowering:
     def _positions(self, stmt: Forall, relation: PosRelation, digit: IndexVar, scope: Scope, style: Style, then: Then) -> ir.Stmt:
         """The loop that determines a position: one flat loop, or a nest over the levels that are fused in it."""
         context, access = self.context, relation.access
-        before = self.result.initialise(scope) if scope.uninitialised is not None else ir.block()
+        before = self.hooks.initialise(scope) if scope.uninitialised is not None else ir.block()
         scope = replace(scope, uninitialised=None)
         levels = context.provenance.position_levels(relation)
         space = context.space(scope)
@@ -515,6 +516,13 @@ class LoopLowering:
                 row = subtract(scope.coordinates[outer], space.range_of(outer)[0])
                 column = subtract(scope.coordinates[inner], space.range_of(inner)[0])
                 return scope.knowing(var, ir.add(ir.multiply(row, space.extent(inner)), column))
+            case CoordRelation(position, _):
+                pos = provenance.made_by(provenance.root(position))
+                if isinstance(pos, PosRelation):
+                    covered = provenance.covered(pos.coordinate)
+                    source = covered[0] if len(covered) == 1 else pos.coordinate
+                    scope = self._rebuilt(source, scope)
+                    return scope.knowing(var, scope.coordinates[source])
             case None:
                 raise CompilerBug(var, "an original variable should be known")
         root = provenance.root(var)
@@ -526,7 +534,7 @@ class LoopLowering:
 
     def _around_all(self, covered: tuple[IndexVar, ...], body: ir.Stmt, scope: Scope) -> ir.Stmt:
         for var in reversed(covered):
-            body = self.result.around(var, body, scope)
+            body = self.hooks.around(var, body, scope)
         return body
 
     def _parent(self, relation: PosRelation, level: int, position: ir.Expr, scope: Scope, code: list[ir.Stmt]) -> ir.Expr:
@@ -602,7 +610,7 @@ class LoopLowering:
         body = ir.block(settled, self._around_all(covered[k - levels[0] : end_of_chain - levels[0]], rest, inner))
         body = body if guard == ir.TRUE else ir.If(guard, body)
         loop = ir.For(position, begin, end, ir.block(*code, *recovered, body))
-        return loop if at == 0 else ir.block(loop, self.result.after(covered[k - levels[0]], scope))
+        return loop if at == 0 else ir.block(loop, self.hooks.after(covered[k - levels[0]], scope))
 
     # Coordinates found again
 
@@ -627,15 +635,23 @@ class LoopLowering:
         access, levels = pos.access, provenance.position_levels(pos)
         scope = scope.cutting(access, levels[-1], *self.context.space(scope).interval(root))
         covered = provenance.covered(pos.coordinate)
-        context_note = f"{stmt.var}: coordinates of {access.tensor.name} again"
-        self.context.remark(context_note)
+        self.context.remark(f"{stmt.var}: coordinates of {access.tensor.name} again")
+
+        def at_position(point: Scope) -> ir.Stmt:
+            position = point.at(access).position
+            digit_value = self.context.space(point).digit_of(root, position, relation.position)
+            point = point.knowing(root, position)
+            point = point if digit_value is None else point.knowing(relation.position, digit_value)
+            settled, point = settle(self.context, point, self.operands)
+            return ir.block(settled, then(point))
+
         if len(covered) == 1:
-            return self._coordinates(stmt, covered[0], digit, scope, style, then, tree=relation.coordinate)
+            return self._coordinates(stmt, covered[0], digit, scope, style, at_position, tree=relation.coordinate)
         fuse = provenance.made_by(pos.coordinate)
         if not isinstance(fuse, FuseRelation):
             raise CompilerBug(relation, "several levels are walked by a fuse")
         low, high = self.context.space(scope).interval(relation.coordinate)
-        return self._fused(stmt, fuse, digit, scope.limiting(fuse.fused, low, high), style, then, tree=relation.coordinate)
+        return self._fused(stmt, fuse, digit, scope.limiting(fuse.fused, low, high), style, at_position, tree=relation.coordinate)
 
 
 def containing(array: ir.Array, begin: ir.Expr, end: ir.Expr, position: ir.Expr) -> ir.Expr:

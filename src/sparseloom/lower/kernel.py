@@ -27,7 +27,7 @@ from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, lower_expression, operate
 from sparseloom.lower.forall import LoopLowering
-from sparseloom.lower.result import DenseResult, Result, SharedResult
+from sparseloom.lower.result import DenseResult, Nowhere, Result, SharedResult
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.views import Sizes, Slot, input_parameters, view_tensor
 from sparseloom.lower.space import Space
@@ -35,7 +35,7 @@ from sparseloom.lower.walking import settle
 from sparseloom.lower.workspace import Workspace
 from sparseloom.notation.dtyping import fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Sequence, Stmt, SuchThat, TensorVar, Where
-from sparseloom.notation.relations import PosRelation
+from sparseloom.notation.relations import FuseRelation, PosRelation
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class _Lowering(LoopLowering):
         for access in self.accesses:
             if access.tensor not in views:
                 views[access.tensor] = view_tensor(access, sizes, names)
-        self.context = Context(names, sizes, views, provenance, int32_limit)
+        self.context = Context(names, sizes, views, provenance, everything, int32_limit)
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]
         self.inputs = tuple(self.operands)
         self.workspaces: dict[TensorVar, Workspace] = {}
         self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
-        self.result = self._make_result()
+        self.result = self.hooks = self._make_result()
 
     def _make_result(self) -> Result:
         lhs, view = self.lhs, self.context.view(self.lhs)
@@ -100,7 +100,8 @@ class _Lowering(LoopLowering):
         if self.shared is not None:
             size = ir.Var(self.context.names.fresh(f"{lhs.tensor.name}_count"))
             return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
-        return AppendResult(self.context, lhs, view, result_fill(self.assign))
+        gaps = any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
+        return AppendResult(self.context, lhs, view, result_fill(self.assign), gaps)
 
     def run(self, name: str) -> Lowered:
         """The whole kernel."""
@@ -194,16 +195,17 @@ class _Lowering(LoopLowering):
         """Fill an array, then read it. In the producer, renamed variables stand for the consumer's."""
         context, temporary = self.context, written(producer)
         reads = [n for n in walk(consumer) if isinstance(n, Access) and n.tensor == temporary.tensor]
-        masked = temporary.tensor.partial and any(decides(consumer, read) for read in reads)
+        masked = temporary.tensor.partial and (self.result.needs_presence or any(decides(consumer, read) for read in reads))
+        outside, around = context.provenance, self.hooks
+        context.provenance = context.everything
         ranges, scope = self.find_ranges(reads[0].indices, scope)
         workspace = Workspace(context, temporary, reads[0], innermost(producer), scope, masked)
         self.workspaces[temporary.tensor] = workspace
         self.operands = list(dict.fromkeys([*self.operands, temporary, *reads]))
-        outside = context.provenance
-        context.provenance = outside.within(producer)
+        context.provenance, self.hooks = outside.within(producer), Nowhere(context, temporary, context.view(temporary))
         settled, within = settle(context, scope, self.operands)
         filled = self.lower(producer, replace(within, uninitialised=None))
-        context.provenance = outside
+        context.provenance, self.hooks = outside, around
         return ir.block(ranges, workspace.open(), settled, filled, self.lower(consumer, within), workspace.close())
 
     def _assign(self, assign: Assign, scope: Scope) -> ir.Stmt:

@@ -80,6 +80,9 @@ class Space:
         """The part of a variable's range that the known leading digits leave."""
         if var in self.values:
             return self.values[var], ir.add(self.values[var], ir.ONE)
+        match self.provenance.used_by(var):
+            case BoundRelation(_, child, _, _) | RenameRelation(_, child):
+                return self.interval(child)
         low, high = self.range_of(var)
         relation = self.provenance.digits(var)
         if relation is None:

@@ -14,6 +14,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.scope import Scope
+from sparseloom.lower.space import Space
 from sparseloom.lower.views import TensorView
 from sparseloom.notation.dtyping import fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Assign
@@ -24,11 +25,10 @@ LARGEST_LOCAL = 1024  # elements; a larger workspace is allocated
 class Workspace:
     """One workspace in scope: its arrays, and how it is written."""
 
-    needs_presence = False
-
     def __init__(self, context: Context, written: Access, read: Access, made: Assign, scope: Scope, masked: bool) -> None:
         names, tensor = context.names, written.tensor
-        space = context.space(scope)
+        self.needs_presence = masked
+        space = Space(context.everything, context.sizes, scope.coordinates, scope.limits)
         extents = [space.extent(var) for var in read.indices]
         size: ir.Expr = ir.ONE
         for extent in extents:
