@@ -114,7 +114,7 @@ class Provenance:
         return tuple(dict.fromkeys(x for parent in parents(relation) for x in self.originals(parent)))
 
     def covered(self, var: IndexVar) -> tuple[IndexVar, ...]:
-        """The coordinate variables that a variable of coordinate space stands for, outermost first: a fuse stands for two."""
+        """The coordinate variables that a variable stands for, outermost first: a fuse stands for two."""
         relation = self.made_by(var)
         match relation:
             case FuseRelation(outer, inner):

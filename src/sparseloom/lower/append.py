@@ -31,9 +31,10 @@ class AppendResult(Result):
 
     needs_presence = True
 
-    def __init__(self, context: Context, lhs: Access, view: TensorView, fill: Scalar) -> None:
+    def __init__(self, context: Context, lhs: Access, view: TensorView, fill: Scalar, gaps: bool = False) -> None:
         super().__init__(context, lhs, view)
         self.fill = fill
+        self._gaps = gaps  # whether the loops may pass over empty rows of dense levels
         levels = lhs.tensor.format.levels
         self.heads = [k for k, level in enumerate(levels) if level.can_append and not level.branchless]
         self.last = self.heads[-1]
@@ -83,7 +84,9 @@ class AppendResult(Result):
             stmts += [ir.Declare(capacity, self._first_capacity(array)), ir.Allocate(array, capacity)]
         for head in self.heads:
             pos = self.view.levels[head].arrays["pos"]
-            stmts += [ir.Declare(self.cursor[head], ir.ZERO), ir.Store(pos, ir.ZERO, ir.Literal(0, pos.dtype))]
+            zero = ir.Literal(0, pos.dtype)
+            first = ir.Fill(pos, ir.ZERO, self.capacity[pos.name], zero) if self._gaps else ir.Store(pos, ir.ZERO, zero)
+            stmts += [ir.Declare(self.cursor[head], ir.ZERO), first]
         return ir.block(*stmts)
 
     def _first_capacity(self, array: ir.Array) -> ir.Expr:
@@ -182,5 +185,13 @@ class AppendResult(Result):
         return stored if value.present == ir.TRUE else ir.If(value.present, stored)
 
     def finish(self) -> ir.Stmt:
-        """Hand out how many positions each level has."""
-        return ir.block(*(ir.Assign(count, self.cursor[k]) for k, count in self.counts.items()))
+        """Hand out how many positions each level has; rows that were passed over end where the one before them does."""
+        closed = [self._close_gaps()] if self._gaps and self.heads[0] > 0 else []
+        return ir.block(*closed, *(ir.Assign(count, self.cursor[k]) for k, count in self.counts.items()))
+
+    def _close_gaps(self) -> ir.Stmt:
+        pos = self.view.levels[self.heads[0]].arrays["pos"]
+        row = ir.Var(self.context.names.fresh("row"))
+        before, here = ir.Load(pos, row), ir.Load(pos, ir.add(row, ir.ONE))
+        fix = ir.If(ir.compare("less", here, before), ir.Store(pos, ir.add(row, ir.ONE), before))
+        return ir.For(row, ir.ZERO, ir.Op("subtract", (self._first_capacity(pos), ir.ONE)), fix)

@@ -73,6 +73,7 @@ class Loop:
     filter: ir.Expr = ir.TRUE
     found: tuple[tuple[IndexVar, ir.Expr], ...] = ()
     style: Style = SERIAL
+    counted: Scope | None = None  # what the counted form knows besides, where it recovers variables on the way
 
     @property
     def is_dense_step(self) -> bool:
@@ -82,9 +83,10 @@ class Loop:
     def at(self, stmts: Sequence[ir.Stmt], places: dict[Access, Place], copies: int = 1, counted: bool = False) -> ir.Stmt:
         """The body at a coordinate where the operands stand at ``places``."""
         scope = self.scope.placing(places).knowing(self.var, self.coordinate)
-        if not counted:
-            for var, value in self.found:
-                scope = scope.knowing(var, value)
+        for var, value in self.found:
+            scope = scope.knowing(var, value)
+        if counted:
+            scope = scope.knowing(IndexVar(self.counter.name), self.counter)
         body = ir.block(*stmts, self.body(replace(scope, copies=scope.copies * copies)))
         test = self.guard if counted else self.filter
         return body if test == ir.TRUE else ir.If(test, body)
@@ -130,8 +132,7 @@ def _note(loop: Loop, text: str, followed: Sequence[Walker]) -> None:
 def _counted(loop: Loop) -> ir.Stmt:
     _note(loop, "every coordinate", loop.walkers)
     follow, places = _follow(loop, loop.walkers)
-    counter = IndexVar(loop.counter.name)
-    counting = replace(loop, scope=loop.scope.knowing(counter, loop.counter), guard=ir.TRUE)
+    counting = replace(loop, scope=loop.scope if loop.counted is None else loop.counted, guard=ir.TRUE)
     steps = [step(w, places[w.access].present) for w in loop.walkers] if loop.style.in_order else []
     body = ir.block(counting.at(follow, places, counted=True), *steps)
     guarded = body if loop.guard == ir.TRUE else ir.If(loop.guard, body)

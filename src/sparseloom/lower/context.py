@@ -21,9 +21,11 @@ class Context:
     names: Names
     sizes: Sizes
     views: dict[TensorVar, TensorView]
-    provenance: Provenance
+    provenance: Provenance  # as the statement being lowered sees it
+    everything: Provenance  # with every renaming, for ranges
     int32_limit: int
     lower: Callable[[Stmt, Scope], ir.Stmt] = field(init=False)
+    masks: dict[TensorVar, ir.Array] = field(default_factory=dict)  # which elements of a workspace were written
     remarks: list[str] = field(default_factory=list)
     depth: int = 0
 

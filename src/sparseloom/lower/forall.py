@@ -11,14 +11,14 @@ Every loop binds one variable. If other digits of what it stands for are still o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, NEVER, Flag, Formula, Stored
 from sparseloom.iteration.ordering import level_variables
-from sparseloom.iteration.provenance import children, parents
+from sparseloom.iteration.provenance import parents
 from sparseloom.iteration.region import region
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import SERIAL, Loop, Style, iterate
@@ -27,7 +27,7 @@ from sparseloom.lower.result import Result
 from sparseloom.lower.scope import Place, Scope
 from sparseloom.lower.space import Space, least, most, subtract
 from sparseloom.lower.walking import between, cut, make_walker, next_variable, segment, settle
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Relation, Stmt, Tag, Unit
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt, Tag, Unit
 from sparseloom.notation.relations import (
     BoundRelation,
     BoundType,
@@ -61,7 +61,7 @@ class LoopLowering:
     """Makes loops. The statements inside them are lowered by a subclass."""
 
     context: Context
-    result: Result
+    hooks: Result  # the result as the loops being made see it
     operands: list[Access]
 
     def enter(self, stmt: Stmt, scope: Scope, go: Then) -> ir.Stmt:
@@ -76,23 +76,19 @@ class LoopLowering:
 
     def forall(self, stmt: Forall, scope: Scope) -> ir.Stmt:
         """The loop over the variable of ``stmt``."""
-        provenance, digit = self.context.provenance, stmt.var
+        return self._over(stmt, stmt.var, scope, style_of(stmt.tag), lambda inner: self.lower(stmt.body, inner))
+
+    def _over(self, stmt: Forall, digit: IndexVar, scope: Scope, style: Style, then: Then) -> ir.Stmt:
+        """A loop over one variable, original or derived; ``stmt`` is what it belongs to."""
+        provenance = self.context.provenance
         root = provenance.root(digit)
         relation = provenance.made_by(root)
-        before: list[ir.Stmt] = [self._check_bound(digit, scope)]
-        if isinstance(relation, PosRelation) and root not in scope.limits:
-            code, scope = self._position_range(relation, scope)
-            before.append(code)
-        if isinstance(relation, CoordRelation) and root not in scope.limits:
-            code, scope = self._again_range(relation, scope)
-            before.append(code)
+        if self._is_gone(root, scope):
+            return ir.block(self.hooks.initialise(scope), self.hooks.after(provenance.covered(root)[0], scope))
+        before, scope = self._find_ranges(root, scope)
+        before = ir.block(before, self._check_bound(digit, scope))
         first = self._is_first_digit(root, scope)
-        style = style_of(stmt.tag)
         determined = root in provenance.known({*scope.coordinates, digit})
-
-        def then(inner: Scope) -> ir.Stmt:
-            return self.lower(stmt.body, inner)
-
         if not determined:
             made = self._coordinates(stmt, digit, digit, scope, style, then)
         else:
@@ -106,7 +102,43 @@ class LoopLowering:
                 case _:
                     made = self._coordinates(stmt, root, digit, scope, style, then)
         ended = ([provenance.covered(root)[0]] if first else []) + [v for v in (digit,) if v != root]
-        return ir.block(*before, made, *(self.result.after(var, scope) for var in ended))
+        return ir.block(before, made, *(self.hooks.after(var, scope) for var in ended))
+
+    def _is_gone(self, root: IndexVar, scope: Scope) -> bool:
+        """Whether the operand whose positions are to be walked is known to have none here."""
+        relation = self.context.provenance.made_by(root)
+        match relation:
+            case PosRelation(_, _, access):
+                return scope.at(access).is_absent
+            case CoordRelation(position, _):
+                return self._is_gone(self.context.provenance.root(position), scope)
+        return False
+
+    def find_ranges(self, variables: Iterable[IndexVar], scope: Scope) -> tuple[ir.Stmt, Scope]:
+        """Work out the ranges on which several variables rest."""
+        code = []
+        for var in variables:
+            found, scope = self._find_ranges(self.context.provenance.root(var), scope)
+            code.append(found)
+        return ir.block(*code), scope
+
+    def _find_ranges(self, var: IndexVar, scope: Scope) -> tuple[ir.Stmt, Scope]:
+        """Work out the ranges of positions, and of coordinates found again, on which the range of a variable rests."""
+        relation = self.context.provenance.made_by(var)
+        if relation is None or var in scope.limits:
+            return ir.block(), scope
+        code: list[ir.Stmt] = []
+        if not isinstance(relation, PosRelation):
+            for parent in parents(relation):
+                found, scope = self._find_ranges(parent, scope)
+                code.append(found)
+        match relation:
+            case PosRelation():
+                found, scope = self._position_range(relation, scope)
+                code.append(found)
+            case CoordRelation():
+                scope = self._again_range(relation, scope)
+        return ir.block(*code), scope
 
     def _is_first_digit(self, root: IndexVar, scope: Scope) -> bool:
         """Whether no digit of a variable is bound yet."""
@@ -115,7 +147,7 @@ class LoopLowering:
     def _check_bound(self, digit: IndexVar, scope: Scope) -> ir.Stmt:
         """Check what a bound promises, where its loop begins."""
         relation = self.context.provenance.made_by(digit)
-        if not isinstance(relation, BoundRelation) or self.context.provenance.root(digit) not in self._ranged(scope):
+        if not isinstance(relation, BoundRelation):
             return ir.block()
         low, high = self.context.space(scope).range_of(relation.parent)
         value = ir.index(relation.value)
@@ -129,12 +161,6 @@ class LoopLowering:
             case BoundType.MaxConstraint:
                 broken = ir.compare("greater", high, value)
         return ir.If(broken, ir.Fail(ir.Status.BOUND_VIOLATED))
-
-    def _ranged(self, scope: Scope) -> set[IndexVar]:
-        """The roots whose ranges can be named here."""
-        provenance = self.context.provenance
-        roots = {provenance.root(var) for relation in provenance.relations for var in _variables(relation)}
-        return {r for r in roots if not isinstance(provenance.made_by(r), PosRelation | CoordRelation) or r in scope.limits}
 
     # Coordinates
 
@@ -150,7 +176,7 @@ class LoopLowering:
         walking = self._walking(stmt, var, scope)
         formula = self._formula(stmt, var, scope)
         if formula == NEVER and not self._closes(var):
-            return self.result.initialise(scope)
+            return self.hooks.initialise(scope)
         before, scope = self._cover(stmt, var, digit, formula, scope)
         context.depth += 1
         space = context.space(scope)
@@ -165,7 +191,7 @@ class LoopLowering:
                 cuts.append(code)
             walkers.append(walker)
         loop = self._loop(stmt, var, digit, tree, space, scope, style)
-        loop = replace(loop, walkers=tuple(walkers), body=lambda s: self._bind(stmt, var, s, then))
+        loop = replace(loop, walkers=tuple(walkers), body=lambda s: self._bind(var, digit, s, then))
         if narrowed and any(not w.level.ordered for w in walkers):
             inside_cut = ir.both(ir.compare("greater_equal", loop.coordinate, low), ir.compare("less", loop.coordinate, high))
             loop = replace(loop, filter=ir.both(loop.filter, inside_cut))
@@ -180,7 +206,7 @@ class LoopLowering:
 
     def _formula(self, stmt: Forall, var: IndexVar, scope: Scope) -> Formula:
         """At which coordinates of ``var`` the statement has something to do."""
-        if self.result.demands_all(var):
+        if self.hooks.demands_all(var):
             return ALWAYS
         walking = self._walking(stmt, var, scope)
         return region(stmt, lambda access: self._known(access, walking, scope))
@@ -193,30 +219,27 @@ class LoopLowering:
         low, high = space.interval(tree)
         coordinate = ir.Var(var.name)
         filters = ir.both(*space.filters(tree, coordinate))
-        found = []
-        value = None if var == digit else space.digit_of(tree, coordinate, digit)
-        if value is not None and self._reads(stmt.body, digit):
+        found = [(tree, coordinate)] if tree != var else []
+        value = None if digit in (var, tree) else space.digit_of(tree, coordinate, digit)
+        if value is not None:
             found.append((digit, value))
         base = Loop(context, var, coordinate, coordinate, low, high, (), scope, lambda s: ir.block(), style=style)
         base = replace(base, filter=filters, found=tuple(found))
         if digit in (var, tree):
             return base
-        counter = ir.Var(stmt.var.name)
+        counter = ir.Var(digit.name)
         if space.is_leading(tree, digit):
-            recover = (ir.Declare(coordinate, ir.add(low, counter)),)
-            return replace(base, counter=counter, begin=ir.ZERO, end=subtract(high, low), recover=recover)
+            begin, _ = space.range_of(digit)
+            recover = (ir.Declare(coordinate, ir.add(subtract(low, begin), counter)),)
+            return replace(base, counter=counter, begin=begin, end=ir.add(begin, subtract(high, low)), recover=recover)
         begin, end = space.range_of(digit)
         known = scope.knowing(digit, counter)
         recovered, guard, after = self._recover(known)
         if tree not in after.coordinates:
             raise CompilerBug(stmt, f"{digit} should determine {tree}")
-        if tree != var:
+        if after.coordinates[tree] != coordinate:
             recovered.append(ir.Declare(coordinate, after.coordinates[tree]))
-        return replace(base, counter=counter, begin=begin, end=end, recover=tuple(recovered), guard=guard)
-
-    def _reads(self, stmt: Stmt, digit: IndexVar) -> bool:
-        """Whether a statement uses a derived variable itself: as the index of a workspace."""
-        return any(digit in level_variables(n) for n in walk(stmt) if isinstance(n, Access))
+        return replace(base, counter=counter, begin=begin, end=end, recover=tuple(recovered), guard=guard, counted=after)
 
     def _cover(self, stmt: Forall, var: IndexVar, digit: IndexVar, formula: Formula, scope: Scope) -> tuple[ir.Stmt, Scope]:
         """Initialise the result here, or leave it to inner loops that will cover it."""
@@ -224,13 +247,13 @@ class LoopLowering:
         if depth is None:
             return ir.block(), scope
         root = self.context.provenance.root(digit)
-        variables = self.result.variables
+        variables = self.hooks.variables
         mine = len(set(variables)) == len(variables) and depth < len(variables) and variables[depth] == root
         if mine and var != root and self._digits_follow(stmt, root, scope) and self._formula(stmt, root, scope) == ALWAYS:
             return ir.block(), scope
         if mine and var == root and formula == ALWAYS:
             return ir.block(), replace(scope, uninitialised=depth + 1)
-        return self.result.initialise(scope), replace(scope, uninitialised=None)
+        return self.hooks.initialise(scope), replace(scope, uninitialised=None)
 
     def _digits_follow(self, stmt: Stmt, root: IndexVar, scope: Scope) -> bool:
         """Whether the loops directly inside bind the remaining digits of a variable."""
@@ -243,7 +266,7 @@ class LoopLowering:
         return False
 
     def _closes(self, var: IndexVar) -> bool:
-        return self.result.needs_presence and var in self.result.variables
+        return self.hooks.needs_presence and var in self.hooks.variables
 
     def _walks(self, access: Access, var: IndexVar, scope: Scope) -> bool:
         place = scope.at(access)
@@ -263,14 +286,14 @@ class LoopLowering:
             return Stored(access)
         return ALWAYS if place.present == ir.TRUE else Flag(place.present)
 
-    def _bind(self, stmt: Forall, var: IndexVar, scope: Scope, then: Then) -> ir.Stmt:
+    def _bind(self, var: IndexVar, digit: IndexVar, scope: Scope, then: Then) -> ir.Stmt:
         """What runs at one coordinate: recover, locate, then the statement inside."""
         recovered, guard, scope = self._recover(scope)
         settled, scope = settle(self.context, scope, self.operands)
         inner = then(scope)
-        if stmt.var != var:
-            inner = self.result.around(stmt.var, inner, scope)
-        body = ir.block(settled, self.result.around(var, inner, scope))
+        if digit != var:
+            inner = self.hooks.around(digit, inner, scope)
+        body = ir.block(settled, self.hooks.around(var, inner, scope))
         return ir.block(*recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
     def _recover(self, scope: Scope) -> tuple[list[ir.Stmt], ir.Expr, Scope]:
@@ -315,7 +338,8 @@ class LoopLowering:
         first = ir.add(outer_low, ir.Op("floor_divide", (low, width)))
         last = ir.add(outer_low, ir.Op("floor_divide", (subtract(high, ir.ONE), width)))
         row_first, row_last = ir.Var(names.fresh(f"{relation.outer.name}_first")), ir.Var(names.fresh(f"{relation.outer.name}_last"))
-        rows = scope.limiting(relation.outer, row_first, ir.add(row_last, ir.ONE))
+        # The parts are confined; the range of the whole stays what it is.
+        rows = scope.limiting(fused, *space.range_of(fused)).limiting(relation.outer, row_first, ir.add(row_last, ir.ONE))
 
         def in_row(at_row: Scope) -> ir.Stmt:
             row = at_row.coordinates[relation.outer]
@@ -331,29 +355,21 @@ class LoopLowering:
                 column = point.coordinates[relation.inner]
                 value = ir.add(before, subtract(column, inner_low))
                 tests = ir.both(*space.filters(tree, value))
+                point = point.knowing(fused, value).knowing(tree, value)
                 inner_value = space.digit_of(tree, value, digit)
-                if inner_value is not None and self._reads(stmt.body, digit):
+                if inner_value is not None:
                     point = point.knowing(digit, inner_value)
-                body = then(point)
+                recovered, guard, point = self._recover(point)
+                settled, point = settle(self.context, point, self.operands)
+                body = ir.block(settled, then(point))
+                body = ir.block(*recovered, body if guard == ir.TRUE else ir.If(guard, body))
                 return body if tests == ir.TRUE else ir.If(tests, body)
 
-            inner = self.enter(stmt, columns, lambda s: self._inside(stmt, relation.inner, s, SERIAL, at_point))
-            return ir.block(limits, inner, self.result.after(self.context.provenance.covered(relation.inner)[0], at_row))
+            return ir.block(limits, self.enter(stmt, columns, lambda s: self._over(stmt, relation.inner, s, SERIAL, at_point)))
 
-        nest = self._inside(stmt, relation.outer, rows, style, in_row)
+        nest = self._over(stmt, relation.outer, rows, style, in_row)
         declared = ir.block(ir.Declare(row_first, first), ir.Declare(row_last, last))
         return ir.block(*code, ir.If(ir.compare("less", low, high), ir.block(declared, nest)))
-
-    def _inside(self, stmt: Forall, var: IndexVar, scope: Scope, style: Style, then: Then) -> ir.Stmt:
-        """A loop over one part of a fused variable, which may itself be fused."""
-        relation = self.context.provenance.made_by(var)
-        root = self.context.provenance.root(var)
-        if isinstance(relation, FuseRelation):
-            return self._fused(stmt, relation, var, scope, style, then)
-        if var != root:
-            # An inner digit of a split, whose outer digits are known.
-            return self._coordinates(stmt, root, var, scope, style, then)
-        return self._coordinates(stmt, var, var, scope, style, then)
 
     # Positions
 
@@ -406,7 +422,7 @@ class LoopLowering:
     def _positions(self, stmt: Forall, relation: PosRelation, digit: IndexVar, scope: Scope, style: Style, then: Then) -> ir.Stmt:
         """The loop that determines a position: one flat loop, or a nest over the levels that are fused in it."""
         context, access = self.context, relation.access
-        before = self.result.initialise(scope) if scope.uninitialised is not None else ir.block()
+        before = self.hooks.initialise(scope) if scope.uninitialised is not None else ir.block()
         scope = replace(scope, uninitialised=None)
         levels = context.provenance.position_levels(relation)
         space = context.space(scope)
@@ -436,20 +452,21 @@ class LoopLowering:
         position = ir.Var(relation.position.name)
         space = self.context.space(scope)
         low, high = space.interval(relation.position)
-        counter = ir.Var(stmt.var.name)
+        counter = ir.Var(digit.name)
         if digit == relation.position:
             header, recover, guard, inner = (counter, low, high), [ir.Declare(position, counter)], ir.TRUE, scope
             if counter == position:
                 recover = []
             inner = inner.knowing(relation.position, position)
         elif space.is_leading(relation.position, digit):
-            header = (counter, ir.ZERO, subtract(high, low))
-            recover, guard = [ir.Declare(position, ir.add(low, counter))], ir.TRUE
+            begin, _ = space.range_of(digit)
+            header = (counter, begin, ir.add(begin, subtract(high, low)))
+            recover, guard = [ir.Declare(position, ir.add(subtract(low, begin), counter))], ir.TRUE
             inner = scope.knowing(digit, counter).knowing(relation.position, position)
         else:
             header = (counter, *space.range_of(digit))
             recover, guard, inner = self._recover(scope.knowing(digit, counter))
-        inner = inner.knowing(stmt.var, counter)
+        inner = inner.knowing(digit, counter)
         body = self._at_position(stmt, relation, position, inner, searched, then)
         body = ir.block(*recover, body if guard == ir.TRUE else ir.If(guard, body))
         return style.loop(*header, body)
@@ -474,15 +491,50 @@ class LoopLowering:
             if parent is None or k == levels[0]:
                 break
             current = parent
-        scope = scope.placing({access: Place(levels[-1] + 1, position)})
+        scope = self._named(relation, scope.placing({access: Place(levels[-1] + 1, position)}))
         recovered, guard, scope = self._recover(scope)
         settled, scope = settle(self.context, scope, self.operands)
         body = ir.block(settled, self._around_all(covered, then(scope), scope))
         return ir.block(*code, *recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
+    def _named(self, relation: PosRelation, scope: Scope) -> Scope:
+        """The variable that positions replaced, where the coordinates it stands for are all known."""
+        covered = self.context.provenance.covered(relation.coordinate)
+        if any(var not in scope.coordinates for var in covered):
+            return scope
+        return self._rebuilt(relation.coordinate, scope)
+
+    def _rebuilt(self, var: IndexVar, scope: Scope) -> Scope:
+        """The value of a derived coordinate variable from the originals it was made of."""
+        if var in scope.coordinates:
+            return scope
+        provenance = self.context.provenance
+        match provenance.made_by(var):
+            case FuseRelation(outer, inner, _):
+                scope = self._rebuilt(inner, self._rebuilt(outer, scope))
+                space = self.context.space(scope)
+                row = subtract(scope.coordinates[outer], space.range_of(outer)[0])
+                column = subtract(scope.coordinates[inner], space.range_of(inner)[0])
+                return scope.knowing(var, ir.add(ir.multiply(row, space.extent(inner)), column))
+            case CoordRelation(position, _):
+                pos = provenance.made_by(provenance.root(position))
+                if isinstance(pos, PosRelation):
+                    covered = provenance.covered(pos.coordinate)
+                    source = covered[0] if len(covered) == 1 else pos.coordinate
+                    scope = self._rebuilt(source, scope)
+                    return scope.knowing(var, scope.coordinates[source])
+            case None:
+                raise CompilerBug(var, "an original variable should be known")
+        root = provenance.root(var)
+        scope = self._rebuilt(root, scope)
+        value = self.context.space(scope).digit_of(root, scope.coordinates[root], var)
+        if value is None:
+            raise CompilerBug(var, f"should be a digit of {root}")
+        return scope.knowing(var, value)
+
     def _around_all(self, covered: tuple[IndexVar, ...], body: ir.Stmt, scope: Scope) -> ir.Stmt:
         for var in reversed(covered):
-            body = self.result.around(var, body, scope)
+            body = self.hooks.around(var, body, scope)
         return body
 
     def _parent(self, relation: PosRelation, level: int, position: ir.Expr, scope: Scope, code: list[ir.Stmt]) -> ir.Expr:
@@ -546,8 +598,9 @@ class LoopLowering:
         inner = inner.placing({access: Place(end_of_chain, position)})
         if is_last:
             inner = inner.knowing(relation.position, position)
-            if base is not None and self._reads(stmt.body, digit):
-                inner = inner.knowing(digit, subtract(position, base))
+            if base is not None:
+                inner = inner.knowing(digit, ir.add(subtract(position, base), self.context.space(scope).range_of(digit)[0]))
+            inner = self._named(relation, inner)
         recovered, guard, inner = self._recover(inner)
         settled, inner = settle(self.context, inner, self.operands)
         if is_last:
@@ -557,24 +610,20 @@ class LoopLowering:
         body = ir.block(settled, self._around_all(covered[k - levels[0] : end_of_chain - levels[0]], rest, inner))
         body = body if guard == ir.TRUE else ir.If(guard, body)
         loop = ir.For(position, begin, end, ir.block(*code, *recovered, body))
-        return loop if at == 0 else ir.block(loop, self.result.after(covered[k - levels[0]], scope))
+        return loop if at == 0 else ir.block(loop, self.hooks.after(covered[k - levels[0]], scope))
 
     # Coordinates found again
 
-    def _again_range(self, relation: CoordRelation, scope: Scope) -> tuple[ir.Stmt, Scope]:
+    def _again_range(self, relation: CoordRelation, scope: Scope) -> Scope:
         """The coordinates that a coord variable runs through: all of those its positions may have."""
         provenance = self.context.provenance
-        root = provenance.root(relation.position)
-        pos = provenance.made_by(root)
+        pos = provenance.made_by(provenance.root(relation.position))
         if not isinstance(pos, PosRelation):
             raise CompilerBug(relation, "coord is applied to positions")
-        code: ir.Stmt = ir.block()
-        if root not in scope.limits:
-            code, scope = self._position_range(pos, scope)
         covered = provenance.covered(pos.coordinate)
         space = self.context.space(scope)
         low, high = space.interval(covered[0]) if len(covered) == 1 else space.range_of(pos.coordinate)
-        return code, scope.limiting(relation.coordinate, low, high)
+        return scope.limiting(relation.coordinate, low, high)
 
     def _again(self, stmt: Forall, relation: CoordRelation, digit: IndexVar, scope: Scope, style: Style, then: Then) -> ir.Stmt:
         """Coordinates of a block of positions: the operand stays inside the block, others are merged with it."""
@@ -586,22 +635,26 @@ class LoopLowering:
         access, levels = pos.access, provenance.position_levels(pos)
         scope = scope.cutting(access, levels[-1], *self.context.space(scope).interval(root))
         covered = provenance.covered(pos.coordinate)
-        context_note = f"{stmt.var}: coordinates of {access.tensor.name} again"
-        self.context.remark(context_note)
+        self.context.remark(f"{stmt.var}: coordinates of {access.tensor.name} again")
+
+        def at_position(point: Scope) -> ir.Stmt:
+            position = point.at(access).position
+            digit_value = self.context.space(point).digit_of(root, position, relation.position)
+            point = point.knowing(root, position)
+            point = point if digit_value is None else point.knowing(relation.position, digit_value)
+            settled, point = settle(self.context, point, self.operands)
+            return ir.block(settled, then(point))
+
         if len(covered) == 1:
-            return self._coordinates(stmt, covered[0], digit, scope, style, then, tree=relation.coordinate)
+            return self._coordinates(stmt, covered[0], digit, scope, style, at_position, tree=relation.coordinate)
         fuse = provenance.made_by(pos.coordinate)
         if not isinstance(fuse, FuseRelation):
             raise CompilerBug(relation, "several levels are walked by a fuse")
         low, high = self.context.space(scope).interval(relation.coordinate)
-        return self._fused(stmt, fuse, digit, scope.limiting(fuse.fused, low, high), style, then, tree=relation.coordinate)
+        return self._fused(stmt, fuse, digit, scope.limiting(fuse.fused, low, high), style, at_position, tree=relation.coordinate)
 
 
 def containing(array: ir.Array, begin: ir.Expr, end: ir.Expr, position: ir.Expr) -> ir.Expr:
     """Which parent in ``[begin, end)`` has this position below it: the last one that begins at or before it."""
     after = ir.Search(array, ir.add(begin, ir.ONE), ir.add(end, ir.ONE), ir.add(position, ir.ONE))
     return subtract(after, ir.ONE)
-
-
-def _variables(relation: Relation) -> set[IndexVar]:
-    return {*parents(relation), *children(relation)}

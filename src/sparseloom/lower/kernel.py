@@ -27,14 +27,15 @@ from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, lower_expression, operate
 from sparseloom.lower.forall import LoopLowering
-from sparseloom.lower.result import DenseResult, Result, SharedResult
+from sparseloom.lower.result import DenseResult, Nowhere, Result, SharedResult
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.views import Sizes, Slot, input_parameters, view_tensor
 from sparseloom.lower.space import Space
 from sparseloom.lower.walking import settle
+from sparseloom.lower.workspace import Workspace
 from sparseloom.notation.dtyping import fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Sequence, Stmt, SuchThat, TensorVar, Where
-from sparseloom.notation.relations import PosRelation
+from sparseloom.notation.relations import FuseRelation, PosRelation
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ class _Lowering(LoopLowering):
             if isinstance(n, IndexVar | TensorVar):
                 names.take(n.name)
         originals = dict.fromkeys(v for access in self.accesses for v in access.indices)
-        originals |= dict.fromkeys(v for n in walk(stmt) if isinstance(n, Forall) for v in provenance.originals(n.var))
+        everything = provenance.within(stmt)
+        originals |= dict.fromkeys(v for n in walk(stmt) if isinstance(n, Forall) for v in everything.originals(n.var))
         sizes = Sizes(originals, names)
         whole = Space(provenance, sizes, {}, {})
         for var in {v for access in self.accesses for v in level_variables(access)} - set(originals):
@@ -82,11 +84,13 @@ class _Lowering(LoopLowering):
         for access in self.accesses:
             if access.tensor not in views:
                 views[access.tensor] = view_tensor(access, sizes, names)
-        self.context = Context(names, sizes, views, provenance, int32_limit)
+        self.context = Context(names, sizes, views, provenance, everything, int32_limit)
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]
+        self.inputs = tuple(self.operands)
+        self.workspaces: dict[TensorVar, Workspace] = {}
         self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
-        self.result = self._make_result()
+        self.result = self.hooks = self._make_result()
 
     def _make_result(self) -> Result:
         lhs, view = self.lhs, self.context.view(self.lhs)
@@ -96,7 +100,8 @@ class _Lowering(LoopLowering):
         if self.shared is not None:
             size = ir.Var(self.context.names.fresh(f"{lhs.tensor.name}_count"))
             return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
-        return AppendResult(self.context, lhs, view, result_fill(self.assign))
+        gaps = any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
+        return AppendResult(self.context, lhs, view, result_fill(self.assign), gaps)
 
     def run(self, name: str) -> Lowered:
         """The whole kernel."""
@@ -106,7 +111,7 @@ class _Lowering(LoopLowering):
         body = ir.block(self.result.begin(), settled, self.lower(self.stmt, scope), self.result.finish())
         params = self.result.parameters()
         seen: set[TensorVar] = {self.lhs.tensor}
-        for access in self.operands:
+        for access in self.inputs:
             if access.tensor not in seen:
                 seen.add(access.tensor)
                 params += input_parameters(self.context.view(access))
@@ -136,16 +141,15 @@ class _Lowering(LoopLowering):
                 return self._assign(stmt, scope)
         raise CompilerBug(stmt, "not a statement of concrete index notation")
 
-    def _is_fixed(self, scope: Scope) -> bool:
-        """Whether the coordinates so far select one location of the result."""
-        return all(var in scope.coordinates for var in self.lhs.indices)
+    def _is_fixed(self, target: Access, scope: Scope) -> bool:
+        """Whether the coordinates so far select one location of what is written."""
+        return all(var in scope.coordinates for var in target.indices)
 
     def enter(self, stmt: Stmt, scope: Scope, go: Callable[[Scope], ir.Stmt]) -> ir.Stmt:
         """Go on with the loops of a statement; once they no longer move the location written to, they reduce into a scalar."""
         target = written(stmt)
-        if target == self.lhs and target not in scope.accumulators and self._is_fixed(scope):
-            return self._reduce(stmt, scope, go)
-        return go(scope)
+        held = target in scope.accumulators or (target != self.lhs and innermost(stmt).op is None)
+        return go(scope) if held or not self._is_fixed(target, scope) else self._reduce(stmt, scope, go)
 
     def _reduce(self, stmt: Stmt, scope: Scope, go: Callable[[Scope], ir.Stmt]) -> ir.Stmt:
         """The location is fixed: reduce into a scalar and write it once."""
@@ -153,12 +157,17 @@ class _Lowering(LoopLowering):
         if assign.op is None:
             raise CompilerBug(assign, "loops inside a fixed location must reduce")
         identity = algebra.identity(assign.op, reduced_dtype(assign.op, assign.rhs))
-        tracked = self.result.needs_presence and is_skippable(assign.rhs, assign.op)
-        accumulator = self._accumulator(self.lhs.tensor.name, assign.op, assign.rhs, tracked)
+        sink = self._sink(assign.lhs)
+        tracked = sink.needs_presence and is_skippable(assign.rhs, assign.op)
+        accumulator = self._accumulator(assign.lhs.tensor.name, assign.op, assign.rhs, tracked)
         first, inner = self._declare(accumulator, scope)
-        inner = replace(inner.accumulating(self.lhs, accumulator), uninitialised=None)
+        inner = replace(inner.accumulating(assign.lhs, accumulator), uninitialised=None)
         value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
-        return ir.block(first, go(inner), self.result.write(assign, value, scope))
+        return ir.block(first, go(inner), sink.write(assign, value, scope))
+
+    def _sink(self, target: Access) -> Result | Workspace:
+        """Where an assignment goes: the result, or a workspace."""
+        return self.workspaces.get(target.tensor, self.result)
 
     def _accumulator(self, name: str, op: str, rhs: Expr, tracked: bool) -> Accumulator:
         fresh = self.context.names.fresh
@@ -173,8 +182,8 @@ class _Lowering(LoopLowering):
 
     def _where(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         temporary, made = written(producer), innermost(producer)
-        if made.op is None:
-            raise CompilerBug(made, "a temporary is reduced into")
+        if temporary.indices or made.op is None:
+            return self._with_workspace(consumer, producer, scope)
         tracked = temporary.tensor.partial and (self.result.needs_presence or decides(consumer, temporary))
         accumulator = self._accumulator(temporary.tensor.name, made.op, made.rhs, tracked)
         first, scope = self._declare(accumulator, scope)
@@ -182,9 +191,28 @@ class _Lowering(LoopLowering):
         filling = self.lower(producer, replace(inner, uninitialised=None))
         return ir.block(first, filling, self.lower(consumer, inner))
 
+    def _with_workspace(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
+        """Fill an array, then read it. In the producer, renamed variables stand for the consumer's."""
+        context, temporary = self.context, written(producer)
+        reads = [n for n in walk(consumer) if isinstance(n, Access) and n.tensor == temporary.tensor]
+        masked = temporary.tensor.partial and (self.result.needs_presence or any(decides(consumer, read) for read in reads))
+        outside, around = context.provenance, self.hooks
+        context.provenance = context.everything
+        ranges, scope = self.find_ranges(reads[0].indices, scope)
+        workspace = Workspace(context, temporary, reads[0], innermost(producer), scope, masked)
+        self.workspaces[temporary.tensor] = workspace
+        self.operands = list(dict.fromkeys([*self.operands, temporary, *reads]))
+        context.provenance, self.hooks = outside.within(producer), Nowhere(context, temporary, context.view(temporary))
+        settled, within = settle(context, scope, self.operands)
+        filled = self.lower(producer, replace(within, uninitialised=None))
+        context.provenance, self.hooks = outside, around
+        return ir.block(ranges, workspace.open(), settled, filled, self.lower(consumer, within), workspace.close())
+
     def _assign(self, assign: Assign, scope: Scope) -> ir.Stmt:
         value = lower_expression(self.context, assign.rhs, scope)
         accumulator = scope.accumulators.get(assign.lhs)
+        if accumulator is None and assign.lhs.tensor in self.workspaces:
+            return self.workspaces[assign.lhs.tensor].write(assign, value, scope)
         if accumulator is None:
             ready = self.result.initialise(scope) if scope.uninitialised is not None and self._needs_first(scope) else None
             return ir.block(ready, self.result.write(assign, value, scope))

@@ -69,6 +69,14 @@ class Result:
         raise CompilerBug(assign, "this result cannot be written")
 
 
+class Nowhere(Result):
+    """What loops that fill a workspace see instead of the result: nothing is appended or initialised by them."""
+
+    def __init__(self, context: Context, lhs: Access, view: TensorView) -> None:
+        super().__init__(context, lhs, view)
+        self.variables = ()
+
+
 class LocatedResult(Result):
     """A result whose locations exist before anything is written."""
 
@@ -163,3 +171,9 @@ class SharedResult(LocatedResult):
     def location(self, scope: Scope) -> ir.Expr:
         """The operand's position."""
         return scope.at(self.operand).position
+
+    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+        """Only where the operand has an entry is there a place to write to."""
+        stored = super().write(assign, value, scope)
+        here = scope.at(self.operand).present
+        return stored if here == ir.TRUE else ir.block() if here == ir.FALSE else ir.If(here, stored)

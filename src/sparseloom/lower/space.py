@@ -80,6 +80,9 @@ class Space:
         """The part of a variable's range that the known leading digits leave."""
         if var in self.values:
             return self.values[var], ir.add(self.values[var], ir.ONE)
+        match self.provenance.used_by(var):
+            case BoundRelation(_, child, _, _) | RenameRelation(_, child):
+                return self.interval(child)
         low, high = self.range_of(var)
         relation = self.provenance.digits(var)
         if relation is None:
@@ -189,6 +192,7 @@ def least(left: ir.Expr, right: ir.Expr) -> ir.Expr:
 
 def most(left: ir.Expr, right: ir.Expr) -> ir.Expr:
     """The larger of two index values."""
-    if left == ir.ZERO:
-        return right
+    match left, right:
+        case ir.Literal(a), ir.Literal(b):
+            return ir.Literal(max(int(a.real), int(b.real)))
     return left if left == right else ir.Op("maximum", (left, right))

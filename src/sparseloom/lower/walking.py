@@ -10,8 +10,9 @@ from sparseloom.iteration.ordering import level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.scope import Place, Scope
-from sparseloom.lower.space import least, most
+from sparseloom.lower.space import least, most, subtract
 from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.notation.relations import PosRelation
 
 
 @dataclass(frozen=True)
@@ -135,10 +136,21 @@ def settle(context: Context, scope: Scope, accesses: list[Access]) -> tuple[ir.S
             var = next_variable(access, place)
             if var is None or var not in scope.coordinates:
                 break
-            code, place = _locate(context, access, place, scope.coordinates[var])
+            code, place = _locate(context, access, place, _relative(context, scope, var))
             stmts.append(code)
+            mask = context.masks.get(access.tensor)
+            if mask is not None and next_variable(access, place) is None:
+                place = replace(place, present=ir.Load(mask, place.position))
         scope = scope.placing({access: place})
     return ir.block(*stmts), scope
+
+
+def _relative(context: Context, scope: Scope, var: IndexVar) -> ir.Expr:
+    """A variable counted from the beginning of its range: positions begin anywhere, levels at 0."""
+    value = scope.coordinates[var]
+    if var in scope.limits and isinstance(context.provenance.made_by(var), PosRelation):
+        return subtract(value, scope.limits[var][0])
+    return value
 
 
 def _locate(context: Context, access: Access, place: Place, coordinate: ir.Expr) -> tuple[ir.Stmt, Place]:

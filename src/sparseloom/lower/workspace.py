@@ -1,0 +1,81 @@
+"""Workspaces: arrays that a producer fills and a consumer reads, made by ``precompute``.
+
+A workspace is dense over the extents of its variables, which need not be constants. Small constant ones live in registers or on the
+stack. Where an entry that was never written must count as absent, a mask says which were.
+"""
+
+from __future__ import annotations
+
+from sparseloom.core import algebra
+from sparseloom.core.dtypes import BOOL
+from sparseloom.formats.level import LevelView
+from sparseloom.iteration.region import is_skippable
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.context import Context
+from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.scope import Scope
+from sparseloom.lower.space import Space
+from sparseloom.lower.views import TensorView
+from sparseloom.notation.dtyping import fill_of, reduced_dtype
+from sparseloom.notation.nodes import Access, Assign
+
+LARGEST_LOCAL = 1024  # elements; a larger workspace is allocated
+
+
+class Workspace:
+    """One workspace in scope: its arrays, and how it is written."""
+
+    def __init__(self, context: Context, written: Access, read: Access, made: Assign, scope: Scope, masked: bool) -> None:
+        names, tensor = context.names, written.tensor
+        self.needs_presence = masked
+        space = Space(context.everything, context.sizes, scope.coordinates, scope.limits)
+        extents = [space.extent(var) for var in read.indices]
+        size: ir.Expr = ir.ONE
+        for extent in extents:
+            size = ir.multiply(size, extent)
+        local = isinstance(size, ir.Literal) and int(size.value.real) <= LARGEST_LOCAL
+        where = ir.Space.LOCAL if local else ir.Space.GLOBAL
+        self._values = ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype, where)
+        self._mask = ir.Array(names.fresh(f"{tensor.name}_set"), BOOL, where) if masked else None
+        self._size = size
+        self._first = _first_value(made)
+        context.views[tensor] = TensorView(tensor, tuple(LevelView(extent, {}, {}) for extent in extents), self._values)
+        if self._mask is not None:
+            context.masks[tensor] = self._mask
+
+    def open(self) -> ir.Stmt:
+        """Make room and give every element its first value."""
+        stmts: list[ir.Stmt] = [
+            ir.Allocate(self._values, self._size),
+            ir.Fill(self._values, ir.ZERO, self._size, ir.constant(self._first, self._values.dtype)),
+        ]
+        if self._mask is not None:
+            stmts += [ir.Allocate(self._mask, self._size), ir.Fill(self._mask, ir.ZERO, self._size, ir.FALSE)]
+        return ir.block(*stmts)
+
+    def close(self) -> ir.Stmt:
+        """Give the memory back."""
+        return ir.block(ir.Free(self._values), None if self._mask is None else ir.Free(self._mask))
+
+    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+        """Store or combine one element."""
+        place = scope.at(assign.lhs).position
+        dtype = self._values.dtype
+        mark = None if self._mask is None else ir.Store(self._mask, place, ir.TRUE)
+        if assign.op is None:
+            stored = ir.block(ir.Store(self._values, place, cast(value.computed, dtype)), mark)
+        else:
+            added = value.computed if is_skippable(assign.rhs, assign.op) else value.full
+            stored = ir.block(ir.Store(self._values, place, cast(added, dtype), assign.op), mark)
+            if not is_skippable(assign.rhs, assign.op):
+                return stored
+        if value.constant or value.present == ir.TRUE:
+            return stored
+        return ir.block() if value.present == ir.FALSE else ir.If(value.present, stored)
+
+
+def _first_value(made: Assign) -> algebra.Scalar:
+    if made.op is not None:
+        return algebra.identity(made.op, reduced_dtype(made.op, made.rhs))  # type: ignore[no-any-return]
+    fill = fill_of(made.rhs)
+    return 0 if fill is None else fill
