@@ -39,7 +39,7 @@ lint: dev
 
 fuzz: dev
 	@SPARSELOOM_CASES=$(N) SPARSELOOM_SEED=$${SPARSELOOM_SEED:-$$($(python) -c 'import secrets; print(secrets.randbelow(10**9))')} \
-		$(pytest) tests/laws $(ARGS)
+		$(pytest) tests/laws/test_differential.py $(ARGS)
 
 bench:
 	@.ci/setup bench

@@ -24,7 +24,11 @@ _SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 5, 6)
 _LARGE_SIZES = (1, 3, 11, 13, 40, 130)
 MOST_POINTS = 6000
 LOWERED_LIMIT = 127
-OWN_SEMIRINGS = {"add_min": Semiring("add", "min", 0), "or_and_own": Semiring("or", "and", False), "max_times_own": Semiring("max", "times", 0)}
+OWN_SEMIRINGS = {
+    "add_min": Semiring("add", "min", 0),
+    "or_and_own": Semiring("or", "and", False),
+    "max_times_own": Semiring("max", "times", 0),
+}
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,8 @@ class Case:
     def __str__(self) -> str:
         lines = [f"seed {self.seed}: {self.text}", f"  sizes {self.sizes}"]
         lines += [f"  {name}: {spec}" for name, spec in self.specs.items()]
-        return "\n".join([*lines, f"  result format {self.format}, dtype {self.dtype}, semiring {self.semiring}, int32 limit {self.int32_limit}"])
+        lines.append(f"  result format {self.format}, dtype {self.dtype}, semiring {self.semiring}, int32 limit {self.int32_limit}")
+        return "\n".join(lines)
 
 
 def accesses(assign: Assign) -> list[Access]:

@@ -47,9 +47,9 @@ def damage(random: Random, array: np.ndarray) -> np.ndarray:
     array, place = array.copy(), random.randrange(max(len(array), 1))
     match random.randrange(9):
         case 0 if len(array):
-            array[place] = random.choice(STRANGE)
+            array[place] = np.int64(random.choice(STRANGE)).astype(array.dtype)
         case 1 if len(array):
-            array[place] += random.choice((-2, -1, 1, 2))
+            array[place] += np.int64(random.choice((-2, -1, 1, 2))).astype(array.dtype)
         case 2 if len(array) > 1:
             other = random.randrange(len(array))
             array[[place, other]] = array[[other, place]]
@@ -58,7 +58,7 @@ def damage(random: Random, array: np.ndarray) -> np.ndarray:
         case 4:
             array = array[: random.randrange(len(array) + 1)]
         case 5:
-            array = np.append(array, np.array([random.choice((0, 1, *STRANGE))], array.dtype))
+            array = np.append(array, np.array([random.choice((0, 1, *STRANGE))]).astype(array.dtype))
         case 6:
             array = array[::-1].copy()
         case 7:

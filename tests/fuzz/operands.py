@@ -6,6 +6,7 @@ The oracle's view is made from the drawn entries alone, one at a time, and not f
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -25,12 +26,12 @@ FORMATS: dict[int, tuple[str, ...]] = {
     0: ("",),
     1: ("d", "d", "s", "s", "u", "s~"),
     2: (
-        "dd", "dd", "ds", "ds", "ds", "ss", "sd", "uq", "uq", "ds:1,0", "ss:1,0", "dd:1,0", "uq:1,0", "sd:1,0", "du", "ds~", "u~q~", "uq+",
-        "bcsr(2,2)", "bcsr(2,3)", "bcsr(1,2)", "ell", "ell", "dp:1,0", "su", "uu", "ud",
+        "dd", "dd", "ds", "ds", "ds", "ss", "sd", "uq", "uq", "ds:1,0", "ss:1,0", "dd:1,0", "uq:1,0", "sd:1,0", "du", "ds~", "u~q~",
+        "uq+", "bcsr(2,2)", "bcsr(2,3)", "bcsr(1,2)", "ell", "ell", "dp:1,0", "su", "uu", "ud",
     ),
     3: (
-        "ddd", "sss", "sss", "dss", "uqq", "dsd", "dds", "ssd", "sdd", "sds", "sss:2,0,1", "dss:1,2,0", "uqq:2,1,0", "ddd:2,1,0", "dsd:1,0,2",
-        "ddp", "spd", "uqd", "duq", "suq", "sss:1,2,0",
+        "ddd", "sss", "sss", "dss", "uqq", "dsd", "dds", "ssd", "sdd", "sds", "sss:2,0,1", "dss:1,2,0", "uqq:2,1,0", "ddd:2,1,0",
+        "dsd:1,0,2", "ddp", "spd", "uqd", "duq", "suq", "sss:1,2,0",
     ),
     4: ("dddd", "ssss", "uqqq", "dsds", "ddss", "ssss:3,1,0,2", "dddd:1,0,3,2", "sdsd"),
 }  # fmt: skip
@@ -145,7 +146,7 @@ def _shuffled(storage: Storage, rng: np.random.Generator) -> Storage:
     """The same entries in another order below each parent of the last chain."""
     head, end = storage.format.chains[-1]
     pos = storage.levels[head].arrays["pos"]
-    order = np.concatenate([np.arange(0), *(a + rng.permutation(b - a) for a, b in zip(pos[:-1], pos[1:], strict=True))]).astype(int)
+    order = np.concatenate([np.arange(0), *(a + rng.permutation(b - a) for a, b in pairwise(pos))]).astype(int)
     levels = list(storage.levels)
     for k in range(head, end + 1):
         levels[k] = LevelData({**levels[k].arrays, "crd": levels[k].arrays["crd"][order]})

@@ -6,7 +6,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -24,12 +24,16 @@ from sparseloom.formats.text import as_format
 from sparseloom.formats.validate import check
 from sparseloom.notation.dtyping import dtype_of
 from sparseloom.notation.interpret import Operand, Result, evaluate
-from sparseloom.notation.nodes import Apply, Assign, IndexVar
+from sparseloom.notation.nodes import Apply, Assign
 from sparseloom.runtime.calling import IndexOverflow
 from sparseloom.runtime.settings import settings
 
 BATCH = 50
 TARGETS = ("interpret", "c")
+FAULTS = (
+    SparseloomError, AssertionError, ArithmeticError, AttributeError, LookupError, MemoryError, NameError, OSError, RuntimeError, TypeError,
+    ValueError,
+)  # fmt: skip
 
 
 class Disagreement(AssertionError):
@@ -134,9 +138,7 @@ def _guarded(tally: Tally, case: Case, step: Any, *args: Any) -> Any:
     """Run one step; whatever goes wrong is a failure of this case, and the others go on."""
     try:
         return step(*args)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
+    except FAULTS:
         tally.failures.append((case, traceback.format_exc(limit=-4)))
         return None
 

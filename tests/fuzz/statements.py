@@ -19,18 +19,20 @@ KERNELS = (
     "y(i) = A(i,j) * x(j)", "y(j) = A(i,j) * x(i)", "y(i) = A(i,j) * x(j) + b(i)", "y(i) = 2 * A(i,j) * x(j) + 3 * b(i)",
     "y(i) = A(j,i) * x(j) - b(i)", "C(i,j) = A(i,k) * B(k,j)", "C(i,j) = A(i,k) * B(j,k)", "C(i,j) = A(i,j) * D(i,k) * E(k,j)",
     "C(i,j) = A(i,j) * D(i,k) * E(j,k)", "A(i,j) = B(i,k,l) * C(k,j) * D(l,j)", "A(i,j) = B(k,l,i) * D(l,j) * C(k,j)",
-    "A(i,j) = B(i,j,k) * c(k)", "A(i,j,l) = B(i,j,k) * C(k,l)", "A(i,j,l) = B(i,j,k) * C(l,k)", "a = A(i,j) * B(i,j)", "a = A(i,j,k) * B(i,j,k)",
-    "A(i,j,k) = B(i,j,k) + C(i,j,k)", "C(i,j) = A(i,j) + B(i,j)", "C(i,j) = A(i,j) + B(j,i)", "C(i,j) = A(i,j) * B(i,j)",
-    "y(i) = (A(i,j) + B(i,j)) * x(j)", "y(i) = (A(i,j) + B(j,i)) * x(j) * z", "y(i) = A(i,i) * x(i)", "y(i) = A(i,j,j)", "a = A(i,i)",
-    "a(i) = B(i,j) + c(j)", "a(i) = b(i) - c(i)", "a(i) = b(i) + c(i) + d(i) + e(i) + f(i)", "J(j,l) = A(l,j) + A(j,l)",
-    "A(i,j,k) = B(i,j,k) + C(i,j)", "B(i,i) = A(i,j) * A(j,i)", "Z(j,k,l,m) = X(i,j,k) * Y(i,l,m)", "A(k,i) = B(k,j,l) * C(j,l,i)",
-    "A(k) = B(l,k)", "A(i) = B(j,i) * C(i,j)", "C(i,j) = (A(i,j) + B(i,j)) * (A(i,j) + B(i,j) + D(i,j))", "A(j,k) = G(i,j,k) * p(i)",
-    "C(i,l) = A(i,j) * B(j,k) * D(k,l)", "y(i) = b(i) - A(i,j) * x(j) * B(j,k) * z(k)", "y(i) += A(i,j) * x(j)", "C(i,j) += A(i,k) * B(k,j)",
-    "y(i) = max(j, A(i,j) * x(j))", "y(i) = sum(j, A(i,j)) * c(i)", "y(i) = sqrt(sum(j, A(i,j) * A(i,j)))", "y(i) = A(i,j) * x(j) + B(i,k) * z(k)",
-    "y(i) = where(b(i) > 0, c(i), d(i))", "y(i) = min(j, A(i,j) + x(j))", "a = sum(i, max(j, A(i,j)) * b(i))", "C(i,j) = exp(A(i,j)) + B(i,j)",
-    "A(i,j) = b(i) * c(j)", "A(i,j) = b(i) + c(j)", "C(i,j) = A(i,j) * x(j) * y(i)", "C(i,j) = A(i,j) / B(i,j)", "A(l,k,j,i) = B(i,j,k,l)",
-    "a = A(i,j,k,l) * B(k,l) * C(i,j)", "y(i) = any(j, A(i,j))", "y(i) = all(j, A(i,j) == B(i,j))", "y(i) = sum(j, A(i,j)) / sum(k, B(i,k))",
-    "C(i,j) = A(i,j) * sum(k, D(i,k) * E(k,j))", "A(i,j) = B(i)", "A(i,j) = 3", "A(i,j) = B(j,i)", "C(i,j) = xor(and(A(i,j), D(i,j)), and(B(i,j), D(i,j)))",
+    "A(i,j) = B(i,j,k) * c(k)", "A(i,j,l) = B(i,j,k) * C(k,l)", "A(i,j,l) = B(i,j,k) * C(l,k)", "a = A(i,j) * B(i,j)",
+    "a = A(i,j,k) * B(i,j,k)", "A(i,j,k) = B(i,j,k) + C(i,j,k)", "C(i,j) = A(i,j) + B(i,j)", "C(i,j) = A(i,j) + B(j,i)",
+    "C(i,j) = A(i,j) * B(i,j)", "y(i) = (A(i,j) + B(i,j)) * x(j)", "y(i) = (A(i,j) + B(j,i)) * x(j) * z", "y(i) = A(i,i) * x(i)",
+    "y(i) = A(i,j,j)", "a = A(i,i)", "a(i) = B(i,j) + c(j)", "a(i) = b(i) - c(i)", "a(i) = b(i) + c(i) + d(i) + e(i) + f(i)",
+    "J(j,l) = A(l,j) + A(j,l)", "A(i,j,k) = B(i,j,k) + C(i,j)", "B(i,i) = A(i,j) * A(j,i)", "Z(j,k,l,m) = X(i,j,k) * Y(i,l,m)",
+    "A(k,i) = B(k,j,l) * C(j,l,i)", "A(k) = B(l,k)", "A(i) = B(j,i) * C(i,j)", "C(i,j) = (A(i,j) + B(i,j)) * (A(i,j) + B(i,j) + D(i,j))",
+    "A(j,k) = G(i,j,k) * p(i)", "C(i,l) = A(i,j) * B(j,k) * D(k,l)", "y(i) = b(i) - A(i,j) * x(j) * B(j,k) * z(k)",
+    "y(i) += A(i,j) * x(j)", "C(i,j) += A(i,k) * B(k,j)", "y(i) = max(j, A(i,j) * x(j))", "y(i) = sum(j, A(i,j)) * c(i)",
+    "y(i) = sqrt(sum(j, A(i,j) * A(i,j)))", "y(i) = A(i,j) * x(j) + B(i,k) * z(k)", "y(i) = where(b(i) > 0, c(i), d(i))",
+    "y(i) = min(j, A(i,j) + x(j))", "a = sum(i, max(j, A(i,j)) * b(i))", "C(i,j) = exp(A(i,j)) + B(i,j)", "A(i,j) = b(i) * c(j)",
+    "A(i,j) = b(i) + c(j)", "C(i,j) = A(i,j) * x(j) * y(i)", "C(i,j) = A(i,j) / B(i,j)", "A(l,k,j,i) = B(i,j,k,l)",
+    "a = A(i,j,k,l) * B(k,l) * C(i,j)", "y(i) = any(j, A(i,j))", "y(i) = all(j, A(i,j) == B(i,j))",
+    "y(i) = sum(j, A(i,j)) / sum(k, B(i,k))", "C(i,j) = A(i,j) * sum(k, D(i,k) * E(k,j))", "A(i,j) = B(i)", "A(i,j) = 3",
+    "A(i,j) = B(j,i)", "C(i,j) = xor(and(A(i,j), D(i,j)), and(B(i,j), D(i,j)))",
 )  # fmt: skip
 _RECIPROCAL = (1, 2, 4, 0.5)
 
@@ -178,10 +180,8 @@ class Grammar:
         self.bound += 1
         outer, self.variables = self.variables, [*self.variables[: self.random.randint(0, len(self.variables))], fresh]
         op = self.random.choice(self.family.reductions)
-        if op.startswith("logical") or exact:
-            body = self.expression(min(depth - 1, 1), True)
-        else:
-            body = self.expression(depth - 1, False)
+        shallow = op.startswith("logical") or exact
+        body = self.expression(min(depth - 1, 1), True) if shallow else self.expression(depth - 1, False)
         if fresh not in free_variables(body) and self.chance(0.8):
             body = combine("multiply", body, Access(self.tensor(1), (fresh,)))
         self.variables = outer

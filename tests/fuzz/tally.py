@@ -28,5 +28,6 @@ def summary(reports: Iterable[tuple[str, str]]) -> list[str]:
     lost = sum(refused.values())
     share = compared / max(compared + lost, 1)
     lines = [f"{compared} random cases compared, {lost} refused: {share:.1%} of the valid statements were accepted"]
-    lines.append(f"{sum(part['widened'] for part in found)} outgrew int32 positions, {sum(part['invalid'] for part in found)} were not valid")
+    widened, invalid = (sum(part[kind] for part in found) for kind in ("widened", "invalid"))
+    lines.append(f"{widened} outgrew int32 positions, {invalid} were not valid")
     return lines + [f"{count:7d}  {kind}" for kind, count in refused.most_common()]

@@ -78,7 +78,8 @@ def test_faults_name_the_array_and_the_place(format, k, name, array, text):
 
 def test_repeats_that_do_not_stand_side_by_side_are_found():
     storage = pack(parse_format("u~q~"), (3, 5), COORDINATES, VALUES)
-    levels = (LevelData({**storage.levels[0].arrays, "crd": np.array([0, 2, 0, 1])}), LevelData({"crd": np.array([3, 3, 3, 3])}))
+    rows, columns = np.array([0, 2, 0, 1], "i4"), np.array([3, 3, 3, 3], "i4")
+    levels = (LevelData({**storage.levels[0].arrays, "crd": rows}), LevelData({"crd": columns}))
     with pytest.raises(StorageError) as caught:
         check(replace(storage, levels=levels), "A")
     assert str(caught.value) == (

@@ -140,7 +140,8 @@ def compute(op: str, arguments: Sequence[Any], dtype: DType) -> Any:
     if found.rule == "select":
         condition, then, other = arguments
         return np.where(np.asarray(condition, bool), np.asarray(then).astype(dtype), np.asarray(other).astype(dtype))
-    converted = [np.asarray(a).astype(dtype) for a in arguments]
+    with np.errstate(all="ignore"):  # such as nan to an integer
+        converted = [np.asarray(a).astype(dtype) for a in arguments]
     if found.rule == "cast":
         return converted[0]
     with np.errstate(all="ignore"):

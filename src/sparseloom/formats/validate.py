@@ -46,7 +46,8 @@ def _width_fault(data: LevelData, widths: list[np.dtype[Any]]) -> Fault | None:
     for name, array in data.arrays.items():
         widths.append(array.dtype)
         if array.dtype != widths[0]:
-            return Fault(name, None, f"has dtype {array.dtype}, but the arrays before it have {widths[0]}; all indices of a tensor have one")
+            what = f"has dtype {array.dtype}, but the arrays before it have {widths[0]}; all indices of a tensor have one"
+            return Fault(name, None, what)
     return None
 
 

@@ -22,8 +22,11 @@ from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import name_of
-from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
 from sparseloom.iteration.layout import block_sizes, can_append, modes_in_order, plain, reordered, streams, walks_blocks
+from sparseloom.iteration.ordering import Edges, block_variables, hard_edges, level_variables, loop_order, soft_edges, sparse_variables
+from sparseloom.iteration.region import is_skippable
+from sparseloom.iteration.sharing import shared_pattern
+from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import (
     Access,
     Apply,
@@ -38,11 +41,8 @@ from sparseloom.notation.nodes import (
     TensorVar,
     Where,
 )
-from sparseloom.iteration.ordering import Edges, block_variables, hard_edges, level_variables, loop_order, soft_edges, sparse_variables
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import SplitRelation
-from sparseloom.iteration.region import is_skippable
-from sparseloom.iteration.sharing import shared_pattern
 
 
 @dataclass(frozen=True)
@@ -308,7 +308,9 @@ class _Orderer:
             expanded += block_variables(var) if var in blocked else (var,)
         return tuple(expanded)
 
-    def _loop_order(self, nest: Nest, own: tuple[IndexVar, ...], outer: tuple[IndexVar, ...], accesses: list[Access]) -> tuple[IndexVar, ...]:
+    def _loop_order(
+        self, nest: Nest, own: tuple[IndexVar, ...], outer: tuple[IndexVar, ...], accesses: list[Access]
+    ) -> tuple[IndexVar, ...]:
         lhs, current = nest.assign.lhs, list(accesses)
         converted: list[Access] = []
         while True:
@@ -326,7 +328,10 @@ class _Orderer:
             }
             if not stuck:
                 raise needs_workspace(self._assign, "its storage order conflicts with itself")
-            cheapest = min((a for a in current if a in stuck), key=lambda a: (self._converter.cost(a), -current.index(a)))
+            # What keeps a sparse result out of order goes first: whether it can be assembled must not depend on the data.
+            out_of_order = {a for a in stuck if any((y, x) in edges.firm for x, y in hard_edges(a))}
+            among = [a for a in current if a in (out_of_order or stuck)]
+            cheapest = min(among, key=lambda a: (self._converter.cost(a), -current.index(a)))
             converted.append(cheapest)
             current.remove(cheapest)
 
@@ -366,7 +371,8 @@ class _Orderer:
         ends = path.index(wanted[last])
         early = [v for v in path[:ends] if v not in wanted]
         if early:
-            raise needs_workspace(self._assign, f"the loop over {early[0]} reduces outside the loop over {wanted[last]}, so entries come out of order")
+            why = f"the loop over {early[0]} reduces outside the loop over {wanted[last]}, so entries come out of order"
+            raise needs_workspace(self._assign, why)
         if not can_append(lhs.tensor.format):
             raise needs_workspace(self._assign, f"a {name_of(lhs.tensor.format)} level cannot be appended to")
 

@@ -17,7 +17,7 @@ from sparseloom.iteration.ordering import level_variables
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import PosRelation
-from sparseloom.schedule.loops import fresh_variable, loops, operands, places, provenance, replace_loops, tag_of
+from sparseloom.schedule.loops import fresh_variable, loops, operands, places, provenance, reads, replace_loops, tag_of
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
 from sparseloom.schedule.provenance import Provenance, Span, stored_levels
 from sparseloom.schedule.refusal import Refusal, listed
@@ -83,6 +83,9 @@ class Pos(Primitive):
     def _places(self, stmt: Stmt, graph: Provenance, span: Span, first: int, last: int) -> Refusal | None:
         stored, levels = level_variables(self.access), self.access.tensor.format.levels
         for outer, loop in places(stmt, self.i):
+            if self.access not in reads(loop.body):
+                why = f"{show(self.access)} is not read inside the loop over {self.i}"
+                return Refusal("S414", why, f"it reads {listed(map(show, reads(loop.body)))}", at=self.i)
             before, after = graph.recovered(outer), graph.recovered((*outer, self.i))
             missing, unfixed = [v for v in stored[:first] if v not in before], sorted(span.needs - before, key=str)
             if unfixed:

@@ -1,0 +1,97 @@
+"""Statements that random testing once found wrong, each as small as it could be made. All three oracles must agree on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fuzz.drawing import Case
+from fuzz.operands import Spec
+from fuzz.runner import attempt
+
+import sparseloom as sl
+from sparseloom.notation.text import parse
+
+
+def found(text: str, form: str, sizes: dict[str, int], dtype: str | None = None, semiring: str | None = None, **specs: Spec) -> Case:
+    """A case as the random tests draw them."""
+    return Case((0, 0), parse(text).assign, sizes, specs, form, dtype, semiring)
+
+
+FOUND = {
+    "a logical reduction of numbers reduces truth values": found(
+        "R(i) = xor(r, A(i) * B(r))", "d", {"i": 4, "r": 3}, A=Spec("d", "int32", 1), B=Spec("d", "uint8", 2, 0)
+    ),
+    "a logical reduction of complex numbers": found("R = all(r, A(r))", "", {"r": 4}, A=Spec("s", "complex128", 3)),
+    "a logical reduction into a result of another dtype": found(
+        "R(j,i) = and(A(j), B(i,l))",
+        "dd",
+        {"j": 5, "i": 2, "l": 3},
+        "complex128",
+        A=Spec("d", "int64", 4),
+        B=Spec("dd:1,0", "int8", 5),
+    ),
+    "an accumulation of truth values": found("R += A", "", {}, None, "or_and", R=Spec("", "bool", 6, 0), A=Spec("", "float64", 7)),
+    "a reduction over a variable that nothing has": found(
+        "R(i) = A(i) + sum({r}, B)", "d", {"i": 2, "r": 4}, A=Spec("s", "float64", 8), B=Spec("", "float64", 9)
+    ),
+    "a sign before a sum of a truth value and numbers": found(
+        "R(k) = -(True + A(i,k))", "d", {"k": 3, "i": 3}, A=Spec("ds", "float64", 10)
+    ),
+    "a difference of unsigned and wider terms": found(
+        "R(i,j) = A(i,j) - B(j,i)", "dd", {"i": 3, "j": 3}, A=Spec("ds", "int64", 11), B=Spec("ds", "uint8", 12, 0)
+    ),
+    "sums of narrow and of wide integers are not joined": found(
+        "R(i) = A(i,j) + B(i,j)", "d", {"i": 2, "j": 90}, A=Spec("dd", "int8", 13, 2), B=Spec("dd", "int64", 14)
+    ),
+    "a conversion that needs the order of deeper loops": found(
+        "R(k,i) = A(j,k) * B(i,j,k) - C(j) * B(j,i,k) + H(j,k)",
+        "dd",
+        {"k": 2, "i": 2, "j": 2},
+        A=Spec("ell", "float64", 15),
+        B=Spec("sss:1,2,0", "float32", 16),
+        C=Spec("d", "float64", 17),
+        H=Spec("ell", "float64", 18),
+    ),
+    "a number alone is the fill": found("A(i,j) = 3", "ss:1,0", {"i": 1, "j": 2}),
+    "an unordered operand beside a dense one": found(
+        "R(j,i) = A(i) - B(j,i)", "dd", {"j": 3, "i": 4}, A=Spec("d", "float64", 19), B=Spec("ds~", "float64", 20)
+    ),
+    "an unordered operand whose absent entries count": found("R = 1 * A(i)", "", {"i": 4}, A=Spec("s~", "bool", 21, 0, fill=True)),
+    "a constant expression does not annihilate": found("R = sum(r, A(r)) * isinf(0)", "", {"r": 1}, A=Spec("d", "float32", 22)),
+    "a maximum with a complex result": found(
+        "R(i) = max(r, A(i) * B(r))", "d", {"i": 2, "r": 3}, "complex128", A=Spec("s", "int64", 23), B=Spec("s", "int8", 24)
+    ),
+    "what a diagonal does not reach is no product": found("R(i,i) = prod(r, A(i,r))", "dd", {"i": 3, "r": 2}, A=Spec("ds", "int32", 25)),
+    "nor if the product is reduced from outside": found(
+        "R(i,i) = prod(r, A(i,r))", "dd", {"i": 3, "r": 2}, A=Spec("ds:1,0", "int32", 26, fill=1)
+    ),
+    "a conversion stores no more entries than its operand": found(
+        "R(k,i,j) = C(i,j,k)", "sss:2,0,1", {"k": 2, "i": 5, "j": 2}, C=Spec("ssd", "float64", 14696046, density=0.1)
+    ),
+    "a reduction over nothing is stored as any other": found(
+        "y(i) = any(j, A(i,j))", "s", {"i": 2, "j": 0}, A=Spec("uq", "int8", 27, fill=2)
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_what_was_wrong_once_stays_right(what: str) -> None:
+    assert attempt(FOUND[what]) is None
+
+
+def test_index_arrays_of_two_widths_are_refused() -> None:
+    """Generated code knows one width per tensor: two of them made it read outside its arrays."""
+    arrays = {"pos1": np.array([0, 1, 2], np.int32), "crd1": np.array([0, 1], np.int64), "values": np.ones(2)}
+    with pytest.raises(sl.StorageError) as caught:
+        sl.from_arrays("csr", (2, 2), arrays)
+    assert str(caught.value) == (
+        "tensor: level 1 (compressed, mode j): crd has dtype int64, but the arrays before it have int32; all indices of a tensor have one"
+    )
+
+
+def test_whether_a_sparse_result_can_be_assembled_does_not_depend_on_the_data() -> None:
+    few, many = np.eye(4), np.ones((4, 4))
+    for left, right in ((few, many), (many, few)):
+        B, C = sl.asarray(left, format="csr"), sl.asarray(right, format="csr")
+        result = sl.evaluate("A(i) = B(j,i) * C(i,j)", B=B, C=C, format="s")
+        np.testing.assert_array_equal(result.to_numpy(), [1, 1, 1, 1])
