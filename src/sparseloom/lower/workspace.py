@@ -13,6 +13,7 @@ from sparseloom.iteration.region import is_skippable
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.result import combine
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.space import Space
 from sparseloom.lower.views import TensorView
@@ -66,7 +67,7 @@ class Workspace:
             stored = ir.block(ir.Store(self._values, place, cast(value.computed, dtype)), mark)
         else:
             added = value.computed if is_skippable(assign.rhs, assign.op) else value.full
-            stored = ir.block(ir.Store(self._values, place, cast(added, dtype), assign.op), mark)
+            stored = ir.block(combine(self._values, place, cast(added, dtype), assign.op, scope), mark)
             if not is_skippable(assign.rhs, assign.op):
                 return stored
         if value.constant or value.present == ir.TRUE:
