@@ -263,6 +263,7 @@ def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:
 
 def extents(assign: Assign, operands: Mapping[str, Storage], sizes: Mapping[str, int]) -> dict[str, int]:
     """The extent of every variable; operands that disagree are refused."""
+    _check_sizes(assign, sizes)
     found = dict(sizes)
     origin = {name: "sizes" for name in sizes}
     for access in (n for n in walk(assign) if isinstance(n, Access)):
@@ -280,6 +281,16 @@ def extents(assign: Assign, operands: Mapping[str, Storage], sizes: Mapping[str,
         if var.name not in found:
             raise ShapeError(f"nothing says how far {var} runs\n  in {printer.show(assign)}\n  help: give it with sizes={{'{var}': n}}")
     return found
+
+
+def _check_sizes(assign: Assign, sizes: Mapping[str, int]) -> None:
+    """Refuse extents of variables that the statement does not have, and those that are no numbers of places."""
+    known = {n.name for n in walk(assign) if isinstance(n, IndexVar)}
+    for name, size in sizes.items():
+        if name not in known:
+            raise ShapeError(f"sizes names {name!r}, but the variables are {', '.join(sorted(known))}\n  in {printer.show(assign)}")
+        if not isinstance(size, int | np.integer) or size < 0:
+            raise ShapeError(f"sizes says that {name} runs to {size!r}; a size is a whole number, at least 0\n  in {printer.show(assign)}")
 
 
 def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assign:

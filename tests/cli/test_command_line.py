@@ -107,6 +107,16 @@ def test_run_reads_and_writes_files(capsys: pytest.CaptureFixture[str]) -> None:
     np.testing.assert_allclose(np.load("y.npy"), matrix @ np.arange(5.0))
 
 
+@pytest.mark.parametrize("format", ["dense", "s"])
+def test_vectors_travel_through_matrix_market_as_columns(format: str, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("x.npy", np.array([0.0, 2.0, 0.0, 3.0]))
+    printed(capsys, "run", "y(i) = 2 * x(i)", "-i", "x=x.npy", "-f", f"x:{format}", "-f", f"y:{format}", "-o", "y=y.mtx")
+    written = scipy.io.mmread("y.mtx")
+    np.testing.assert_array_equal(written if format == "dense" else written.toarray(), [[0], [4], [0], [6]])
+    printed(capsys, "run", "s = y(i)", "-i", "y=y.mtx", "-o", "s.mtx")
+    np.testing.assert_array_equal(scipy.io.mmread("s.mtx"), [[10.0]])
+
+
 def test_run_without_an_output_prints_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     sl.write("a.npz", sl.asarray(np.eye(3), format="csr"))
     text = printed(capsys, "run", "C(i,j) = half * A(i,j)", "-i", "A=a.npz", "-i", "half=0.5", "-f", "C:dense", "-q")
@@ -214,9 +224,11 @@ MISTAKES = {
     "extent name": (("run", SPMV, "-d", "k:4"), "-d names k, but the statement has i, j"),
     "density": (("run", SPMV, "-f", "A:csr", "--density", "2"), "the density is a fraction from 0 to 1, not 2.0"),
     "repeat": (("run", SPMV, "--repeat", "0"), "--repeat is how often to run, at least once, not 0"),
+    "seed": (("run", SPMV, "--seed", "-1"), "--seed is a whole number, at least 0, not -1"),
     "memory": (("run", SPMV, "-d", "i:100000000", "-d", "j:10000000"), "there is not enough memory for this"),
     "workspace": (("run", "C(i,k) = A(i,j) * B(j,k)", "-f", "A:csr", "-f", "B:csr"), "cannot assemble C as csr in one ordered pass"),
     "convert": (("convert", "none.mtx", "b.mtx"), "cannot open none.mtx: No such file or directory"),
+    "modes to draw": (("formats", "csf(12)"), "csf(12) has 12 modes, and pictures are drawn of up to 5"),
     "format to draw": (("formats", "xyz"), "there is no level 'x' in the format 'xyz'"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -117,9 +118,10 @@ def test_column_sums_into_a_sparse_vector(data: Data) -> None:
     assert result.nnz == 4
 
 
-def test_a_product_with_a_transpose_into_a_sparse_vector(data: Data) -> None:
+def test_a_product_with_a_transpose_into_a_vector(data: Data) -> None:
     B, C = data.tensor("B", (4, 5), "ds"), data.tensor("C", (5, 4), "ds")
-    check(sl.evaluate("A(i) = B(j,i) * C(i,j)", B=B, C=C, format="s"), np.einsum("ji,ij->i", data.arrays["B"], data.arrays["C"]))
+    check(sl.evaluate("A(i) = B(j,i) * C(i,j)", B=B, C=C), np.einsum("ji,ij->i", data.arrays["B"], data.arrays["C"]))
+    refused("A(i) = B(j,i) * C(i,j)", "s", B=B, C=C)
 
 
 def test_a_product_of_sparse_matrices(data: Data) -> None:
@@ -174,9 +176,11 @@ def test_renamed_indices_share_one_kernel() -> None:
     A, x = np.eye(3), np.arange(3.0)
     first = sl.program("y(i) = A(i,j) * x(j)", formats={"A": "csr"})
     second = sl.program("out(row) = M(row,col) * v(col)", formats={"M": "csr"})
-    first(A, x), second(A, x)
+    first(A, x)
+    second(A, x)
     assert first._last is not None and second._last is not None
-    assert first._last.stages.entry._name == second._last.stages.entry._name  # type: ignore[attr-defined]
+    addresses = {ctypes.cast(kernel._last.stages.entry, ctypes.c_void_p).value for kernel in (first, second)}  # type: ignore
+    assert len(addresses) == 1
 
 
 @pytest.mark.parametrize("result", ["d", "s"])

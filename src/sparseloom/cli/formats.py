@@ -6,7 +6,7 @@ import argparse
 
 import numpy as np
 
-from sparseloom.cli.arguments import Subcommands, add_subcommand
+from sparseloom.cli.arguments import OptionError, Subcommands, add_subcommand
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, ell
 from sparseloom.formats.text import parse_format
@@ -19,6 +19,7 @@ sparseloom formats csr
 sparseloom formats sss:2,0,1
 """
 
+MOST_MODES = 5
 NAMED: tuple[tuple[Format, str], ...] = (
     (dense(2), "every coordinate"),
     (csr, "rows of compressed coordinates"),
@@ -53,6 +54,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def example(format: Format) -> str:
     """A small tensor and the arrays that store it."""
+    if format.order > MOST_MODES:
+        raise OptionError(f"{format} has {format.order} modes, and pictures are drawn of up to {MOST_MODES}")
     tensor = np.zeros((4, 4) if format.order == 2 else (3,) * format.order)
     entries = range(tensor.size) if format.is_dense else [k for k in range(tensor.size) if k * k % 7 == 2]
     for value, place in enumerate(entries, 1):

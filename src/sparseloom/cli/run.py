@@ -7,7 +7,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from statistics import median
+
+import numpy as np
 
 from sparseloom.cli.arguments import (
     OptionError,
@@ -24,11 +27,12 @@ from sparseloom.compiler import TARGETS
 from sparseloom.core.dtypes import FLOAT64, DType
 from sparseloom.core.errors import ShapeError
 from sparseloom.core.trees import walk
+from sparseloom.formats.pack import unpack
 from sparseloom.formats.text import as_format
 from sparseloom.notation.nodes import Access, Assign
 from sparseloom.notation.text import parse
 from sparseloom.program import evaluate, program
-from sparseloom.tensor.creation import asarray, random
+from sparseloom.tensor.creation import asarray, from_coo, random
 from sparseloom.tensor.io.files import read, write
 from sparseloom.tensor.tensor import Tensor
 
@@ -62,7 +66,7 @@ def add_to(subcommands: Subcommands) -> None:
     parser.add_argument("--target", choices=TARGETS, default="c", help="what runs: compiled C, or the interpreter, which is slow")
     parser.add_argument("--time", action="store_true", help="run several times and tell the median")
     parser.add_argument("--repeat", type=int, metavar="N", help="how often to run with --time (default: for about a second)")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no summary of operands and times")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no summary of operands and result")
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,7 @@ def execute(options: argparse.Namespace) -> int:
     if target_file is None:
         print(result)
     else:
-        write(target_file, result)
+        write(target_file, _as_matrix(result) if ".mtx" in Path(target_file).suffixes else result)
         if not options.quiet:
             say(f"wrote {target_file}")
     return 0
@@ -145,6 +149,8 @@ def _problem(options: argparse.Namespace) -> Problem:
     require_known(formats, tuple(dict(problem.accesses)), "-f")
     if options.repeat is not None and options.repeat < 1:
         raise OptionError(f"--repeat is how often to run, at least once, not {options.repeat}")
+    if options.seed < 0:
+        raise OptionError(f"--seed is a whole number, at least 0, not {options.seed}")
     return problem
 
 
@@ -191,6 +197,17 @@ def _as_order(tensor: Tensor, order: int) -> Tensor:
     while tensor.ndim > order and tensor.shape[-1] == 1:
         tensor = asarray(tensor[..., 0])
     return tensor
+
+
+def _as_matrix(tensor: Tensor) -> Tensor:
+    """A vector or scalar as a matrix with one column, which is how .mtx files hold them."""
+    if tensor.ndim >= 2:
+        return tensor
+    shape = (*tensor.shape, 1, 1)[:2]
+    if tensor.format.is_dense:
+        return asarray(tensor.to_numpy().reshape(shape))
+    coordinates, values = unpack(tensor.storage)
+    return from_coo(np.vstack([coordinates, np.zeros_like(coordinates)]), values, shape, fill=tensor.fill)
 
 
 def _extents(problem: Problem, given: Mapping[str, Tensor], asked: Mapping[str, int]) -> dict[str, int]:

@@ -94,13 +94,20 @@ def bounds(var: IndexVar, graph: Provenance) -> tuple[str, str]:
             first, last = f"first({position})", f"last({position}) + 1"
         case SplitRelation(parent, _, _, part) | DivideRelation(parent, _, _, part):
             first, last = "0", f"ceil(|{parent}| / {part})"
+        case FuseRelation(outer, inner, _) if (below := graph.position(inner)) is not None and graph.position(outer) != below:
+            first, last = f"begin({below.access.tensor})", f"end({below.access.tensor})"
         case FuseRelation(outer, inner, _):
-            first, last = "0", f"|{outer}| * |{inner}|"
+            first, last = "0", f"{_size(outer, graph)} * {_size(inner, graph)}"
         case BoundRelation(parent) | RenameRelation(parent):
             first, last = bounds(parent, graph)
         case _:
             first, last = "0", f"|{var}|"
     return first if lower is None else str(lower), last if upper is None else str(upper)
+
+
+def _size(var: IndexVar, graph: Provenance) -> str:
+    extent = graph.extent(var)
+    return f"|{var}|" if extent is None else str(extent)
 
 
 def _promises(var: IndexVar, graph: Provenance) -> Iterator[str]:

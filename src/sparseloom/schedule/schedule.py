@@ -179,7 +179,7 @@ def _from_objects(text: str) -> Iterable[tuple[type[Primitive], tuple[object, ..
     except json.JSONDecodeError as fault:
         raise ScheduleError(f"[S008] cannot read the schedule: it is not JSON: {fault}") from None
     for item in found if isinstance(found, list) else [found]:
-        step = PRIMITIVES.get(item.get("step", "")) if isinstance(item, dict) else None
+        step = PRIMITIVES.get(str(item.get("step"))) if isinstance(item, dict) else None
         if step is None or set(item) != {"step", *field_names(step)}:
             wanted = listed(("step", *field_names(step))) if step else f"step, one of {listed(sorted(PRIMITIVES))}"
             raise ScheduleError(f"[S009] cannot read the schedule: {json.dumps(item)} is not a step\n  help: its keys must be {wanted}")

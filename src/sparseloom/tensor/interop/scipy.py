@@ -89,7 +89,8 @@ def from_coordinates(shape: tuple[int, ...], coordinates: tuple[NDArray[Any], ..
         return Entry(known)
     notes: list[str] = []
     if any(array.shape != data.shape or array.ndim != 1 for array in coordinates):
-        raise StorageError("the coordinate arrays and the values must be as long as each other")
+        lengths = ", ".join(str(array.size) for array in coordinates)
+        raise StorageError(f"the coordinate arrays have {lengths} elements beside {data.size} values; they must be as long as each other")
     arrays = usable_indices(coordinates, notes)
     storage = Storage(format, shape, _coo_levels(arrays, len(data)), usable_values(data, notes))
     entry = shared_or_sorted(storage, notes)
