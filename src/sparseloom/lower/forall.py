@@ -27,7 +27,7 @@ from sparseloom.lower.result import Result
 from sparseloom.lower.scope import Place, Scope
 from sparseloom.lower.space import Range, Space, ceil_divide, least, most, subtract
 from sparseloom.lower.walking import between, cut, make_walker, next_variable, segment, settle
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt, Tag, Unit
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt, Tag, TensorVar, Unit
 from sparseloom.notation.relations import (
     BoundRelation,
     BoundType,
@@ -74,7 +74,7 @@ class LoopLowering:
     context: Context
     hooks: Result  # the result as the loops being made see it
     operands: list[Access]
-    atomic: frozenset[IndexVar]  # parallel loops whose iterations meet in one place, and write it atomically
+    atomic: frozenset[tuple[IndexVar, TensorVar]]  # parallel loops whose iterations meet in a place of this tensor, and write it atomically
 
     def enter(self, stmt: Stmt, scope: Scope, go: Then) -> ir.Stmt:
         """Go on with what is left of a statement; a subclass may put a scalar to reduce into around it."""
@@ -88,8 +88,9 @@ class LoopLowering:
 
     def forall(self, stmt: Forall, scope: Scope) -> ir.Stmt:
         """The loop over the variable of ``stmt``."""
-        if stmt.var in self.atomic:
-            scope = replace(scope, atomic=scope.atomic | {self.context.provenance.root(stmt.var)}, edge=None)
+        shared = {(tensor, self.context.provenance.root(var)) for var, tensor in self.atomic if var == stmt.var}
+        if shared:
+            scope = replace(scope, atomic=scope.atomic | shared, edge=None)
         return self._over(stmt, stmt.var, scope, style_of(stmt.tag), lambda inner: self.lower(stmt.body, inner))
 
     def over(self, stmt: Forall, scope: Scope, then: Then) -> ir.Stmt:
@@ -503,6 +504,8 @@ class LoopLowering:
         else:
             header = (counter, *space.range_of(digit))
             recover, guard, inner = self._recover(scope.knowing(digit, counter))
+            if inner.coordinates[relation.position] != position:
+                recover.append(ir.Declare(position, inner.coordinates[relation.position]))
         inner = inner.knowing(digit, counter)
         body = self._at_position(stmt, relation, position, inner, searched, then)
         body = ir.block(*recover, body if guard == ir.TRUE else ir.If(guard, body))
@@ -627,7 +630,7 @@ class LoopLowering:
         begin, end = cut(segment(form.levels[k], views[k], place), scope.cuts[access, k])
         code: list[ir.Stmt] = []
         inner = scope
-        if scope.atomic == {relation.position}:
+        if {root for _, root in scope.atomic} == {relation.position}:
             low, high = scope.cuts[access, k]
             edge = ir.either(ir.compare("equal", position, low), ir.compare("equal", position, subtract(high, ir.ONE)))
             inner = replace(inner, edge=edge)

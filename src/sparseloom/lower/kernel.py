@@ -110,7 +110,7 @@ class _Lowering(LoopLowering):
         self.workspaces: dict[TensorVar, Workspace] = {}
         self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
         conflicts = analyse(stmt)
-        self.atomic = frozenset(c.var for c in conflicts if c.resolved is not None and c.resolved[1] is Races.Atomics)
+        self.atomic = frozenset((c.var, c.assign.lhs.tensor) for c in conflicts if c.resolved is not None and c.resolved[1] is Races.Atomics)
         self.private = frozenset(c.var for c in conflicts if c.resolved is not None and c.resolved[1] is not Races.Atomics)
         self.result = self.hooks = self._make_result()
 
@@ -169,19 +169,21 @@ class _Lowering(LoopLowering):
             return self.forall(stmt, scope)
         target = written(stmt)
         held = scope.accumulators.get(target)
-        if held is not None and stmt.tag.races is Races.ParallelReduction and stmt.tag.unit is Unit.CPUThread:
-            return self.forall(stmt, scope)  # the target language's own reduction
+        own_reduction = stmt.tag.unit is Unit.CPUVector or (stmt.tag.unit is Unit.CPUThread and stmt.tag.races is Races.ParallelReduction)
+        if held is not None and own_reduction:
+            return self.forall(stmt, scope)  # the target language reduces scalars itself
         sink = self._sink(target)
-        if held is None and not isinstance(sink, LocatedResult):
-            raise CompilerBug(stmt, "only results that exist beforehand have private copies")
+        if not isinstance(sink, LocatedResult | Workspace):
+            raise CompilerBug(stmt, "only what exists beforehand has private copies")
         context, outside = self.context, self.context.provenance
+        ranges, scope = self.find_ranges([stmt.var], scope)
         if stmt.tag.unit is Unit.CPUThread:
             part, within = IndexVar(context.names.fresh(f"{stmt.var}_slot")), IndexVar(context.names.fresh(f"{stmt.var}_within"))
             context.provenance = outside.adding(DivideRelation(stmt.var, part, within, SLOTS))
             stmt = Forall(part, Forall(within, stmt.body, Tag(unroll=stmt.tag.unroll)), replace(stmt.tag, unroll=0))
         made = self._in_slots(stmt, held, scope) if held is not None else self._in_copies(stmt, sink, scope)
         context.provenance = outside
-        return made
+        return ir.block(ranges, made)
 
     def _in_slots(self, stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
         """Each iteration reduces into a slot of its own; the slots are then combined in order."""
@@ -206,10 +208,10 @@ class _Lowering(LoopLowering):
             ir.Free(slots),
         )
 
-    def _in_copies(self, stmt: Forall, sink: LocatedResult, scope: Scope) -> ir.Stmt:
+    def _in_copies(self, stmt: Forall, sink: LocatedResult | Workspace, scope: Scope) -> ir.Stmt:
         """Each iteration writes a copy of the result of its own; the copies are then combined in order."""
         fresh, count = self.context.names.fresh, self._slot_count(stmt, scope)
-        values, op = sink.view.values, innermost(stmt).op
+        values, op, target = sink.view.values, innermost(stmt).op, written(stmt).tensor
         if op is None:
             raise CompilerBug(stmt, "iterations that meet in one place must reduce")
         size = ir.Var(fresh(f"{values.name}_size"))
@@ -220,7 +222,7 @@ class _Lowering(LoopLowering):
 
         def then(inner: Scope) -> ir.Stmt:
             mine = subtract(inner.coordinates[stmt.var], self.context.space(inner).range_of(stmt.var)[0])
-            return self.lower(stmt.body, replace(inner, copy=(copies, ir.multiply(mine, size))))
+            return self.lower(stmt.body, replace(inner, copy=(target, copies, ir.multiply(mine, size))))
 
         slot, place = ir.Var(fresh("slot")), ir.Var(fresh("place"))
         added = ir.Store(values, place, ir.Load(copies, ir.add(ir.multiply(slot, size), place)), op)

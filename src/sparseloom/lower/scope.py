@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sparseloom.loops import nodes as ir
-from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.notation.nodes import Access, IndexVar, TensorVar
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Scope:
     uninitialised: int | None = None
     combines: bool = False  # whether a result location may already hold something that writes must be combined with
     # How parallel loops outside write what they share: atomically, or each to its own copy of the result.
-    atomic: frozenset[IndexVar] = frozenset()
+    atomic: frozenset[tuple[TensorVar, IndexVar]] = frozenset()
     edge: ir.Expr | None = None
-    copy: tuple[ir.Array, ir.Expr] | None = None
+    copy: tuple[TensorVar, ir.Array, ir.Expr] | None = None
     copies: int = 1  # how often the code below is repeated by the cases of outer merges
 
     def at(self, access: Access) -> Place:
