@@ -156,4 +156,4 @@ def _revisits(provenance: Provenance, var: IndexVar, lhs: Access, last: int) -> 
     if var == root or len(covered) == 1:
         return False
     variables, form = level_variables(lhs), lhs.tensor.format
-    return any(v in variables and variables.index(v) < last and not form.levels[variables.index(v)].full for v in covered[:-1])
+    return any(v in variables and variables.index(v) <= last and not form.levels[variables.index(v)].full for v in covered[:-1])

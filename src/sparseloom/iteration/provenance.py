@@ -43,6 +43,11 @@ class Provenance:
         """The provenance graph of a statement, as its consumers see it."""
         return Provenance(r for n in walk(stmt) if isinstance(n, SuchThat) for r in n.relations)
 
+    def adding(self, relation: Relation) -> Provenance:
+        """The graph with one relation more."""
+        inside = {r.renamed for r in self.relations if isinstance(r, RenameRelation)}
+        return Provenance((*self._all, relation), inside)
+
     def within(self, producer: Stmt) -> Provenance:
         """The graph as a producer sees it: its renamed variables stand for the consumer's, with the same siblings."""
         return Provenance(self._all, {n.var for n in walk(producer) if isinstance(n, Forall)})

@@ -193,10 +193,11 @@ class For(Stmt):
 
 @node
 class While(Stmt):
-    """Run ``body`` as long as the condition holds."""
+    """Run ``body`` as long as the condition holds. ``factor`` is the unroll count, 0 if not given."""
 
     condition: Expr
     body: Stmt
+    factor: int = 0
 
 
 @node

@@ -89,8 +89,8 @@ def _lines(stmt: Stmt) -> Iterator[str]:
             how = "" if kind is LoopKind.SERIAL else f"  [{kind.value}{f' {factor}' if factor else ''}]"
             yield f"for {var.name} in {_text(begin)} : {_text(end)}{how}"
             yield from _indented(body)
-        case While(condition, body):
-            yield f"while {_text(condition)}"
+        case While(condition, body, factor):
+            yield f"while {_text(condition)}{f'  [unrolled {factor}]' if factor else ''}"
             yield from _indented(body)
         case If():
             yield from _branches(stmt, "if")

@@ -1,6 +1,6 @@
 """Which scalars a loop accumulates across its iterations, and how.
 
-A vector or threads loop may assign a scalar declared outside it only as ``s = s op ...``: then each lane or thread keeps its
+A vector or threads loop may assign a scalar declared outside it only as ``s = s op ...``, or a flag as ``s = true``: then each lane or thread keeps its
 own copy and the copies are combined at the end.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparseloom.core.algebra import OPERATORS
+from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
-from sparseloom.loops.nodes import Assign, Declare, Expr, For, Op, Var
+from sparseloom.loops.nodes import Assign, Declare, Expr, For, Literal, Op, Var
 
 
 def accumulated(loop: For) -> dict[Var, str]:
@@ -22,6 +23,9 @@ def accumulated(loop: For) -> dict[Var, str]:
         match stmt:
             case Assign(var) if var.name in own:
                 pass
+            case Assign(var, Literal(True)) if var.dtype == BOOL:
+                if found.setdefault(var, "logical_or") != "logical_or":
+                    raise CompilerBug(stmt, f"one operator accumulates {var.name} in a {loop.kind.value} loop")
             case Assign(var, Op(op, (Var(first), *rest))) if first == var.name and _combines(op) and not _reads(rest, var):
                 if found.setdefault(var, op) != op:
                     raise CompilerBug(stmt, f"one operator accumulates {var.name} in a {loop.kind.value} loop")

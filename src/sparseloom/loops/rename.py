@@ -94,8 +94,8 @@ def _rename(stmt: Stmt, scope: _Scope) -> Stmt:
             return Allocate(scope.bind(array), renamed)
         case If(condition, then, other):
             return If(scope.replace(condition), _rename(then, scope.inner()), _rename(other, scope.inner()))
-        case While(condition, body):
-            return While(scope.replace(condition), _rename(body, scope.inner()))
+        case While(condition, body, factor):
+            return While(scope.replace(condition), _rename(body, scope.inner()), factor)
         case For(var, begin, end, body, kind, factor):
             begin, end, inner = scope.replace(begin), scope.replace(end), scope.inner()
             return For(inner.bind(var), begin, end, _rename(body, inner), kind, factor)

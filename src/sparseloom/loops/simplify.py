@@ -191,8 +191,8 @@ def _fold_stmt(stmt: Stmt) -> Stmt | None:
             return For(var, begin, end, body, kind, factor)
         case While(Literal(False)):
             return _NOTHING
-        case While(condition, If(Literal(True), body)):
-            return While(condition, body)
+        case While(condition, If(Literal(True), body), factor):
+            return While(condition, body, factor)
     return None
 
 

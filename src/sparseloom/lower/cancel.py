@@ -12,6 +12,7 @@ from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
 
 CHUNK = 1 << 16
+_POLLED = (ir.LoopKind.SERIAL, ir.LoopKind.THREADS, ir.LoopKind.UNROLLED)
 
 
 def add_polls(function: ir.Function) -> ir.Function:
@@ -28,9 +29,11 @@ def _poll(stmt: ir.Stmt, depth: int, chunks: list[int]) -> ir.Stmt:
             return ir.If(condition, _poll(then, depth, chunks), _poll(other, depth, chunks))
         case ir.While(condition, body) if depth == 0 or (depth == 1 and _has_loop(body)):
             return ir.While(condition, ir.block(ir.Poll(), _poll(body, depth + 1, chunks)))
+        case ir.For(kind=kind) if kind not in _POLLED:
+            return stmt
         case ir.For() if depth < 2 and _has_loop(stmt.body):
             return replace(stmt, body=ir.block(ir.Poll(), _poll(stmt.body, depth + 1, chunks)))
-        case ir.For() if depth == 0 and not (isinstance(stmt.end, ir.Literal) and int(stmt.end.value.real) <= CHUNK):
+        case ir.For(kind=ir.LoopKind.SERIAL) if depth == 0 and not (isinstance(stmt.end, ir.Literal) and int(stmt.end.value.real) <= CHUNK):
             return _chunked(stmt, chunks)
     return stmt
 

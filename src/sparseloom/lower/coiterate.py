@@ -42,6 +42,15 @@ class Style:
         """Whether iterations run one after another, so that cursors may be carried along."""
         return self.kind in (ir.LoopKind.SERIAL, ir.LoopKind.UNROLLED)
 
+    @property
+    def is_parallel(self) -> bool:
+        """Whether iterations may run at the same time."""
+        return not self.in_order
+
+    def repeat(self, condition: ir.Expr, body: ir.Stmt) -> ir.Stmt:
+        """A loop without a count in this style: only unrolling is left to it."""
+        return ir.While(condition, body, self.factor if self.kind is ir.LoopKind.UNROLLED else 0)
+
     def loop(self, var: ir.Var, begin: ir.Expr, end: ir.Expr, body: ir.Stmt) -> ir.Stmt:
         """The loop in this style."""
         return ir.For(var, begin, end, body, self.kind, self.factor)
@@ -172,7 +181,7 @@ def _driven(loop: Loop, access: Access) -> ir.Stmt:
     starts = [w.start() for w in others]
     if driver.is_run:
         body = ir.block(here, find_run(driver, loop.coordinate), loop.at([summed, *follow], places), step(driver))
-        return ir.block(*starts, driver.start(), ir.While(driver.is_live, body))
+        return ir.block(*starts, driver.start(), loop.style.repeat(driver.is_live, body))
     body = ir.block(here, loop.at(follow, places))
     return ir.block(*starts, loop.style.loop(driver.position, driver.begin, driver.end, body))
 
@@ -220,7 +229,7 @@ def _point(loop: Loop, members: tuple[Access, ...], live: tuple[Access, ...], ca
     if len(live) == 1 and not walkers[0].is_run:
         body = _case(loop, members, live, 1)
         here = ir.Declare(loop.coordinate, walkers[0].coordinate())
-        return ir.While(walkers[0].is_live, ir.block(here, body, step(walkers[0])))
+        return loop.style.repeat(walkers[0].is_live, ir.block(here, body, step(walkers[0])))
     heads = {w.access: ir.Var(loop.context.names.fresh(f"{loop.var}{w.access.tensor.name}")) for w in walkers}
     stmts: list[ir.Stmt] = [ir.Declare(heads[w.access], w.coordinate()) for w in walkers]
     stmts.append(ir.Declare(loop.coordinate, _least([heads[w.access] for w in walkers])))
@@ -236,7 +245,7 @@ def _point(loop: Loop, members: tuple[Access, ...], live: tuple[Access, ...], ca
         certain = branch == ir.block() and _is_certain(case, cases, live)
         branch = body if certain else ir.If(ir.both(*(here_at[a] for a in case)), body, branch)
     steps = [] if is_union else [step(w, here_at[w.access]) for w in walkers]
-    return ir.While(ir.both(*(w.is_live for w in walkers)), ir.block(*stmts, branch, *steps))
+    return loop.style.repeat(ir.both(*(w.is_live for w in walkers)), ir.block(*stmts, branch, *steps))
 
 
 def _is_certain(case: tuple[Access, ...], cases: tuple[tuple[Access, ...], ...], live: tuple[Access, ...]) -> bool:
@@ -281,4 +290,4 @@ def _collapsed(loop: Loop, formula: Formula, members: tuple[Access, ...]) -> ir.
     if not (isinstance(formula, Any) and all(isinstance(part, Stored) for part in formula.parts)):
         body = ir.If(condition(formula, lambda access: here[access]), body)
     live = condition(formula, lambda access: _walker(loop, access).is_live)
-    return ir.While(live, ir.block(*stmts, body, *(step(w, here[w.access]) for w in walkers)))
+    return loop.style.repeat(live, ir.block(*stmts, body, *(step(w, here[w.access]) for w in walkers)))

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
-from sparseloom.iteration.formula import ALWAYS, NEVER, Flag, Formula, Stored
+from sparseloom.iteration.formula import ALWAYS, NEVER, Flag, Formula, Stored, stored
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import parents
 from sparseloom.iteration.region import region
@@ -25,9 +25,9 @@ from sparseloom.lower.coiterate import SERIAL, Loop, Style, iterate
 from sparseloom.lower.context import Context
 from sparseloom.lower.result import Result
 from sparseloom.lower.scope import Place, Scope
-from sparseloom.lower.space import Space, least, most, subtract
+from sparseloom.lower.space import Range, Space, ceil_divide, least, most, subtract
 from sparseloom.lower.walking import between, cut, make_walker, next_variable, segment, settle
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt, Tag, Unit
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt, Tag, TensorVar, Unit
 from sparseloom.notation.relations import (
     BoundRelation,
     BoundType,
@@ -50,6 +50,17 @@ KINDS = {
 }
 
 
+PARTS = 64  # into how many blocks a merge is cut when it runs in parallel
+
+
+def _is_counted(formula: Formula, walking: list[Access], scope: Scope) -> bool:
+    """Whether a loop has iterations that do not depend on each other: it counts coordinates or positions."""
+    match formula:
+        case Stored(access):
+            return access.tensor.format.levels[scope.at(access).depth].unique
+    return not stored(formula)
+
+
 def style_of(tag: Tag) -> Style:
     """How a loop with this tag runs."""
     if tag.unit is not None:
@@ -63,6 +74,7 @@ class LoopLowering:
     context: Context
     hooks: Result  # the result as the loops being made see it
     operands: list[Access]
+    atomic: frozenset[tuple[IndexVar, TensorVar]]  # parallel loops whose iterations meet in a place of this tensor, and write it atomically
 
     def enter(self, stmt: Stmt, scope: Scope, go: Then) -> ir.Stmt:
         """Go on with what is left of a statement; a subclass may put a scalar to reduce into around it."""
@@ -76,7 +88,14 @@ class LoopLowering:
 
     def forall(self, stmt: Forall, scope: Scope) -> ir.Stmt:
         """The loop over the variable of ``stmt``."""
+        shared = {(tensor, self.context.provenance.root(var)) for var, tensor in self.atomic if var == stmt.var}
+        if shared:
+            scope = replace(scope, atomic=scope.atomic | shared, edge=None)
         return self._over(stmt, stmt.var, scope, style_of(stmt.tag), lambda inner: self.lower(stmt.body, inner))
+
+    def over(self, stmt: Forall, scope: Scope, then: Then) -> ir.Stmt:
+        """The loop over the variable of ``stmt``, with another body."""
+        return self._over(stmt, stmt.var, scope, style_of(stmt.tag), then)
 
     def _over(self, stmt: Forall, digit: IndexVar, scope: Scope, style: Style, then: Then) -> ir.Stmt:
         """A loop over one variable, original or derived; ``stmt`` is what it belongs to."""
@@ -178,9 +197,14 @@ class LoopLowering:
         if formula == NEVER and not self._closes(var):
             return self.hooks.initialise(scope)
         before, scope = self._cover(stmt, var, digit, formula, scope)
+        if style.is_parallel and not _is_counted(formula, walking, scope):
+            return ir.block(before, self._blocks(stmt, var, digit, scope, style, then, tree))
         context.depth += 1
         space = context.space(scope)
         low, high = space.interval(tree)
+        if scope.window is not None:
+            low, high = most(low, scope.window[0]), least(high, scope.window[1])
+            scope = replace(scope, window=None)
         whole = (ir.ZERO, context.sizes.of(var)) if context.provenance.made_by(var) is None else space.range_of(var)
         narrowed = (low, high) != whole
         walkers, cuts = [], []
@@ -190,7 +214,7 @@ class LoopLowering:
                 code, walker = between(walker, low, high)
                 cuts.append(code)
             walkers.append(walker)
-        loop = self._loop(stmt, var, digit, tree, space, scope, style)
+        loop = self._loop(stmt, var, digit, tree, space, scope, style, (low, high))
         loop = replace(loop, walkers=tuple(walkers), body=lambda s: self._bind(var, digit, s, then))
         if narrowed and any(not w.level.ordered for w in walkers):
             inside_cut = ir.both(ir.compare("greater_equal", loop.coordinate, low), ir.compare("less", loop.coordinate, high))
@@ -198,6 +222,20 @@ class LoopLowering:
         made = iterate(loop, formula)
         context.depth -= 1
         return ir.block(before, *cuts, made)
+
+    def _blocks(
+        self, stmt: Forall, var: IndexVar, digit: IndexVar, scope: Scope, style: Style, then: Then, tree: IndexVar
+    ) -> ir.Stmt:
+        """A merge in parallel: the range is cut into blocks, and each of them is merged from its own beginning."""
+        low, high = self.context.space(scope).interval(tree)
+        names = self.context.names
+        block = ir.Var(names.fresh(f"{digit.name}_part"))
+        size, first = ir.Var(names.fresh(f"{digit.name}_part_size")), ir.Var(names.fresh(f"{digit.name}_first"))
+        begin = ir.add(first, ir.multiply(block, size))
+        window = (begin, ir.add(begin, size))
+        inner = self._coordinates(stmt, var, digit, replace(scope, window=window), SERIAL, then, tree)
+        declared = [ir.Declare(first, low), ir.Declare(size, ceil_divide(most(ir.ZERO, subtract(high, low)), ir.index(PARTS)))]
+        return ir.block(*declared, style.loop(block, ir.ZERO, ir.index(PARTS), inner))
 
     def _walking(self, stmt: Forall, var: IndexVar, scope: Scope) -> list[Access]:
         """The operands whose next level is stored sparsely along ``var``."""
@@ -212,11 +250,11 @@ class LoopLowering:
         return region(stmt, lambda access: self._known(access, walking, scope))
 
     def _loop(
-        self, stmt: Forall, var: IndexVar, digit: IndexVar, tree: IndexVar, space: Space, scope: Scope, style: Style
+        self, stmt: Forall, var: IndexVar, digit: IndexVar, tree: IndexVar, space: Space, scope: Scope, style: Style, part: Range
     ) -> Loop:
-        """The counted form and the filters of a loop."""
+        """The counted form and the filters of a loop over a part of the variable's range."""
         context = self.context
-        low, high = space.interval(tree)
+        low, high = part
         coordinate = ir.Var(var.name)
         filters = ir.both(*space.filters(tree, coordinate))
         found = [(tree, coordinate)] if tree != var else []
@@ -466,6 +504,8 @@ class LoopLowering:
         else:
             header = (counter, *space.range_of(digit))
             recover, guard, inner = self._recover(scope.knowing(digit, counter))
+            if inner.coordinates[relation.position] != position:
+                recover.append(ir.Declare(position, inner.coordinates[relation.position]))
         inner = inner.knowing(digit, counter)
         body = self._at_position(stmt, relation, position, inner, searched, then)
         body = ir.block(*recover, body if guard == ir.TRUE else ir.If(guard, body))
@@ -590,6 +630,10 @@ class LoopLowering:
         begin, end = cut(segment(form.levels[k], views[k], place), scope.cuts[access, k])
         code: list[ir.Stmt] = []
         inner = scope
+        if {root for _, root in scope.atomic} == {relation.position}:
+            low, high = scope.cuts[access, k]
+            edge = ir.either(ir.compare("equal", position, low), ir.compare("equal", position, subtract(high, ir.ONE)))
+            inner = replace(inner, edge=edge)
         for m in range(k, end_of_chain):
             var = covered[m - levels[0]]
             value = form.levels[m].coordinate(views[m], place.position if m == k else position, position)

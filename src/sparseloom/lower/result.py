@@ -19,7 +19,7 @@ from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.context import Context
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.views import Slot, TensorView
-from sparseloom.notation.nodes import Access, Assign, IndexVar
+from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
 
 
 
@@ -91,12 +91,37 @@ class LocatedResult(Result):
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Store, or combine with what is there when an outer loop reduces too."""
         array, where, dtype = self.view.values, self.location(scope), self.view.values.dtype
+        array, where = placed(self.lhs.tensor, array, where, scope)
         # A location that full loops have just reached for the first time holds nothing to combine with.
         if not scope.combines or scope.uninitialised is not None or assign.op is None:
             return ir.Store(array, where, cast(value.full, dtype))
         if value.present in (ir.TRUE, ir.FALSE) or not is_skippable(assign.rhs, assign.op):
-            return ir.Store(array, where, cast(value.full, dtype), assign.op)
-        return ir.If(value.present, ir.Store(array, where, cast(value.computed, dtype), assign.op))
+            return combine(self.lhs.tensor, array, where, cast(value.full, dtype), assign.op, scope)
+        return ir.If(value.present, combine(self.lhs.tensor, array, where, cast(value.computed, dtype), assign.op, scope))
+
+    def extent(self) -> ir.Expr:
+        """How many values the result has."""
+        raise CompilerBug(self.lhs, "a located result must say how large it is")
+
+
+def placed(tensor: TensorVar, array: ir.Array, where: ir.Expr, scope: Scope) -> tuple[ir.Array, ir.Expr]:
+    """Where a value goes: to its place, or to the same place in a private copy."""
+    if scope.copy is None or scope.copy[0] != tensor:
+        return array, where
+    return scope.copy[1], ir.add(scope.copy[2], where)
+
+
+def combine(tensor: TensorVar, array: ir.Array, where: ir.Expr, value: ir.Expr, op: str, scope: Scope) -> ir.Stmt:
+    """Combine a value with what is stored: atomically where another iteration may do the same.
+
+    In a block of positions only the first and the last run can meet a neighbour's; the rest is written plainly.
+    """
+    plain = ir.Store(array, where, value, op)
+    private = scope.copy is not None and scope.copy[0] == tensor
+    if private or not any(written == tensor for written, _ in scope.atomic):
+        return plain
+    shared = ir.Store(array, where, value, op, atomic=True)
+    return shared if scope.edge is None else ir.If(scope.edge, shared, plain)
 
 
 class DenseResult(LocatedResult):
@@ -108,6 +133,13 @@ class DenseResult(LocatedResult):
     def __init__(self, context: Context, lhs: Access, view: TensorView, fill: Scalar, outside: Scalar) -> None:
         super().__init__(context, lhs, view, fill)
         self._outside = outside
+
+    def extent(self) -> ir.Expr:
+        """The product of the modes."""
+        count: ir.Expr = ir.ONE
+        for level in self.view.levels:
+            count = ir.multiply(count, level.size)
+        return count
 
     def location(self, scope: Scope) -> ir.Expr:
         """Row-major in the order of the levels."""
@@ -167,6 +199,10 @@ class SharedResult(LocatedResult):
         if not self._combines and not form.blocks and all(level.compact for level in form.levels):
             return ir.block()
         return ir.Fill(self.view.values, ir.ZERO, self._size, ir.constant(self.fill, self.view.values.dtype))
+
+    def extent(self) -> ir.Expr:
+        """As many as the operand has positions."""
+        return self._size
 
     def location(self, scope: Scope) -> ir.Expr:
         """The operand's position."""

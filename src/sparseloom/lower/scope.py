@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sparseloom.loops import nodes as ir
-from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.notation.nodes import Access, IndexVar, TensorVar
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,15 @@ class Scope:
     limits: Mapping[IndexVar, tuple[ir.Expr, ir.Expr]] = field(default_factory=dict)
     # Position ranges to which a level of an operand is cut: by a block of positions, or by coordinates found again.
     cuts: Mapping[tuple[Access, int], tuple[ir.Expr, ir.Expr]] = field(default_factory=dict)
+    # The part of a range that one block of a parallel merge covers.
+    window: tuple[ir.Expr, ir.Expr] | None = None
     # How many leading modes of a dense result the loops so far cover completely; None once it is initialised.
     uninitialised: int | None = None
     combines: bool = False  # whether a result location may already hold something that writes must be combined with
+    # How parallel loops outside write what they share: atomically, or each to its own copy of the result.
+    atomic: frozenset[tuple[TensorVar, IndexVar]] = frozenset()
+    edge: ir.Expr | None = None
+    copy: tuple[TensorVar, ir.Array, ir.Expr] | None = None
     copies: int = 1  # how often the code below is repeated by the cases of outer merges
 
     def at(self, access: Access) -> Place:

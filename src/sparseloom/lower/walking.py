@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import Level, LevelView
 from sparseloom.iteration.ordering import level_variables
+from sparseloom.iteration.provenance import parents
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.scope import Place, Scope
 from sparseloom.lower.space import least, most, subtract
 from sparseloom.notation.nodes import Access, IndexVar
-from sparseloom.notation.relations import PosRelation
+from sparseloom.notation.relations import BoundRelation, PosRelation, RenameRelation
 
 
 @dataclass(frozen=True)
@@ -147,10 +148,11 @@ def settle(context: Context, scope: Scope, accesses: list[Access]) -> tuple[ir.S
 
 def _relative(context: Context, scope: Scope, var: IndexVar) -> ir.Expr:
     """A variable counted from the beginning of its range: positions begin anywhere, levels at 0."""
-    value = scope.coordinates[var]
-    if var in scope.limits and isinstance(context.provenance.made_by(var), PosRelation):
-        return subtract(value, scope.limits[var][0])
-    return value
+    value, relation = scope.coordinates[var], context.provenance.made_by(var)
+    while isinstance(relation, RenameRelation | BoundRelation):
+        (var,) = parents(relation)
+        relation = context.provenance.made_by(var)
+    return subtract(value, scope.limits[var][0]) if isinstance(relation, PosRelation) and var in scope.limits else value
 
 
 def _locate(context: Context, access: Access, place: Place, coordinate: ir.Expr) -> tuple[ir.Stmt, Place]:

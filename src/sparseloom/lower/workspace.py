@@ -13,6 +13,7 @@ from sparseloom.iteration.region import is_skippable
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.result import combine, placed
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.space import Space
 from sparseloom.lower.views import TensorView
@@ -39,9 +40,18 @@ class Workspace:
         self._mask = ir.Array(names.fresh(f"{tensor.name}_set"), BOOL, where) if masked else None
         self._size = size
         self._first = _first_value(made)
-        context.views[tensor] = TensorView(tensor, tuple(LevelView(extent, {}, {}) for extent in extents), self._values)
+        self.view = TensorView(tensor, tuple(LevelView(extent, {}, {}) for extent in extents), self._values)
+        context.views[tensor] = self.view
         if self._mask is not None:
             context.masks[tensor] = self._mask
+
+    def extent(self) -> ir.Expr:
+        """How many elements there are."""
+        return self._size
+
+    def initialise(self, scope: Scope) -> ir.Stmt:
+        """Nothing is left to do: a workspace is initialised when it is opened."""
+        return ir.block()
 
     def open(self) -> ir.Stmt:
         """Make room and give every element its first value."""
@@ -59,14 +69,14 @@ class Workspace:
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Store or combine one element."""
-        place = scope.at(assign.lhs).position
-        dtype = self._values.dtype
-        mark = None if self._mask is None else ir.Store(self._mask, place, ir.TRUE)
+        tensor, dtype = assign.lhs.tensor, self._values.dtype
+        array, place = placed(tensor, self._values, scope.at(assign.lhs).position, scope)
+        mark = None if self._mask is None else ir.Store(self._mask, scope.at(assign.lhs).position, ir.TRUE)
         if assign.op is None:
-            stored = ir.block(ir.Store(self._values, place, cast(value.computed, dtype)), mark)
+            stored = ir.block(ir.Store(array, place, cast(value.computed, dtype)), mark)
         else:
             added = value.computed if is_skippable(assign.rhs, assign.op) else value.full
-            stored = ir.block(ir.Store(self._values, place, cast(added, dtype), assign.op), mark)
+            stored = ir.block(combine(tensor, array, place, cast(added, dtype), assign.op, scope), mark)
             if not is_skippable(assign.rhs, assign.op):
                 return stored
         if value.constant or value.present == ir.TRUE:

@@ -120,7 +120,9 @@ class Statements:
                 self.line(f"{c_type(var.dtype)} {self.names.scalar(var.name)} = {self.expressions.assigned(var, value)};")
             case Assign(var, value):
                 self._assign(var, value)
-            case While(condition, body):
+            case While(condition, body, factor):
+                if factor:
+                    self.line(f"#pragma GCC unroll {factor}")
                 with self._braces(f"while ({self.expressions.value(condition)})"):
                     self.emit(body)
             case If():
