@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 SHORTEST = 0.3e-3  # seconds of one sample: shorter calls are repeated, so that the clock does not count
-FEWEST, MOST = 9, 300  # rounds
+FEWEST, MOST = 7, 300  # rounds
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import INT32, INT64, DType
-from sparseloom.core.errors import DTypeError, FormatError, NotationError, ShapeError, StorageError, ToolchainError
+from sparseloom.core.errors import (
+    DeviceError,
+    DTypeError,
+    FormatError,
+    NotationError,
+    RaceWarning,
+    ScheduleError,
+    ShapeError,
+    StorageError,
+    ToolchainError,
+)
 from sparseloom.core.notices import notify
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.format import Format
@@ -32,15 +42,18 @@ from sparseloom.loops.rename import alpha_rename
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.notation import printer
 from sparseloom.notation.dtyping import dtype_of, reduced_dtype
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce, TensorVar
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Races, Reduce, TensorVar, Unit
 from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import IndexOverflow
 from sparseloom.runtime.library import Entry, load
 from sparseloom.runtime.settings import settings
+from sparseloom.schedule.races import Conflict, ignored
+from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets import c
 
 STAGES = ("notation", "concrete", "loops", "c")
 TARGETS = ("c", "interpret")
+GPU_UNITS = (Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +89,23 @@ class Stages:
 
 
 @lru_cache(maxsize=4096)
-def build(assign: Assign, name: str = "kernel", cheapest: tuple[str, ...] = (), share: bool = True, int32_limit: int = 2**31 - 1) -> Stages:
+def build(
+    assign: Assign, cheapest: tuple[str, ...] = (), share: bool = True, int32_limit: int = 2**31 - 1, schedule: str = ""
+) -> Stages:
     """Run every stage up to the loop IR. ``cheapest`` lists operands from the one with fewest entries on."""
-    costs = {operand: float(place) for place, operand in enumerate(cheapest)}
-    concrete = concretize(assign, costs, share)
-    return Stages(assign, concrete, lower(concrete, name, int32_limit))
+    return lower_concrete(assign, Schedule.from_text(choose_loops(assign, cheapest, share), schedule).concrete, int32_limit)
+
+
+def choose_loops(assign: Assign, cheapest: tuple[str, ...], share: bool) -> Concrete:
+    """Concrete notation, before any schedule."""
+    return concretize(assign, {operand: float(place) for place, operand in enumerate(cheapest)}, share)
+
+
+def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int) -> Stages:
+    """The stages of a statement whose loops are settled. Races that nothing covers were allowed by the user, and are said."""
+    for conflict in ignored(concrete.stmt):
+        notify(f"{conflict}, and nothing covers it: the result may be wrong", RaceWarning)
+    return Stages(assign, concrete, lower(concrete, "kernel", int32_limit))
 
 
 def load_together(many: Sequence[Stages]) -> None:
@@ -126,8 +151,15 @@ class Prepared:
     """A statement made definite by the operands it is run on: formats, dtypes, extents and the compiled stages."""
 
     def __init__(
-        self, assign: Assign, operands: Mapping[str, Storage], format: Format | None, dtype: DType | None, sizes: Mapping[str, int]
+        self,
+        assign: Assign,
+        operands: Mapping[str, Storage],
+        format: Format | None,
+        dtype: DType | None,
+        sizes: Mapping[str, int],
+        schedule: str = "",
     ) -> None:
+        self._schedule = schedule
         self.sizes = extents(assign, operands, sizes)
         self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
         wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(index_dtype(s) == INT64 for s in operands.values())
@@ -138,15 +170,29 @@ class Prepared:
         self._share = all(self.sizes[v.name] > 0 for v in reduced)
 
     @classmethod
-    def without_data(cls, assign: Assign, format: Format | None, dtype: DType | None) -> Prepared:
+    def without_data(cls, assign: Assign, format: Format | None, dtype: DType | None, schedule: str = "") -> Prepared:
         """The statement as it would be compiled for operands of usual size."""
         usual = {n.name: 1000 for n in walk(assign) if isinstance(n, IndexVar)}
-        return cls(assign, {}, format, dtype, usual)
+        return cls(assign, {}, format, dtype, usual, schedule)
 
     @cached_property
     def stages(self) -> Stages:
         """Everything the compiler made of the statement."""
-        return build(self._assign, "kernel", self._cheapest, self._share, settings.int32_limit)
+        return build(self._assign, self._cheapest, self._share, settings.int32_limit, self._schedule)
+
+    def check_schedule(self, deterministic: bool) -> None:
+        """Refuse a schedule now that would be refused when the kernel is called; and one without a fixed order, if that is asked."""
+        loops = [n for n in walk(self.stages.concrete.stmt) if isinstance(n, Forall)]
+        loose = next((n for n in loops if n.tag.races in (Races.Atomics, Races.ParallelReduction)), None)
+        if deterministic and loose is not None and loose.tag.races is not None:
+            raise ScheduleError(
+                f"[S860] cannot use {loose.tag.races.name} on {loose.var}: the order of additions is not fixed, and deterministic=True asks for one\n"
+                "  help: use NoRaces or Temporary"
+            )
+
+    def unscheduled(self) -> Concrete:
+        """The loops as the compiler chooses them, for a schedule to start from."""
+        return choose_loops(self._assign, self._cheapest, self._share)
 
     @property
     def fills_values(self) -> bool:
@@ -173,7 +219,11 @@ class Prepared:
     def explain(self) -> str:
         """Who drives each loop, what is converted, and where the result goes."""
         stages, tensor = self.stages, self._assign.lhs.tensor
-        lines = [printer.show(self._assign), "", "loops", *stages.lowered.remarks, "", "conversions"]
+        lines = [printer.show(self._assign), "", "loops", *stages.lowered.remarks]
+        conflicts = Schedule(stages.concrete).conflicts
+        if any(loop.tag.unit is not None for loop in walk(stages.concrete.stmt) if isinstance(loop, Forall)):
+            lines += ["", "races", *(f"  {_resolved(conflict)}" for conflict in conflicts)] if conflicts else ["", "races", "  none: proved"]
+        lines += ["", "conversions"]
         lines += [f"  {conversion}" for conversion in stages.concrete.conversions] or ["  none"]
         shared = stages.lowered.shared
         if tensor.format.is_dense:
@@ -220,6 +270,9 @@ class Prepared:
 
     def _entry(self) -> Entry | None:
         """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""
+        gpu = next((n.tag.unit for n in walk(self.stages.concrete.stmt) if isinstance(n, Forall) and n.tag.unit in GPU_UNITS), None)
+        if gpu is not None:
+            raise DeviceError(f"the schedule runs a loop on {gpu.name}, and C has none\n  help: target='interpret' runs it, slowly, with every access checked")
         try:
             return self.stages.entry
         except ToolchainError as missing:
@@ -259,6 +312,13 @@ def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:
         call.start()
 
     return Call(start, call.result)
+
+
+def _resolved(conflict: Conflict) -> str:
+    if conflict.resolved is None:
+        return f"{conflict}: ignored, as the schedule says"
+    var, strategy = conflict.resolved
+    return f"{conflict}: resolved by {strategy.name} on {var}"
 
 
 def extents(assign: Assign, operands: Mapping[str, Storage], sizes: Mapping[str, int]) -> dict[str, int]:

@@ -54,6 +54,7 @@ class Kernel:
         ring: Semiring | None = None,
         sizes: Mapping[str, int] | None = None,
         target: str = "c",
+        schedule: str = "",
     ) -> None:
         if target not in TARGETS:
             raise NotationError(f"there is no target {target!r}; there are {', '.join(TARGETS)}")
@@ -64,6 +65,7 @@ class Kernel:
         self._ring = ring
         self._sizes = dict(sizes or {})
         self._target = target
+        self._schedule = schedule
         self.result_name = statement.lhs.tensor.name
         found = [t for t in tensors_of(statement.rhs) if t.name != self.result_name]
         self.operand_names = tuple(t.name for t in found)
@@ -77,7 +79,7 @@ class Kernel:
         return f"<sparseloom kernel: {self._text}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = (self._formats, self._format, self._dtype, self._ring, self._sizes, self._target)
+        options = (self._formats, self._format, self._dtype, self._ring, self._sizes, self._target, self._schedule)
         return Kernel, (self._statement, self._text, *options)
 
     # Calling
@@ -205,7 +207,7 @@ class Kernel:
                 self._prepared.clear()
             typed = declare(self._statement, {name: declared(name, storage) for name, storage in storages.items()})
             closed = close_over(typed, self._ring)
-            prepared = Prepared(closed, storages, self._format, self._dtype, self._sizes)
+            prepared = Prepared(closed, storages, self._format, self._dtype, self._sizes, self._schedule)
             self._prepared[key] = prepared
         self._last = prepared
         return prepared
@@ -251,7 +253,7 @@ class Kernel:
         if self._ring is not None:
             zero = semiring_zero(typed, self._ring)
             typed = declare(typed, {name: replace(tensor, fill=zero) for name, tensor in tensors.items() if not tensor.format.is_dense})
-        return Prepared.without_data(close_over(typed, self._ring), self._format, self._dtype)
+        return Prepared.without_data(close_over(typed, self._ring), self._format, self._dtype, self._schedule)
 
 
 class Bound:
@@ -306,13 +308,18 @@ def _overlaps(out: Storage, operands: Mapping[str, Storage], result: str) -> boo
 def program(
     text: str,
     formats: Mapping[str, Format | str] | None = None,
+    schedule: str = "",
     *,
     dtype: Any = None,
     semiring: Semiring | str | None = None,
     sizes: Mapping[str, int] | None = None,
     target: str = "c",
+    deterministic: bool = False,
 ) -> Kernel:
     """Compile a statement for given formats. Tensors without one are dense, the result too.
+
+    ``schedule`` says how the loops run, step by step: ``split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)``. It never changes the
+    result. ``deterministic`` refuses strategies that add in no fixed order.
 
     >>> import sparseloom as sl
     >>> k = sl.program("C(i,j) = A(i,j) + B(i,j)", formats={"A": "csr", "B": "csr", "C": "csr"})
@@ -333,7 +340,10 @@ def program(
     for name, found in (*resolved.items(), (result.name, form)):
         if found.order != orders[name]:
             raise FormatError(f"{name} has {orders[name]} modes, but {name_of(found)} stores {found.order}")
-    return Kernel(statement, text, resolved, form, _dtype(dtype), _semiring(semiring), sizes, target)
+    kernel = Kernel(statement, text, resolved, form, _dtype(dtype), _semiring(semiring), sizes, target, schedule)
+    if schedule:
+        kernel.preview().check_schedule(deterministic)
+    return kernel
 
 
 def evaluate(
