@@ -26,8 +26,10 @@ from sparseloom.core.errors import (
 )
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, ell
-from sparseloom.notation.nodes import IndexVar
+from sparseloom.notation.nodes import IndexVar, Merge, Races, Unit
+from sparseloom.notation.relations import BoundType
 from sparseloom.program import Bound, Kernel, einsum, evaluate, program
+from sparseloom.schedule.schedule import Schedule
 from sparseloom.tensor import Expression, Tensor, asarray, from_arrays, from_coo, full, indices, random, read, write, zeros
 from sparseloom.tensor.functions import (
     absolute,
@@ -81,8 +83,19 @@ from sparseloom.tensor.functions import (
 
 __version__ = "0.1.0"
 
+CPUThread, CPUVector = Unit.CPUThread, Unit.CPUVector
+GPUBlock, GPUWarp, GPUThread = Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread
+NoRaces, IgnoreRaces, Atomics = Races.NoRaces, Races.IgnoreRaces, Races.Atomics
+Temporary, ParallelReduction = Races.Temporary, Races.ParallelReduction
+MinExact, MinConstraint = BoundType.MinExact, BoundType.MinConstraint
+MaxExact, MaxConstraint = BoundType.MaxExact, BoundType.MaxConstraint
+TwoFinger, Gallop = Merge.TwoFinger, Merge.Gallop
+
 __all__ = [
+    "Atomics",
     "Bound",
+    "CPUThread",
+    "CPUVector",
     "CompilerBug",
     "ConversionWarning",
     "DTypeError",
@@ -90,18 +103,32 @@ __all__ = [
     "Expression",
     "Format",
     "FormatError",
+    "GPUBlock",
+    "GPUThread",
+    "GPUWarp",
+    "Gallop",
+    "IgnoreRaces",
     "IndexVar",
     "Kernel",
+    "MaxConstraint",
+    "MaxExact",
+    "MinConstraint",
+    "MinExact",
+    "NoRaces",
     "NotationError",
+    "ParallelReduction",
     "RaceWarning",
+    "Schedule",
     "ScheduleError",
     "Semiring",
     "ShapeError",
     "SparseloomError",
     "SparseloomWarning",
     "StorageError",
+    "Temporary",
     "Tensor",
     "ToolchainError",
+    "TwoFinger",
     "__version__",
     "absolute",
     "all",

@@ -45,6 +45,10 @@ def add_statement(parser: argparse.ArgumentParser) -> None:
         "-t", "--dtype", action="append", default=[], metavar="[NAME:]DTYPE",
         help="what an operand holds (without a name: every operand), float64 if not said; may be repeated",
     )  # fmt: skip
+    parser.add_argument(
+        "-s", "--schedule", default="", metavar="STEPS",
+        help='how the loops run, as in "split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)"',
+    )  # fmt: skip
     parser.add_argument("--semiring", metavar="NAME", help="what + and * mean: min_plus, max_plus, or_and, ...")
 
 

@@ -33,6 +33,7 @@ def execute(options: argparse.Namespace) -> int:
     kernel = program(
         options.statement,
         formats=named_values(options.format, ":", "-f", "A:csr"),
+        schedule=options.schedule,
         semiring=options.semiring,
     )
     text = _text(kernel.preview(dtypes(options.dtype, kernel.operand_names)), options)

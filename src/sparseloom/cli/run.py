@@ -251,7 +251,7 @@ def _tell_times(problem: Problem, operands: Mapping[str, Tensor], result: Tensor
     """Run the kernel again and again on the same arrays."""
     formats = {name: tensor.format for name, tensor in operands.items()} | {problem.result: result.format}
     sizes = dict(zip(dict(problem.accesses[:1])[problem.result], result.shape, strict=True))
-    kernel = program(problem.text, formats, semiring=options.semiring, sizes=sizes, target=options.target)
+    kernel = program(problem.text, formats, options.schedule, semiring=options.semiring, sizes=sizes, target=options.target)
     bound = kernel.bind(**operands)
     times: list[float] = []
     with working("timing"):

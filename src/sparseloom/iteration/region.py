@@ -41,16 +41,21 @@ def is_skippable(rhs: Expr, op: str) -> bool:
     return fill_of(Reduce(op, (), rhs)) is not None
 
 
+def innermost(stmt: Stmt) -> Assign:
+    """The assignment that a statement ends in."""
+    match stmt:
+        case Assign():
+            return stmt
+        case Forall(_, body) | SuchThat(body, _) | Where(body, _):
+            return innermost(body)
+        case Sequence(stmts):
+            return innermost(stmts[-1])
+    raise CompilerBug(stmt, "a statement must end in an assignment")
+
+
 def written(stmt: Stmt) -> Access:
     """The left side of the one assignment that a producer ends in."""
-    match stmt:
-        case Assign(lhs, _, _):
-            return lhs
-        case Forall(_, body) | SuchThat(body, _) | Where(body, _):
-            return written(body)
-        case Sequence(stmts):
-            return written(stmts[-1])
-    raise CompilerBug(stmt, "a statement must end in an assignment")
+    return innermost(stmt).lhs
 
 
 def present(expr: Expr, leaf: Leaf) -> Formula:

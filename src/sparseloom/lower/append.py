@@ -10,20 +10,15 @@ them out.
 
 from __future__ import annotations
 
-
-
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, INT32
 from sparseloom.loops import nodes as ir
+from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.result import Result
-from sparseloom.lower.context import Context
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.views import Slot, TensorView
 from sparseloom.notation.nodes import Access, Assign, IndexVar
-
-
-
 
 
 class AppendResult(Result):

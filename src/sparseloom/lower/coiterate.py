@@ -256,7 +256,7 @@ def _is_certain(case: tuple[Access, ...], cases: tuple[tuple[Access, ...], ...],
 def _case(loop: Loop, members: tuple[Access, ...], case: tuple[Access, ...], copies: int) -> ir.Stmt:
     """The body where exactly the members of ``case`` are present; operands outside the merge are followed."""
     follow, followed = _follow(replace(loop, guard=ir.FALSE), _others(loop, members))
-    places = {access: ABSENT for access in members} | followed
+    places = dict.fromkeys(members, ABSENT) | followed
     sums: list[ir.Stmt] = []
     for access in case:
         summed, places[access] = bound_place(loop.context, _walker(loop, access))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType
@@ -19,9 +18,6 @@ from sparseloom.lower.context import Context
 from sparseloom.lower.scope import Scope
 from sparseloom.notation.dtyping import compute_dtype_of, dtype_of, fill_of
 from sparseloom.notation.nodes import Access, Apply, Expr, Literal
-
-
-
 
 
 @dataclass(frozen=True)

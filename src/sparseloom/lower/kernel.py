@@ -19,18 +19,18 @@ from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance
-from sparseloom.iteration.region import annihilating, is_skippable, region, written
+from sparseloom.iteration.region import annihilating, innermost, is_skippable, written
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, lower_expression, operate
-from sparseloom.lower.forall import LoopLowering
-from sparseloom.lower.result import DenseResult, LocatedResult, Nowhere, Result, SharedResult
+from sparseloom.lower.parallel import ParallelLoops
+from sparseloom.lower.result import DenseResult, Nowhere, Result, SharedResult
 from sparseloom.lower.scope import Accumulator, Scope
+from sparseloom.lower.space import Space
 from sparseloom.lower.views import Sizes, Slot, input_parameters, view_tensor
-from sparseloom.lower.space import Space, subtract
 from sparseloom.lower.walking import settle
 from sparseloom.lower.workspace import Workspace
 from sparseloom.notation.dtyping import fill_of, reduced_dtype
@@ -45,12 +45,10 @@ from sparseloom.notation.nodes import (
     Sequence,
     Stmt,
     SuchThat,
-    Tag,
     TensorVar,
-    Unit,
     Where,
 )
-from sparseloom.notation.relations import DivideRelation, FuseRelation, PosRelation
+from sparseloom.notation.relations import FuseRelation, PosRelation
 from sparseloom.schedule.races import analyse
 
 
@@ -76,10 +74,7 @@ def lower(concrete: Concrete, name: str = "kernel", int32_limit: int = 2**31 - 1
     return _Lowering(concrete, int32_limit).run(name)
 
 
-SLOTS = 16  # how many private copies a loop over threads makes: the result then does not depend on how many threads there are
-
-
-class _Lowering(LoopLowering):
+class _Lowering(ParallelLoops):
     def __init__(self, concrete: Concrete, int32_limit: int) -> None:
         self.stmt = stmt = concrete.stmt
         self.assign = concrete.assign
@@ -110,7 +105,8 @@ class _Lowering(LoopLowering):
         self.workspaces: dict[TensorVar, Workspace] = {}
         self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
         conflicts = analyse(stmt)
-        self.atomic = frozenset((c.var, c.assign.lhs.tensor) for c in conflicts if c.resolved is not None and c.resolved[1] is Races.Atomics)
+        settled = [c for c in conflicts if c.resolved is not None]
+        self.atomic = frozenset((c.var, c.assign.lhs.tensor) for c in settled if c.resolved[1] is Races.Atomics)
         self.private = frozenset(c.var for c in conflicts if c.resolved is not None and c.resolved[1] is not Races.Atomics)
         self.result = self.hooks = self._make_result()
 
@@ -150,7 +146,7 @@ class _Lowering(LoopLowering):
         """Lower any statement of concrete index notation."""
         match stmt:
             case Forall():
-                return self.enter(stmt, scope, lambda inner: self._loop_of(stmt, inner))
+                return self.enter(stmt, scope, lambda inner: self.parallel(stmt, inner))
             case Where(consumer, producer):
                 return self._where(consumer, producer, scope)
             case Sequence(stmts):
@@ -162,82 +158,6 @@ class _Lowering(LoopLowering):
             case Assign():
                 return self._assign(stmt, scope)
         raise CompilerBug(stmt, "not a statement of concrete index notation")
-
-    def _loop_of(self, stmt: Forall, scope: Scope) -> ir.Stmt:
-        """A loop, with private slots or copies if its iterations meet in one place and its strategy asks for them."""
-        if stmt.var not in self.private:
-            return self.forall(stmt, scope)
-        target = written(stmt)
-        held = scope.accumulators.get(target)
-        own_reduction = stmt.tag.unit is Unit.CPUVector or (stmt.tag.unit is Unit.CPUThread and stmt.tag.races is Races.ParallelReduction)
-        if held is not None and own_reduction:
-            return self.forall(stmt, scope)  # the target language reduces scalars itself
-        sink = self._sink(target)
-        if not isinstance(sink, LocatedResult | Workspace):
-            raise CompilerBug(stmt, "only what exists beforehand has private copies")
-        context, outside = self.context, self.context.provenance
-        ranges, scope = self.find_ranges([stmt.var], scope)
-        if stmt.tag.unit is Unit.CPUThread:
-            part, within = IndexVar(context.names.fresh(f"{stmt.var}_slot")), IndexVar(context.names.fresh(f"{stmt.var}_within"))
-            context.provenance = outside.adding(DivideRelation(stmt.var, part, within, SLOTS))
-            stmt = Forall(part, Forall(within, stmt.body, Tag(unroll=stmt.tag.unroll)), replace(stmt.tag, unroll=0))
-        made = self._in_slots(stmt, held, scope) if held is not None else self._in_copies(stmt, sink, scope)
-        context.provenance = outside
-        return ir.block(ranges, made)
-
-    def _in_slots(self, stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
-        """Each iteration reduces into a slot of its own; the slots are then combined in order."""
-        fresh, count = self.context.names.fresh, self._slot_count(stmt, scope)
-        slots = ir.Array(fresh(f"{held.var.name}_slots"), held.var.dtype, ir.Space.LOCAL)
-        own = Accumulator(ir.Var(fresh(f"{held.var.name}_own"), held.var.dtype), held.op)
-        identity = ir.constant(algebra.identity(held.op, held.var.dtype), held.var.dtype)
-        target = written(stmt)
-
-        def then(inner: Scope) -> ir.Stmt:
-            body = self.lower(stmt.body, inner.accumulating(target, own))
-            mine = subtract(inner.coordinates[stmt.var], self.context.space(inner).range_of(stmt.var)[0])
-            return ir.block(ir.Declare(own.var, identity), body, ir.Store(slots, mine, own.var))
-
-        slot = ir.Var(fresh("slot"))
-        added = operate(held.op, [held.var, ir.Load(slots, slot)], held.var.dtype, held.var.dtype)
-        return ir.block(
-            ir.Allocate(slots, count),
-            ir.Fill(slots, ir.ZERO, count, identity),
-            self.over(stmt, scope, then),
-            ir.For(slot, ir.ZERO, count, ir.Assign(held.var, added)),
-            ir.Free(slots),
-        )
-
-    def _in_copies(self, stmt: Forall, sink: LocatedResult | Workspace, scope: Scope) -> ir.Stmt:
-        """Each iteration writes a copy of the result of its own; the copies are then combined in order."""
-        fresh, count = self.context.names.fresh, self._slot_count(stmt, scope)
-        values, op, target = sink.view.values, innermost(stmt).op, written(stmt).tensor
-        if op is None:
-            raise CompilerBug(stmt, "iterations that meet in one place must reduce")
-        size = ir.Var(fresh(f"{values.name}_size"))
-        copies = ir.Array(fresh(f"{values.name}_copies"), values.dtype)
-        identity = ir.constant(algebra.identity(op, values.dtype), values.dtype)
-        ready = sink.initialise(scope)
-        scope = replace(scope, uninitialised=None)
-
-        def then(inner: Scope) -> ir.Stmt:
-            mine = subtract(inner.coordinates[stmt.var], self.context.space(inner).range_of(stmt.var)[0])
-            return self.lower(stmt.body, replace(inner, copy=(target, copies, ir.multiply(mine, size))))
-
-        slot, place = ir.Var(fresh("slot")), ir.Var(fresh("place"))
-        added = ir.Store(values, place, ir.Load(copies, ir.add(ir.multiply(slot, size), place)), op)
-        return ir.block(
-            ready,
-            ir.Declare(size, sink.extent()),
-            ir.Allocate(copies, ir.multiply(count, size)),
-            ir.Fill(copies, ir.ZERO, ir.multiply(count, size), identity),
-            self.over(stmt, scope, then),
-            ir.For(slot, ir.ZERO, count, ir.For(place, ir.ZERO, size, added)),
-            ir.Free(copies),
-        )
-
-    def _slot_count(self, stmt: Forall, scope: Scope) -> ir.Expr:
-        return self.context.space(scope).extent(stmt.var)
 
     def _is_fixed(self, target: Access, scope: Scope) -> bool:
         """Whether the coordinates so far select one location of what is written."""
@@ -255,7 +175,7 @@ class _Lowering(LoopLowering):
         if assign.op is None:
             raise CompilerBug(assign, "loops inside a fixed location must reduce")
         identity = algebra.identity(assign.op, reduced_dtype(assign.op, assign.rhs))
-        sink = self._sink(assign.lhs)
+        sink = self.sink(assign.lhs)
         tracked = sink.needs_presence and is_skippable(assign.rhs, assign.op)
         accumulator = self._accumulator(assign.lhs.tensor.name, assign.op, assign.rhs, tracked)
         first, inner = self._declare(accumulator, scope)
@@ -263,7 +183,7 @@ class _Lowering(LoopLowering):
         value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
         return ir.block(first, go(inner), sink.write(assign, value, scope))
 
-    def _sink(self, target: Access) -> Result | Workspace:
+    def sink(self, target: Access) -> Result | Workspace:
         """Where an assignment goes: the result, or a workspace."""
         return self.workspaces.get(target.tensor, self.result)
 
@@ -335,18 +255,6 @@ def accumulate(accumulator: Accumulator, assign: Assign, value: Value) -> ir.Stm
 
 def _counts(value: Value) -> ir.Expr:
     return ir.TRUE if value.constant else value.present
-
-
-def innermost(stmt: Stmt) -> Assign:
-    """The assignment that a statement ends in."""
-    match stmt:
-        case Assign():
-            return stmt
-        case Forall(_, body) | SuchThat(body, _) | Where(body, _):
-            return innermost(body)
-        case Sequence(stmts):
-            return innermost(stmts[-1])
-    raise CompilerBug(stmt, "a statement must end in an assignment")
 
 
 def reduces_outside(stmt: Stmt, lhs: Access, provenance: Provenance) -> bool:

@@ -15,14 +15,11 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.region import is_skippable
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.context import Context
+from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.views import Slot, TensorView
 from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
-
-
-
 
 
 class Result:

@@ -19,7 +19,6 @@ from sparseloom.notation.relations import (
     BoundType,
     DivideRelation,
     FuseRelation,
-    PosRelation,
     RenameRelation,
     SplitRelation,
 )

@@ -29,6 +29,7 @@ from sparseloom.tensor.interop import scipy, torch
 from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.operators import cast
 from sparseloom.tensor.repr import html_of, text_of
+from sparseloom.tensor.scheduling import Pending, TensorSchedule
 
 
 class Tensor(Arithmetic):
@@ -193,6 +194,19 @@ class Tensor(Arithmetic):
             )
         value = lift(value)
         self._assignment = assign(self.storage, self.name, variables, value)
+
+    def schedule(self) -> TensorSchedule:
+        """The schedule of the assignment that was written down and not computed yet; ``compile()`` it and call the kernel."""
+        waiting = self._assignment
+        if waiting is None:
+            raise NotationError("there is nothing to schedule: no assignment waits\n  help: write one first, as in y[i] = A[i, j] * x[j]")
+        pending = Pending(waiting.statement, waiting.operands, waiting.sizes, self.replace_storage)
+        return TensorSchedule(pending.prepare().unscheduled(), pending=pending)
+
+    def replace_storage(self, storage: Storage) -> None:
+        """Take over a result that was computed for this tensor; an assignment that waited for it is done."""
+        self._storage = storage
+        self._assignment = None
 
     def nonzero(self) -> tuple[NDArray[np.int64], ...]:
         """The coordinates of the values that are not zero, one array per mode, in the order of the first mode."""

@@ -1,0 +1,277 @@
+"""Loops over positions: they count the entries of one operand, at one level or through several.
+
+    forall p                           for p in A2_pos[0] .. A2_pos[n]
+      y(i) += A(i,j) * x(j)              j = A2_crd[p]; i by search, or by a nest over rows that is cut to the block
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparseloom.core.errors import CompilerBug
+from sparseloom.core.trees import walk
+from sparseloom.iteration.ordering import level_variables
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.coiterate import SERIAL, Style
+from sparseloom.lower.fused import FusedLoops
+from sparseloom.lower.nest import Then
+from sparseloom.lower.scope import Place, Scope
+from sparseloom.lower.space import most, subtract
+from sparseloom.lower.walking import cut, segment, settle
+from sparseloom.notation.nodes import Access, Forall, IndexVar
+from sparseloom.notation.relations import CoordRelation, FuseRelation, PosRelation
+
+
+class PositionLoops(FusedLoops):
+    """Loops over the positions of one operand."""
+
+    def position_range(self, relation: PosRelation, scope: Scope) -> tuple[ir.Stmt, Scope]:
+        """Where the positions of a position variable begin and end, below what is already bound of its operand."""
+        context, access = self.context, relation.access
+        levels = context.provenance.position_levels(relation)
+        place = scope.at(access)
+        if place.depth != levels[0]:
+            raise CompilerBug(relation, f"level {levels[0]} of {access.tensor} must be next when its positions are walked")
+        form, views = access.tensor.format, context.view(access).levels
+        code: list[ir.Stmt] = []
+        begin, end = segment(form.levels[levels[0]], views[levels[0]], place)
+        begin, end = cut((begin, end), scope.cuts.get((access, levels[0])))
+        low, high = self._first_interval(relation, scope)
+        if low != ir.ZERO or high is not None:
+            begin, end = self._cut_level(access, levels[0], place, (begin, end), low, high)
+        scope = self._declare_range(relation, levels[0], begin, end, code, scope)
+        for k in levels[1:]:
+            above = scope.cuts[access, k - 1]
+            begin = form.levels[k].bounds(views[k], above[0])[0]
+            end = form.levels[k].bounds(views[k], above[1])[0] if not form.levels[k].branchless else above[1]
+            scope = self._declare_range(relation, k, begin, end, code, scope)
+        return ir.block(*code), scope.limiting(relation.position, *scope.cuts[access, levels[-1]])
+
+    def _declare_range(self, relation: PosRelation, level: int, begin: ir.Expr, end: ir.Expr, code: list[ir.Stmt], scope: Scope) -> Scope:
+        name = f"{relation.position.name}_{level + 1}"
+        first, last = ir.Var(self.context.names.fresh(f"{name}_begin")), ir.Var(self.context.names.fresh(f"{name}_end"))
+        code += [ir.Declare(first, begin), ir.Declare(last, end)]
+        return scope.cutting(relation.access, level, first, last)
+
+    def _first_interval(self, relation: PosRelation, scope: Scope) -> tuple[ir.Expr, ir.Expr | None]:
+        """The coordinates to which outer digits confine the first level of a position variable; None where nothing does."""
+        var = self.context.provenance.covered(relation.coordinate)[0]
+        space = self.context.space(scope)
+        low, high = space.interval(var)
+        return low, None if (low, high) == space.range_of(var) and var not in scope.limits else high
+
+    def _cut_level(
+        self, access: Access, level: int, place: Place, positions: tuple[ir.Expr, ir.Expr], low: ir.Expr, high: ir.Expr | None
+    ) -> tuple[ir.Expr, ir.Expr]:
+        form, view = access.tensor.format, self.context.view(access).levels[level]
+        if form.levels[level].can_locate:
+            first = form.levels[level].locate(view, place.position, low)
+            return first, positions[1] if high is None else form.levels[level].locate(view, place.position, most(low, high))
+        crd = view.arrays["crd"]
+        first = ir.Search(crd, *positions, low)
+        return first, positions[1] if high is None else ir.Search(crd, *positions, high)
+
+    def positions(self, stmt: Forall, relation: PosRelation, digit: IndexVar, scope: Scope, style: Style, then: Then) -> ir.Stmt:
+        """The loop that determines a position: one flat loop, or a nest over the levels that are fused in it."""
+        context, access = self.context, relation.access
+        before = self.hooks.initialise(scope) if scope.uninitialised is not None else ir.block()
+        scope = replace(scope, uninitialised=None)
+        levels = context.provenance.position_levels(relation)
+        space = context.space(scope)
+        names = ", ".join(str(v) for v in context.provenance.covered(relation.coordinate))
+        context.depth += 1
+        context.remark(f"{stmt.var}: positions of {access.tensor.name} ({names})")
+        uppers = self._upper_levels(stmt, relation)
+        leading = space.is_leading(relation.position, digit)
+        if uppers and leading and style == SERIAL:
+            made = self._position_nest(stmt, relation, digit, scope, then)
+        else:
+            made = self._flat_positions(stmt, relation, digit, scope, style, bool(uppers), then)
+        context.depth -= 1
+        return ir.block(before, made)
+
+    def _upper_levels(self, stmt: Forall, relation: PosRelation) -> tuple[IndexVar, ...]:
+        """The coordinates above the last level that something inside the loop needs."""
+        uppers = self.context.provenance.covered(relation.coordinate)[:-1]
+        used = {v for n in walk(stmt.body) if isinstance(n, Access) and n != relation.access for v in (*n.indices, *level_variables(n))}
+        needed = {x for v in used for x in (v, *self.context.provenance.originals(v))}
+        return uppers if needed & set(uppers) else ()
+
+    def _flat_positions(
+        self, stmt: Forall, relation: PosRelation, digit: IndexVar, scope: Scope, style: Style, searched: bool, then: Then
+    ) -> ir.Stmt:
+        """One loop over positions; upper coordinates, if anyone needs them, are searched at every position."""
+        position = ir.Var(relation.position.name)
+        space = self.context.space(scope)
+        low, high = space.interval(relation.position)
+        counter = ir.Var(digit.name)
+        if digit == relation.position:
+            header, recover, guard, inner = (counter, low, high), [ir.Declare(position, counter)], ir.TRUE, scope
+            if counter == position:
+                recover = []
+            inner = inner.knowing(relation.position, position)
+        elif space.is_leading(relation.position, digit):
+            begin, _ = space.range_of(digit)
+            header = (counter, begin, ir.add(begin, subtract(high, low)))
+            recover, guard = [ir.Declare(position, ir.add(subtract(low, begin), counter))], ir.TRUE
+            inner = scope.knowing(digit, counter).knowing(relation.position, position)
+        else:
+            header = (counter, *space.range_of(digit))
+            recover, guard, inner = self.recover(scope.knowing(digit, counter))
+            if inner.coordinates[relation.position] != position:
+                recover.append(ir.Declare(position, inner.coordinates[relation.position]))
+        inner = inner.knowing(digit, counter)
+        body = self._at_position(stmt, relation, position, inner, searched, then)
+        body = ir.block(*recover, body if guard == ir.TRUE else ir.If(guard, body))
+        return style.loop(*header, body)
+
+    def _at_position(self, stmt: Forall, relation: PosRelation, position: ir.Expr, scope: Scope, searched: bool, then: Then) -> ir.Stmt:
+        """What runs at one position when nothing above it is tracked."""
+        access = relation.access
+        form, views = access.tensor.format, self.context.view(access).levels
+        levels = self.context.provenance.position_levels(relation)
+        covered = self.context.provenance.covered(relation.coordinate)
+        code: list[ir.Stmt] = []
+        current: ir.Expr = position
+        for k in reversed(levels):
+            parent = self._parent(relation, k, current, scope, code) if k > levels[0] and (searched or form.levels[k].full) else None
+            if k == levels[0]:
+                parent = scope.at(access).position
+            var = covered[k - levels[0]]
+            if parent is not None or not form.levels[k].full:
+                value = form.levels[k].coordinate(views[k], ir.ZERO if parent is None else parent, current)
+                code.append(ir.Declare(ir.Var(var.name), value))
+                scope = scope.knowing(var, ir.Var(var.name))
+            if parent is None or k == levels[0]:
+                break
+            current = parent
+        scope = self._named(relation, scope.placing({access: Place(levels[-1] + 1, position)}))
+        recovered, guard, scope = self.recover(scope)
+        settled, scope = settle(self.context, scope, self.operands)
+        body = ir.block(settled, self._around_all(covered, then(scope), scope))
+        return ir.block(*code, *recovered, body if guard == ir.TRUE else ir.If(guard, body))
+
+    def _named(self, relation: PosRelation, scope: Scope) -> Scope:
+        """The variable that positions replaced, where the coordinates it stands for are all known."""
+        covered = self.context.provenance.covered(relation.coordinate)
+        if any(var not in scope.coordinates for var in covered):
+            return scope
+        return self._rebuilt(relation.coordinate, scope)
+
+    def _rebuilt(self, var: IndexVar, scope: Scope) -> Scope:
+        """The value of a derived coordinate variable from the originals it was made of."""
+        if var in scope.coordinates:
+            return scope
+        provenance = self.context.provenance
+        match provenance.made_by(var):
+            case FuseRelation(outer, inner, _):
+                scope = self._rebuilt(inner, self._rebuilt(outer, scope))
+                space = self.context.space(scope)
+                row = subtract(scope.coordinates[outer], space.range_of(outer)[0])
+                column = subtract(scope.coordinates[inner], space.range_of(inner)[0])
+                return scope.knowing(var, ir.add(ir.multiply(row, space.extent(inner)), column))
+            case CoordRelation(position, _):
+                pos = provenance.made_by(provenance.root(position))
+                if isinstance(pos, PosRelation):
+                    covered = provenance.covered(pos.coordinate)
+                    source = covered[0] if len(covered) == 1 else pos.coordinate
+                    scope = self._rebuilt(source, scope)
+                    return scope.knowing(var, scope.coordinates[source])
+            case None:
+                raise CompilerBug(var, "an original variable should be known")
+        root = provenance.root(var)
+        scope = self._rebuilt(root, scope)
+        value = self.context.space(scope).digit_of(root, scope.coordinates[root], var)
+        if value is None:
+            raise CompilerBug(var, f"should be a digit of {root}")
+        return scope.knowing(var, value)
+
+    def _around_all(self, covered: tuple[IndexVar, ...], body: ir.Stmt, scope: Scope) -> ir.Stmt:
+        for var in reversed(covered):
+            body = self.hooks.around(var, body, scope)
+        return body
+
+    def _parent(self, relation: PosRelation, level: int, position: ir.Expr, scope: Scope, code: list[ir.Stmt]) -> ir.Expr:
+        """The position one level up: by division, the same, or by search."""
+        form, view = relation.access.tensor.format, self.context.view(relation.access).levels[level]
+        if form.levels[level].full:
+            return ir.Op("floor_divide", (position, view.size))
+        if form.levels[level].branchless:
+            return position
+        begin, end = scope.cuts[relation.access, level - 1]
+        parent = ir.Var(self.context.names.fresh(f"p{relation.access.tensor.name}{level}"))
+        code.append(ir.Declare(parent, containing(view.arrays["pos"], begin, end, position)))
+        return parent
+
+    def _position_nest(self, stmt: Forall, relation: PosRelation, digit: IndexVar, scope: Scope, then: Then) -> ir.Stmt:
+        """A block of positions as a nest over the levels above: each level is cut to the block in its first and last run.
+
+        The first and last position of every upper level are searched once per block; in between, rows simply follow each other.
+        """
+        access, names = relation.access, self.context.names
+        form = access.tensor.format
+        levels = self.context.provenance.position_levels(relation)
+        space = self.context.space(scope)
+        low, high = ir.Var(names.fresh(f"{relation.position.name}_low")), ir.Var(names.fresh(f"{relation.position.name}_high"))
+        begin, end = space.interval(relation.position)
+        code: list[ir.Stmt] = []
+        cuts = {levels[-1]: (low, high)}
+        first, last = low, subtract(high, ir.ONE)
+        for k in reversed(levels[1:]):
+            first, last = self._parent(relation, k, first, scope, code), self._parent(relation, k, last, scope, code)
+            cuts[k - 1] = (first, ir.add(last, ir.ONE))
+        for k, (a, b) in cuts.items():
+            scope = scope.cutting(access, k, a, b)
+        base = low if digit != relation.position else None
+        chain = [k for k in levels if not form.levels[k].branchless or k == levels[0]]
+        nest = self._nest_level(stmt, relation, digit, chain, 0, base, scope, then)
+        declared = ir.block(ir.Declare(low, begin), ir.Declare(high, end))
+        return ir.block(declared, ir.If(ir.compare("less", low, high), ir.block(*code, nest)))
+
+    def _nest_level(
+        self, stmt: Forall, relation: PosRelation, digit: IndexVar, chain: list[int], at: int, base: ir.Expr | None, scope: Scope, then: Then
+    ) -> ir.Stmt:
+        """One loop of the nest: a level and the singletons that share its positions."""
+        access, provenance = relation.access, self.context.provenance
+        form, views = access.tensor.format, self.context.view(access).levels
+        levels = provenance.position_levels(relation)
+        covered = provenance.covered(relation.coordinate)
+        k = chain[at]
+        end_of_chain = chain[at + 1] if at + 1 < len(chain) else levels[-1] + 1
+        place = scope.at(access)
+        is_last = end_of_chain == levels[-1] + 1
+        position = ir.Var(relation.position.name if is_last else self.context.names.fresh(f"p{access.tensor.name}{k + 1}"))
+        begin, end = cut(segment(form.levels[k], views[k], place), scope.cuts[access, k])
+        code: list[ir.Stmt] = []
+        inner = scope
+        if {root for _, root in scope.atomic} == {relation.position}:
+            low, high = scope.cuts[access, k]
+            edge = ir.either(ir.compare("equal", position, low), ir.compare("equal", position, subtract(high, ir.ONE)))
+            inner = replace(inner, edge=edge)
+        for m in range(k, end_of_chain):
+            var = covered[m - levels[0]]
+            value = form.levels[m].coordinate(views[m], place.position if m == k else position, position)
+            code.append(ir.Declare(ir.Var(var.name), value))
+            inner = inner.knowing(var, ir.Var(var.name))
+        inner = inner.placing({access: Place(end_of_chain, position)})
+        if is_last:
+            inner = inner.knowing(relation.position, position)
+            if base is not None:
+                inner = inner.knowing(digit, ir.add(subtract(position, base), self.context.space(scope).range_of(digit)[0]))
+            inner = self._named(relation, inner)
+        recovered, guard, inner = self.recover(inner)
+        settled, inner = settle(self.context, inner, self.operands)
+        if is_last:
+            rest = then(inner)
+        else:
+            rest = self.enter(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, then))
+        body = ir.block(settled, self._around_all(covered[k - levels[0] : end_of_chain - levels[0]], rest, inner))
+        body = body if guard == ir.TRUE else ir.If(guard, body)
+        loop = ir.For(position, begin, end, ir.block(*code, *recovered, body))
+        return loop if at == 0 else ir.block(loop, self.hooks.after(covered[k - levels[0]], scope))
+
+
+def containing(array: ir.Array, begin: ir.Expr, end: ir.Expr, position: ir.Expr) -> ir.Expr:
+    """Which parent in ``[begin, end)`` has this position below it: the last one that begins at or before it."""
+    after = ir.Search(array, ir.add(begin, ir.ONE), ir.add(end, ir.ONE), ir.add(position, ir.ONE))
+    return subtract(after, ir.ONE)
