@@ -100,7 +100,7 @@ class CoordinateLoops(Nest):
         low, high = part
         coordinate = ir.Var(var.name)
         filters = ir.both(*space.filters(tree, coordinate))
-        found = [(tree, coordinate)] if tree != var else []
+        found: list[tuple[IndexVar, ir.Expr]] = [(tree, coordinate)] if tree != var else []
         value = None if digit in (var, tree) else space.digit_of(tree, coordinate, digit)
         if value is not None:
             found.append((digit, value))

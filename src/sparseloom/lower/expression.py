@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import DType
+from sparseloom.core.dtypes import BOOL, DType
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import annihilating
 from sparseloom.loops import nodes as ir
@@ -98,7 +98,7 @@ def operate(op: str, args: list[ir.Expr], compute: DType, dtype: DType) -> ir.Ex
     law = algebra.operator(op)
     if law.rule == "select":
         condition, then, other = args
-        return ir.Select(cast(condition, algebra.dtypes.BOOL), cast(then, dtype), cast(other, dtype))
+        return ir.Select(cast(condition, BOOL), cast(then, dtype), cast(other, dtype))
     converted = [cast(arg, compute) for arg in args]
     if law.rule == "cast" or (len(converted) == 1 and law.arity == 2):
         return converted[0]

@@ -30,6 +30,7 @@ from sparseloom.lower.parallel import ParallelLoops
 from sparseloom.lower.result import DenseResult, Nowhere, Result, SharedResult
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import Space
+from sparseloom.lower.vectorize import vectorize
 from sparseloom.lower.views import Sizes, Slot, input_parameters, view_tensor
 from sparseloom.lower.walking import settle
 from sparseloom.lower.workspace import Workspace
@@ -104,10 +105,9 @@ class _Lowering(ParallelLoops):
         self.inputs = tuple(self.operands)
         self.workspaces: dict[TensorVar, Workspace] = {}
         self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
-        conflicts = analyse(stmt)
-        settled = [c for c in conflicts if c.resolved is not None]
-        self.atomic = frozenset((c.var, c.assign.lhs.tensor) for c in settled if c.resolved[1] is Races.Atomics)
-        self.private = frozenset(c.var for c in conflicts if c.resolved is not None and c.resolved[1] is not Races.Atomics)
+        settled = [(c.var, c.assign.lhs.tensor, c.resolved[1]) for c in analyse(stmt) if c.resolved is not None]
+        self.atomic = frozenset((var, tensor) for var, tensor, how in settled if how is Races.Atomics)
+        self.private = frozenset(var for var, _, how in settled if how is not Races.Atomics)
         self.result = self.hooks = self._make_result()
 
     def _make_result(self) -> Result:
@@ -135,7 +135,7 @@ class _Lowering(ParallelLoops):
                 params += input_parameters(self.context.view(access))
         for var, size in self.context.sizes.params.items():
             params.append((ir.Param(size, ir.Role.SIZE), Slot(None, var.name)))
-        function = simplify(add_polls(simplify(ir.Function(name, tuple(p for p, _ in params), body))))
+        function = simplify(add_polls(simplify(vectorize(ir.Function(name, tuple(p for p, _ in params), body)))))
         shared = None if self.shared is None else self.shared.tensor.name
         fill = result_fill(self.assign)
         return Lowered(function, tuple(slot for _, slot in params), self.lhs, shared, fill, tuple(self.context.remarks))

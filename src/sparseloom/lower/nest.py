@@ -64,9 +64,8 @@ class Nest:
                     case SplitRelation(parent, outer, inner, _) | DivideRelation(parent, outer, inner, _):
                         if parent in space.values or outer not in space.values or inner not in space.values:
                             continue
-                        made, guard = space.joined(relation)
                         var = ir.Var(parent.name)
-                        stmts.append(ir.Declare(var, made))
+                        stmts.append(ir.Declare(var, space.joined(relation)))
                         guards.append(ir.compare("less", var, space.range_of(parent)[1]))
                         scope, changed = scope.knowing(parent, var), True
                     case BoundRelation(parent, child, _, _) | RenameRelation(parent, child):

@@ -16,7 +16,7 @@ from sparseloom.lower.coiterate import SERIAL, Style
 from sparseloom.lower.fused import FusedLoops
 from sparseloom.lower.nest import Then
 from sparseloom.lower.scope import Place, Scope
-from sparseloom.lower.space import most, subtract
+from sparseloom.lower.space import Range, most, subtract
 from sparseloom.lower.walking import cut, segment, settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar
 from sparseloom.notation.relations import CoordRelation, FuseRelation, PosRelation
@@ -76,7 +76,6 @@ class PositionLoops(FusedLoops):
         context, access = self.context, relation.access
         before = self.hooks.initialise(scope) if scope.uninitialised is not None else ir.block()
         scope = replace(scope, uninitialised=None)
-        levels = context.provenance.position_levels(relation)
         space = context.space(scope)
         names = ", ".join(str(v) for v in context.provenance.covered(relation.coordinate))
         context.depth += 1
@@ -105,15 +104,14 @@ class PositionLoops(FusedLoops):
         space = self.context.space(scope)
         low, high = space.interval(relation.position)
         counter = ir.Var(digit.name)
+        recover: list[ir.Stmt] = []
+        guard: ir.Expr = ir.TRUE
         if digit == relation.position:
-            header, recover, guard, inner = (counter, low, high), [ir.Declare(position, counter)], ir.TRUE, scope
-            if counter == position:
-                recover = []
-            inner = inner.knowing(relation.position, position)
+            header, inner = (counter, low, high), scope.knowing(relation.position, position)
         elif space.is_leading(relation.position, digit):
             begin, _ = space.range_of(digit)
             header = (counter, begin, ir.add(begin, subtract(high, low)))
-            recover, guard = [ir.Declare(position, ir.add(subtract(low, begin), counter))], ir.TRUE
+            recover.append(ir.Declare(position, ir.add(subtract(low, begin), counter)))
             inner = scope.knowing(digit, counter).knowing(relation.position, position)
         else:
             header = (counter, *space.range_of(digit))
@@ -215,8 +213,9 @@ class PositionLoops(FusedLoops):
         low, high = ir.Var(names.fresh(f"{relation.position.name}_low")), ir.Var(names.fresh(f"{relation.position.name}_high"))
         begin, end = space.interval(relation.position)
         code: list[ir.Stmt] = []
-        cuts = {levels[-1]: (low, high)}
-        first, last = low, subtract(high, ir.ONE)
+        cuts: dict[int, Range] = {levels[-1]: (low, high)}
+        first: ir.Expr = low
+        last = subtract(high, ir.ONE)
         for k in reversed(levels[1:]):
             first, last = self._parent(relation, k, first, scope, code), self._parent(relation, k, last, scope, code)
             cuts[k - 1] = (first, ir.add(last, ir.ONE))
@@ -229,7 +228,15 @@ class PositionLoops(FusedLoops):
         return ir.block(declared, ir.If(ir.compare("less", low, high), ir.block(*code, nest)))
 
     def _nest_level(
-        self, stmt: Forall, relation: PosRelation, digit: IndexVar, chain: list[int], at: int, base: ir.Expr | None, scope: Scope, then: Then
+        self,
+        stmt: Forall,
+        relation: PosRelation,
+        digit: IndexVar,
+        chain: list[int],
+        at: int,
+        base: ir.Expr | None,
+        scope: Scope,
+        then: Then,
     ) -> ir.Stmt:
         """One loop of the nest: a level and the singletons that share its positions."""
         access, provenance = relation.access, self.context.provenance

@@ -153,12 +153,11 @@ class Space:
                 return found if found is not None else self.digit_of(relation.inner, inner, digit)
         return None
 
-    def joined(self, relation: Digits) -> tuple[ir.Expr, ir.Expr]:
-        """The parent's value from its digits, recover_original, and the guard that keeps it inside its range."""
-        low, high = self.range_of(relation.parent)
+    def joined(self, relation: Digits) -> ir.Expr:
+        """The parent's value from its digits: recover_original. It may lie beyond the end of the parent's range."""
+        low, _ = self.range_of(relation.parent)
         scaled = ir.multiply(self.values[relation.outer], self.block_size(relation))
-        value = ir.add(ir.add(low, scaled), self.values[relation.inner])
-        return value, ir.compare("less", value, high)
+        return ir.add(ir.add(low, scaled), self.values[relation.inner])
 
 
 def ceil_divide(value: ir.Expr, by: ir.Expr) -> ir.Expr:

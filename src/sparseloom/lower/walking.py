@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sparseloom.core.dtypes import BOOL, INT64
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import Level, LevelView
 from sparseloom.iteration.ordering import level_variables
@@ -84,8 +85,8 @@ def between(walker: Walker, low: ir.Expr, high: ir.Expr) -> tuple[ir.Stmt, Walke
     """A walker confined to coordinates in ``[low, high)``: its first position is searched, and so is its last."""
     begin, end = ir.Var(f"{walker.position.name}_first"), ir.Var(f"{walker.position.name}_last")
     crd, stop = walker.view.arrays["crd"], most(walker.begin, walker.end)
-    code = ir.block(ir.Declare(begin, ir.Search(crd, walker.begin, stop, low)), ir.Declare(end, ir.Search(crd, begin, stop, most(low, high))))
-    return code, replace(walker, begin=begin, end=end)
+    first, last = ir.Search(crd, walker.begin, stop, low), ir.Search(crd, begin, stop, most(low, high))
+    return ir.block(ir.Declare(begin, first), ir.Declare(end, last)), replace(walker, begin=begin, end=end)
 
 
 def next_variable(access: Access, place: Place) -> IndexVar | None:
@@ -107,7 +108,7 @@ def step(walker: Walker, here: ir.Expr = ir.TRUE) -> ir.Stmt:
     """Move the cursor past the current coordinate, if it is there."""
     if walker.is_run:
         return ir.Assign(walker.position, walker.run_end)
-    by = ir.ONE if here == ir.TRUE else ir.Cast(here, ir.INT64)
+    by = ir.ONE if here == ir.TRUE else ir.Cast(here, INT64)
     return ir.Assign(walker.position, ir.add(walker.position, by))
 
 
@@ -165,7 +166,7 @@ def _locate(context: Context, access: Access, place: Place, coordinate: ir.Expr)
     stem = f"p{access.tensor.name}{place.depth + 1}"
     position = ir.Var(context.names.fresh(stem))
     stop = ir.Var(context.names.fresh(f"{stem}_end"))
-    found = ir.Var(context.names.fresh(f"{stem}_found"), ir.BOOL)
+    found = ir.Var(context.names.fresh(f"{stem}_found"), BOOL)
     begin, end = segment(level, view, place)
     here = ir.both(
         ir.compare("less", position, stop), ir.compare("equal", level.coordinate(view, place.position, position), coordinate)
