@@ -186,7 +186,7 @@ class Prepared:
         loose = next((n for n in loops if n.tag.races in (Races.Atomics, Races.ParallelReduction)), None)
         if deterministic and loose is not None and loose.tag.races is not None:
             raise ScheduleError(
-                f"[S860] cannot use {loose.tag.races.name} on {loose.var}: the order of additions is not fixed, and deterministic=True asks for one\n"
+                f"[S860] cannot use {loose.tag.races.name} on {loose.var}: it adds in no fixed order, and deterministic=True asks for one\n"
                 "  help: use NoRaces or Temporary"
             )
 
@@ -222,7 +222,7 @@ class Prepared:
         lines = [printer.show(self._assign), "", "loops", *stages.lowered.remarks]
         conflicts = Schedule(stages.concrete).conflicts
         if any(loop.tag.unit is not None for loop in walk(stages.concrete.stmt) if isinstance(loop, Forall)):
-            lines += ["", "races", *(f"  {_resolved(conflict)}" for conflict in conflicts)] if conflicts else ["", "races", "  none: proved"]
+            lines += ["", "races", *([f"  {_resolved(conflict)}" for conflict in conflicts] or ["  none: proved"])]
         lines += ["", "conversions"]
         lines += [f"  {conversion}" for conversion in stages.concrete.conversions] or ["  none"]
         shared = stages.lowered.shared
@@ -262,17 +262,15 @@ class Prepared:
             return read_result(lowered, self.shape, storages, found)
 
         entry = None if target == "interpret" else self._entry()
-        if entry is None:
-            call = bind_interpreter(lowered, arguments, read, initialised)
-        else:
-            call = bind_entry(entry, lowered, arguments, read)
+        call = bind_entry(entry, lowered, arguments, read) if entry else bind_interpreter(lowered, arguments, read, initialised)
         return _refreshing(call, refreshes) if refreshes else call
 
     def _entry(self) -> Entry | None:
         """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""
         gpu = next((n.tag.unit for n in walk(self.stages.concrete.stmt) if isinstance(n, Forall) and n.tag.unit in GPU_UNITS), None)
         if gpu is not None:
-            raise DeviceError(f"the schedule runs a loop on {gpu.name}, and C has none\n  help: target='interpret' runs it, slowly, with every access checked")
+            help = "target='interpret' runs it, slowly, with every access checked"
+            raise DeviceError(f"the schedule runs a loop on {gpu.name}, and C has none\n  help: {help}")
         try:
             return self.stages.entry
         except ToolchainError as missing:
@@ -325,7 +323,7 @@ def extents(assign: Assign, operands: Mapping[str, Storage], sizes: Mapping[str,
     """The extent of every variable; operands that disagree are refused."""
     _check_sizes(assign, sizes)
     found = dict(sizes)
-    origin = {name: "sizes" for name in sizes}
+    origin = dict.fromkeys(sizes, "sizes")
     for access in (n for n in walk(assign) if isinstance(n, Access)):
         storage = operands.get(access.tensor.name)
         if storage is None:

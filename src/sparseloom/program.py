@@ -87,7 +87,7 @@ class Kernel:
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Tensor:
         """Run on these operands. ``out`` is a result to fill again; left out, a new tensor is made."""
         if out is not None and not named:
-            remembered = self._bound.get(tuple(map(id, args)) + (id(out),))
+            remembered = self._bound.get((*map(id, args), id(out)))
             if remembered is not None and remembered.fits(args, out):
                 remembered.start()
                 return out  # type: ignore[no-any-return]
@@ -118,7 +118,7 @@ class Kernel:
     def _remember(self, args: Sequence[Any], out: Tensor, call: Call) -> None:
         if len(self._bound) >= MOST_PREPARED:
             self._bound.clear()
-        self._bound[tuple(map(id, args)) + (id(out),)] = _Remembered((*args, out), call.start)
+        self._bound[(*map(id, args), id(out))] = _Remembered((*args, out), call.start)
 
     def bind(self, *args: Any, out: Any = None, **named: Any) -> Bound:
         """Prepare one call; the bound kernel runs again and again on the same arrays, reading their values anew.
@@ -289,7 +289,8 @@ class _Remembered:
     def fits(self, args: Sequence[Any], out: Any) -> bool:
         """Whether these are the same tensors, still with the same storage."""
         for tensor, storage, given in zip(self._tensors, self._storages, (*args, out), strict=True):
-            if tensor() is not given or given.assignment is not None or given._storage is not storage():
+            known = tensor()
+            if known is None or known is not given or known.assignment is not None or known.storage is not storage():
                 return False
         return True
 

@@ -30,7 +30,8 @@ class Operator:
 
     ``rule`` says how the result's dtype follows from the arguments': ``promote``, ``inexact`` (integers become
     float64), ``bool`` (a truth value), ``real`` (a complex argument gives a real result), ``select`` (the first argument is a
-    condition), ``cast`` (``as_float32`` and so on: the dtype that is named). ``identity`` is set on operators that may reduce. ``annihilators`` holds (position, value) pairs.
+    condition), ``cast`` (``as_float32`` and so on: the dtype that is named). ``identity`` is set on operators that may reduce.
+    ``annihilators`` holds (position, value) pairs.
     """
 
     name: str

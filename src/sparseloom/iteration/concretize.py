@@ -255,10 +255,10 @@ class _Converter:
         """Convert what no loop order could walk: unordered levels beside others, blocks that do not match."""
         while True:
             sizes = block_sizes([n for n in walk(assign) if isinstance(n, Access)]) if keep_blocks else {}
-            rhs = rewrite(assign.rhs, lambda n: self._prepared(n, assign, sizes) if isinstance(n, Access) else None)
-            if rhs is assign.rhs:
+            found = {n: self._prepared(n, assign, sizes) for n in walk(assign.rhs) if isinstance(n, Access)}
+            if not any(found.values()):
                 break
-            assign = Assign(assign.lhs, rhs, assign.op)
+            assign = Assign(assign.lhs, rewrite(assign.rhs, found.get), assign.op)
         lhs = assign.lhs
         if lhs.tensor.format.blocks and not walks_blocks(lhs, sizes):
             raise needs_workspace(assign, "its blocks do not match the operands'")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
+from sparseloom.formats.level import Level
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.iteration.formula import ALWAYS, Stored
@@ -37,7 +38,7 @@ def plain(form: Format) -> Format:
     if form.blocks:
         first = [form.modes.index(mode) for mode in dict.fromkeys(form.modes)]
         levels, modes = tuple(form.levels[k] for k in first), tuple(form.modes[k] for k in first)
-    made = []
+    made: list[Level] = []
     for k, level in enumerate(levels):
         followed = k + 1 < len(levels) and isinstance(levels[k + 1], Singleton)
         match level:

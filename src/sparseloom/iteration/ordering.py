@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from sparseloom.notation.nodes import Access, IndexVar
 
@@ -40,7 +41,7 @@ def block_variables(var: IndexVar) -> tuple[IndexVar, IndexVar]:
 def hard_edges(access: Access) -> set[Edge]:
     """Every level that is not full stands below all of its parents."""
     variables = level_variables(access)
-    edges = set()
+    edges: set[Edge] = set()
     for k, level in enumerate(access.tensor.format.levels):
         if not level.full:
             edges.update((above, variables[k]) for above in variables[:k] if above != variables[k])
@@ -50,7 +51,7 @@ def hard_edges(access: Access) -> set[Edge]:
 def soft_edges(access: Access, sparse: set[IndexVar]) -> set[Edge]:
     """Neighbouring levels, except into a variable that some operand walks sparsely: rows are not contiguous there."""
     variables = level_variables(access)
-    return {(a, b) for a, b in zip(variables, variables[1:], strict=False) if a != b and b not in sparse}
+    return {(a, b) for a, b in pairwise(variables) if a != b and b not in sparse}
 
 
 def sparse_variables(accesses: Iterable[Access]) -> set[IndexVar]:

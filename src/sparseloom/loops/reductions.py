@@ -1,7 +1,7 @@
 """Which scalars a loop accumulates across its iterations, and how.
 
-A vector or threads loop may assign a scalar declared outside it only as ``s = s op ...``, or a flag as ``s = true``: then each lane or thread keeps its
-own copy and the copies are combined at the end.
+A vector or threads loop may assign a scalar declared outside it only as ``s = s op ...``, or a flag as ``s = true``: then each
+lane or thread keeps its own copy and the copies are combined at the end.
 """
 
 from __future__ import annotations
