@@ -15,6 +15,7 @@ from primitives.statements import MANY, concrete
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt
 from sparseloom.notation.relations import (
     BoundRelation,
@@ -28,7 +29,6 @@ from sparseloom.notation.relations import (
 from sparseloom.notation.verify import verify
 from sparseloom.schedule.loops import accesses, loops, paths, provenance, statements
 from sparseloom.schedule.primitive import PRIMITIVES
-from sparseloom.schedule.provenance import Provenance
 from sparseloom.schedule.schedule import Schedule, candidates
 
 STARTS = tuple(concrete(*case) for case in MANY)
@@ -68,7 +68,7 @@ def check_statement(stmt: Stmt) -> None:
     """Every variable that an assignment uses is known where it stands, and no variable has two makers."""
     graph = provenance(stmt)
     for path in paths(stmt):
-        known = graph.recovered(path.variables)
+        known = graph.known(path.variables)
         for access in (path.assign.lhs, *accesses(path.assign.rhs)):
             assert known.issuperset(access.indices), (path.variables, access)
 
@@ -102,7 +102,7 @@ class Space:
         return [dict(zip(self.extents, point, strict=True)) for point in ranges]
 
     def extent(self, var: IndexVar) -> int:
-        match self.graph.maker(var):
+        match self.graph.made_by(var):
             case None:
                 return self.extents[var]
             case SplitRelation(parent, outer, _, size):
@@ -116,7 +116,7 @@ class Space:
         raise AssertionError(var)
 
     def value(self, var: IndexVar, point: dict[IndexVar, int]) -> int:
-        match self.graph.maker(var):
+        match self.graph.made_by(var):
             case None:
                 return point[var]
             case SplitRelation(parent, outer, inner, _) | DivideRelation(parent, outer, inner, _):

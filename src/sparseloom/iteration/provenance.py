@@ -1,24 +1,28 @@
-"""The provenance graph: which variables a scheduled statement has, and how each is recovered from others.
+"""The provenance graph: how the variables of a scheduled statement come from each other.
 
-    i   j                 original variables
-     \\ /
-      f      fuse         f known: so are i and j
-      |
-      p      pos(A)       p known: so is f
-     / \\
-    p0  p1   split        p0 and p1 known: so is p
+    fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,4096)
+
+    i -+
+       +-> f --pos(A)--> p --split--> p0, p1
+    j -+
+
+It is computed from the relations that the statement carries. Bounds walk it from left to right, recovery from right to left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
+from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
+from sparseloom.formats.level import Level
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Relation, Stmt, SuchThat
 from sparseloom.notation.relations import (
     BoundRelation,
+    BoundType,
     CoordRelation,
     DivideRelation,
     FuseRelation,
@@ -30,18 +34,60 @@ from sparseloom.notation.relations import (
 Digits = SplitRelation | DivideRelation
 
 
-class Provenance:
-    """Questions about the relations of one statement."""
+def parents(relation: Relation) -> tuple[IndexVar, ...]:
+    """The variables that a relation derives others from."""
+    match relation:
+        case SplitRelation(parent) | DivideRelation(parent) | BoundRelation(parent):
+            return (parent,)
+        case FuseRelation(outer, inner, _):
+            return (outer, inner)
+        case PosRelation(coordinate, _, _):
+            return (coordinate,)
+        case CoordRelation(position, _):
+            return (position,)
+        case RenameRelation(original, _):
+            return (original,)
+    raise CompilerBug(relation, "a relation must say what it derives from")
 
-    def __init__(self, relations: Iterable[Relation] = (), inside: Iterable[IndexVar] = ()) -> None:
+
+def children(relation: Relation) -> tuple[IndexVar, ...]:
+    """The variables that a relation makes."""
+    match relation:
+        case SplitRelation(_, outer, inner, _) | DivideRelation(_, outer, inner, _):
+            return (outer, inner)
+        case FuseRelation(_, _, made) | PosRelation(_, made, _) | CoordRelation(_, made) | BoundRelation(_, made) | RenameRelation(_, made):
+            return (made,)
+    raise CompilerBug(relation, "a relation must say what it makes")
+
+
+@dataclass(frozen=True)
+class Span:
+    """What a variable runs over: an interval of the tuples of ``variables``, in lexicographic order.
+
+    That holds once ``needs``, the outer digits, are fixed. ``position`` is set when the interval is counted in stored entries.
+    """
+
+    variables: tuple[IndexVar, ...]
+    needs: frozenset[IndexVar] = frozenset()
+    position: PosRelation | None = None
+
+
+class Provenance:
+    """Answers questions about the variables that some relations connect.
+
+    A renaming holds in the producer that it was made for. ``inside`` are the variables of the loops at hand: renamings into others are
+    left out; if it is not given, all hold.
+    """
+
+    def __init__(self, relations: Iterable[Relation] = (), inside: Iterable[IndexVar] | None = None) -> None:
         self._all = tuple(relations)
-        here = set(inside)
-        self.relations = tuple(r for r in self._all if not isinstance(r, RenameRelation) or here & set(self._descendants(r.renamed)))
+        here = None if inside is None else set(inside)
+        self.relations = tuple(r for r in self._all if here is None or self._holds(r, here))
 
     @staticmethod
     def of(stmt: Stmt) -> Provenance:
         """The provenance graph of a statement, as its consumers see it."""
-        return Provenance(r for n in walk(stmt) if isinstance(n, SuchThat) for r in n.relations)
+        return Provenance((r for n in walk(stmt) if isinstance(n, SuchThat) for r in n.relations), ())
 
     def adding(self, relation: Relation) -> Provenance:
         """The graph with one relation more."""
@@ -51,6 +97,9 @@ class Provenance:
     def within(self, producer: Stmt) -> Provenance:
         """The graph as a producer sees it: its renamed variables stand for the consumer's, with the same siblings."""
         return Provenance(self._all, {n.var for n in walk(producer) if isinstance(n, Forall)})
+
+    def _holds(self, relation: Relation, here: set[IndexVar]) -> bool:
+        return not isinstance(relation, RenameRelation) or not here.isdisjoint(self._descendants(relation.renamed))
 
     def _descendants(self, var: IndexVar) -> Iterator[IndexVar]:
         yield var
@@ -76,18 +125,25 @@ class Provenance:
         """The relation that made ``var`` from others; None for an original variable."""
         return self._made.get(var)
 
-    def known(self, given: Iterable[IndexVar]) -> set[IndexVar]:
-        """All variables that can be recovered from the given ones."""
-        found = set(given)
-        changed = True
-        while changed:
-            changed = False
-            for relation in self.relations:
-                if set(children(relation)) <= found:
-                    new = set(parents(relation)) - found
-                    found |= new
-                    changed = changed or bool(new)
-        return found
+    def replacement(self, var: IndexVar) -> Relation | None:
+        """The relation that took the place of a variable's loop, if one did. A renaming leaves the loop where it is."""
+        return next((r for r in self.relations if var in parents(r) and not isinstance(r, RenameRelation)), None)
+
+    def known(self, given: Iterable[IndexVar]) -> frozenset[IndexVar]:
+        """The given variables and all that are recovered from them: those of which all derived variables are known."""
+        found, before = set(given), -1
+        while len(found) != before:
+            before = len(found)
+            for relation in reversed(self.relations):
+                if found.issuperset(children(relation)):
+                    found.update(parents(relation))
+        return frozenset(found)
+
+    def ancestors(self, var: IndexVar) -> frozenset[IndexVar]:
+        """A variable and all that it comes from."""
+        relation = self.made_by(var)
+        above = parents(relation) if relation is not None else ()
+        return frozenset({var}).union(*(self.ancestors(parent) for parent in above))
 
     def root(self, var: IndexVar) -> IndexVar:
         """The variable whose range the loops over ``var`` and its siblings cut up: up through splits, divides, bounds and renamings."""
@@ -141,40 +197,104 @@ class Provenance:
         first = variables.index(covered[0])
         return range(first, first + len(covered))
 
-    def accesses(self) -> Iterator[Access]:
-        """The operands whose positions drive loops."""
-        return (r.access for r in self.relations if isinstance(r, PosRelation))
+    def position(self, var: IndexVar) -> PosRelation | None:
+        """The relation in whose position space a variable lives; None for coordinates."""
+        match self.made_by(var):
+            case PosRelation() as relation:
+                return relation
+            case SplitRelation(parent) | DivideRelation(parent) | BoundRelation(parent) | RenameRelation(parent):
+                return self.position(parent)
+            case FuseRelation(_, inner, _):
+                return self.position(inner)
+        return None
+
+    def span(self, var: IndexVar, levels: tuple[IndexVar, ...] = ()) -> Span | None:
+        """The interval that a variable runs over, or None if it is none: the outer half of a split skips.
+
+        ``levels`` are variables to stop at although they are derived: those of a blocked format's levels.
+        """
+        relation = self.made_by(var)
+        if relation is None or var in levels:
+            return Span((var,))
+        match relation:
+            case SplitRelation(parent, outer, inner, _) | DivideRelation(parent, outer, inner, _) if var == inner:
+                whole = self.span(parent, levels)
+                return whole and Span(whole.variables, whole.needs | {outer}, whole.position)
+            case BoundRelation(parent) | RenameRelation(parent):
+                return self.span(parent, levels)
+            case FuseRelation():
+                return self._fused_span(relation, levels)
+            case PosRelation(coordinate, _, _):
+                walked = self.span(coordinate, levels)
+                return walked and Span(walked.variables, walked.needs, relation)
+            case CoordRelation(position, _):
+                walked = self.span(position, levels)
+                return walked and Span(walked.variables, walked.needs)
+        return None
+
+    def _fused_span(self, relation: FuseRelation, levels: tuple[IndexVar, ...]) -> Span | None:
+        match self.made_by(relation.outer):
+            case SplitRelation(parent, outer, inner, _) | DivideRelation(parent, outer, inner, _) if (outer, inner) == (
+                relation.outer,
+                relation.inner,
+            ):
+                return self.span(parent, levels)  # the two halves of a split, put together again
+        left, right = self.span(relation.outer, levels), self.span(relation.inner, levels)
+        if left is None or right is None or right.needs:
+            return None
+        return Span(left.variables + right.variables, left.needs, right.position)
+
+    def levels(self, var: IndexVar, access: Access) -> tuple[int, int] | None:
+        """The first and last level of ``access`` that a variable runs over, if it runs over an interval of a run of them."""
+        span = self.span(var, level_variables(access))
+        return None if span is None else stored_levels(access, span.variables)
+
+    def is_distinct(self, relation: PosRelation) -> bool:
+        """Whether no two positions have the same coordinates below one parent, so that each stands for the other."""
+        levels = self.levels(relation.coordinate, relation.access)
+        return levels is not None and are_distinct(relation.access.tensor.format.levels, *levels)
+
+    def limits(self, var: IndexVar) -> tuple[int | None, int | None]:
+        """The first value and the end of a variable's range, where they are constants."""
+        match self.made_by(var):
+            case None:
+                return 0, None
+            case SplitRelation(_, _, inner, size) if var == inner:
+                return 0, size
+            case DivideRelation(_, outer, _, count) if var == outer:
+                return 0, count
+            case SplitRelation(parent, _, _, part) | DivideRelation(parent, _, _, part):
+                extent = self.extent(parent)
+                return 0, None if extent is None else max(1, -(-extent // part))
+            case FuseRelation(outer, inner, _):
+                first, second = self.extent(outer), self.extent(inner)
+                return 0, None if first is None or second is None else first * second
+            case BoundRelation(parent, _, value, kind):
+                lower, upper = self.limits(parent)
+                return (value if kind is BoundType.MinExact else lower), (value if kind is BoundType.MaxExact else upper)
+            case RenameRelation(original, _):
+                return self.limits(original)
+        return None, None
+
+    def extent(self, var: IndexVar) -> int | None:
+        """How many values a variable takes, where that is a constant."""
+        lower, upper = self.limits(var)
+        return None if lower is None or upper is None else max(0, upper - lower)
 
 
-def parents(relation: Relation) -> tuple[IndexVar, ...]:
-    """The variables a relation starts from."""
-    match relation:
-        case SplitRelation(parent) | DivideRelation(parent) | BoundRelation(parent):
-            return (parent,)
-        case FuseRelation(outer, inner, _):
-            return (outer, inner)
-        case PosRelation(coordinate, _, _):
-            return (coordinate,)
-        case CoordRelation(position, _):
-            return (position,)
-        case RenameRelation(original, _):
-            return (original,)
-    raise TypeError(relation)
+def stored_levels(access: Access, variables: tuple[IndexVar, ...]) -> tuple[int, int] | None:
+    """The first and last level of ``access`` that store exactly these variables, in this order; None if no run of levels does."""
+    stored = level_variables(access)
+    for first in range(len(stored) - len(variables) + 1):
+        if stored[first : first + len(variables)] == variables:
+            return first, first + len(variables) - 1
+    return None
 
 
-def children(relation: Relation) -> tuple[IndexVar, ...]:
-    """The variables a relation makes; when all of them are known, so are its parents."""
-    match relation:
-        case SplitRelation(_, outer, inner, _) | DivideRelation(_, outer, inner, _):
-            return (outer, inner)
-        case FuseRelation(_, _, fused):
-            return (fused,)
-        case PosRelation(_, position, _):
-            return (position,)
-        case CoordRelation(_, coordinate):
-            return (coordinate,)
-        case BoundRelation(_, bounded, _, _):
-            return (bounded,)
-        case RenameRelation(_, renamed):
-            return (renamed,)
-    raise TypeError(relation)
+def are_distinct(levels: tuple[Level, ...], first: int, last: int) -> bool:
+    """Whether no tuple of coordinates repeats in these levels below one parent.
+
+    A chain such as COO's is unique if its last level is, whatever the levels above it say.
+    """
+    ends = [k for k in range(first, last + 1) if k == last or not levels[k + 1].branchless]
+    return all(levels[k].unique for k in ends)

@@ -12,7 +12,7 @@ what is present, so that code stays linear in the number of operands.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from sparseloom.core.dtypes import BOOL, INT64
@@ -36,6 +36,7 @@ class Style:
 
     kind: ir.LoopKind = ir.LoopKind.SERIAL
     factor: int = 0
+    gallops: bool = field(default=False, compare=False)  # cursors that fall behind jump ahead by search
 
     @property
     def in_order(self) -> bool:
@@ -162,6 +163,8 @@ def _follow(loop: Loop, walkers: Sequence[Walker]) -> tuple[list[ir.Stmt], dict[
             w = replace(w, position=ir.Var(loop.context.names.fresh(f"{w.position.name}_found")), begin=w.position)
             loop.context.names.take(w.run_end.name)
             stmts.append(ir.Declare(w.position, ir.Search(w.view.arrays["crd"], w.begin, w.stop, loop.coordinate)))
+        elif loop.style.gallops:
+            stmts.append(jump(w, loop.coordinate))
         elif not loop.is_dense_step:
             behind = ir.both(w.is_live, ir.compare("less", w.coordinate(), loop.coordinate))
             stmts.append(ir.While(behind, ir.Assign(w.position, ir.add(w.position, ir.ONE))))
@@ -230,6 +233,8 @@ def _point(loop: Loop, members: tuple[Access, ...], live: tuple[Access, ...], ca
         body = _case(loop, members, live, 1)
         here = ir.Declare(loop.coordinate, walkers[0].coordinate())
         return loop.style.repeat(walkers[0].is_live, ir.block(here, body, step(walkers[0])))
+    if loop.style.gallops and cases == (live,):
+        return _galloping(loop, members, walkers)
     heads = {w.access: ir.Var(loop.context.names.fresh(f"{loop.var}{w.access.tensor.name}")) for w in walkers}
     stmts: list[ir.Stmt] = [ir.Declare(heads[w.access], w.coordinate()) for w in walkers]
     stmts.append(ir.Declare(loop.coordinate, _least([heads[w.access] for w in walkers])))
@@ -246,6 +251,26 @@ def _point(loop: Loop, members: tuple[Access, ...], live: tuple[Access, ...], ca
         branch = body if certain else ir.If(ir.both(*(here_at[a] for a in case)), body, branch)
     steps = [] if is_union else [step(w, here_at[w.access]) for w in walkers]
     return loop.style.repeat(ir.both(*(w.is_live for w in walkers)), ir.block(*stmts, branch, *steps))
+
+
+def _galloping(loop: Loop, members: tuple[Access, ...], walkers: Sequence[Walker]) -> ir.Stmt:
+    """An intersection in which those behind search for the coordinate of the one ahead: good where one operand is much shorter."""
+    heads = [ir.Var(loop.context.names.fresh(f"{loop.var}{w.access.tensor.name}")) for w in walkers]
+    furthest: ir.Expr = heads[0]
+    for head in heads[1:]:
+        furthest = ir.Op("maximum", (furthest, head), INT64)
+    found = [find_run(w, loop.coordinate) for w in walkers]
+    met = ir.block(*found, _case(loop, members, tuple(w.access for w in walkers), 1), *(step(w) for w in walkers))
+    jumps = [ir.If(ir.compare("less", head, loop.coordinate), jump(w, loop.coordinate)) for w, head in zip(walkers, heads, strict=True)]
+    everyone = ir.both(*(ir.compare("equal", head, loop.coordinate) for head in heads))
+    declared = [ir.Declare(head, w.coordinate()) for w, head in zip(walkers, heads, strict=True)]
+    body = ir.block(*declared, ir.Declare(loop.coordinate, furthest), ir.If(everyone, met, ir.block(*jumps)))
+    return loop.style.repeat(ir.both(*(w.is_live for w in walkers)), body)
+
+
+def jump(walker: Walker, coordinate: ir.Expr) -> ir.Stmt:
+    """Move a cursor to the first position whose coordinate is not behind."""
+    return ir.Assign(walker.position, ir.Search(walker.view.arrays["crd"], walker.position, walker.stop, coordinate))
 
 
 def _is_certain(case: tuple[Access, ...], cases: tuple[tuple[Access, ...], ...], live: tuple[Access, ...]) -> bool:

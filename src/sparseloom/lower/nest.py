@@ -10,7 +10,7 @@ from sparseloom.lower.coiterate import SERIAL, Style
 from sparseloom.lower.context import Context
 from sparseloom.lower.result import Result
 from sparseloom.lower.scope import Scope
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt, Tag, TensorVar, Unit
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Merge, Stmt, Tag, TensorVar, Unit
 from sparseloom.notation.relations import BoundRelation, DivideRelation, RenameRelation, SplitRelation
 
 Then = Callable[[Scope], ir.Stmt]
@@ -27,8 +27,9 @@ KINDS = {
 def style_of(tag: Tag) -> Style:
     """How a loop with this tag runs."""
     if tag.unit is not None:
-        return Style(KINDS[tag.unit], tag.unroll)
-    return Style(ir.LoopKind.UNROLLED, tag.unroll) if tag.unroll else SERIAL
+        return Style(KINDS[tag.unit], tag.unroll, tag.merge is Merge.Gallop)
+    kind = ir.LoopKind.UNROLLED if tag.unroll else ir.LoopKind.SERIAL
+    return Style(kind, tag.unroll, tag.merge is Merge.Gallop)
 
 
 class Nest:

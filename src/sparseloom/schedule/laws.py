@@ -7,11 +7,11 @@ from sparseloom.formats.named import name_of
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.layout import modes_in_order, plain
 from sparseloom.iteration.ordering import level_variables
+from sparseloom.iteration.provenance import Provenance, children, parents
 from sparseloom.notation.nodes import Access, IndexVar, Stmt, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import CoordRelation, FuseRelation, PosRelation, RenameRelation
 from sparseloom.schedule.loops import Path, paths, provenance, reads, relations_of, result
-from sparseloom.schedule.provenance import Provenance, children, parents
 from sparseloom.schedule.races import unresolved
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.units import misplaced
@@ -42,7 +42,7 @@ def loose_position(stmt: Stmt) -> Refusal | None:
             first = next((k for k, var in enumerate(path.variables) if made in graph.ancestors(var)), None)
             if first is None:
                 continue
-            missing = sorted(needed - graph.recovered(path.variables[:first]), key=str)
+            missing = sorted(needed - graph.known(path.variables[:first]), key=str)
             if missing:
                 var = path.variables[first]
                 why = f"{var} stands for entries below {listed(missing)}, which would not be known outside the loop over {var}"
@@ -94,7 +94,7 @@ def _settled(graph: Provenance, path: Path) -> dict[IndexVar, int]:
     """At which loop every variable of a path becomes known."""
     found: dict[IndexVar, int] = {}
     for depth in range(len(path.loops) + 1):
-        for var in graph.recovered(path.variables[:depth]):
+        for var in graph.known(path.variables[:depth]):
             found.setdefault(var, depth)
     return found
 
@@ -151,7 +151,7 @@ def _repeated(stmt: Stmt, appended: TensorVar) -> Refusal | None:
     for relation in relations_of(stmt):
         if not isinstance(relation, PosRelation):
             continue
-        if not graph.is_distinct(relation) and graph.roots(relation.coordinate) & {*result(stmt).indices}:
+        if not graph.is_distinct(relation) and {*graph.originals(relation.coordinate)} & {*result(stmt).indices}:
             why = f"{show(relation.access)} repeats coordinates of {relation.coordinate}, and {appended} appends each once"
             return Refusal("S610", why, _ADVICE, at=relation.position)
     return None

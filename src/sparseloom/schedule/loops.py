@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite
+from sparseloom.iteration.provenance import Provenance, children, parents
 from sparseloom.iteration.region import written
 from sparseloom.notation.nodes import (
     Access,
@@ -23,7 +24,6 @@ from sparseloom.notation.nodes import (
     TensorVar,
     Where,
 )
-from sparseloom.schedule.provenance import Provenance, children, parents
 
 
 def body_of(stmt: Stmt) -> Stmt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparseloom.core.errors import CompilerBug
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import SERIAL, Assign, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import (
@@ -19,7 +20,6 @@ from sparseloom.notation.relations import (
 )
 from sparseloom.schedule.loops import body_of, provenance, relations_of
 from sparseloom.schedule.primitive import describe
-from sparseloom.schedule.provenance import Provenance
 
 _INDENT = "  "
 
@@ -87,7 +87,7 @@ def remark(loop: Forall, graph: Provenance) -> str:
 def bounds(var: IndexVar, graph: Provenance) -> tuple[str, str]:
     """The limits of a variable as text; ``|i|`` is the extent of i. Positions start where their segment does."""
     lower, upper = graph.limits(var)
-    match graph.maker(var):
+    match graph.made_by(var):
         case PosRelation(_, _, access):
             first, last = f"begin({access.tensor})", f"end({access.tensor})"
         case CoordRelation(position, _):
@@ -111,7 +111,7 @@ def _size(var: IndexVar, graph: Provenance) -> str:
 
 
 def _promises(var: IndexVar, graph: Provenance) -> Iterator[str]:
-    match graph.maker(var):
+    match graph.made_by(var):
         case BoundRelation(parent, _, value, kind):
             yield from _promises(parent, graph)
             if kind is BoundType.MinConstraint:

@@ -15,6 +15,7 @@ from typing import Self, TypeVar, dataclass_transform
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, field_names, node
+from sparseloom.iteration.provenance import children
 from sparseloom.notation.nodes import SERIAL, Expr, IndexVar, Merge, Races, Stmt, Tag, Unit
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import (
@@ -28,7 +29,6 @@ from sparseloom.notation.relations import (
 )
 from sparseloom.notation.syntax import CONSTANTS
 from sparseloom.schedule.loops import loops, provenance, tag_of, taken_names, tensors
-from sparseloom.schedule.provenance import children
 from sparseloom.schedule.refusal import Refusal, listed
 
 P = TypeVar("P", bound="Primitive")

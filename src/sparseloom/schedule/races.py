@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from math import prod
 
+from sparseloom.iteration.provenance import Provenance, children, parents
 from sparseloom.notation.nodes import Access, Assign, IndexVar, Races, Stmt, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import (
@@ -24,7 +25,6 @@ from sparseloom.notation.relations import (
     SplitRelation,
 )
 from sparseloom.schedule.loops import Path, paths, provenance
-from sparseloom.schedule.provenance import Provenance, children, parents
 from sparseloom.schedule.refusal import Refusal, listed
 
 _COMBINING = (Races.Atomics, Races.Temporary, Races.ParallelReduction)
@@ -146,7 +146,7 @@ def _repeats(graph: Provenance, var: IndexVar) -> Access | None:
 def _example(graph: Provenance, path: Path, depth: int) -> Example | None:
     """Look for two points that differ in one summed variable, are alike in the outer loops, and meet in the place written."""
     var, outer, lhs = path.variables[depth], path.variables[:depth], path.assign.lhs
-    roots = sorted(graph.roots(var), key=str)
+    roots = sorted(graph.originals(var), key=str)
     small = _Small(graph)
     origin = dict.fromkeys(roots, 0)
     watched = (*outer, *lhs.indices)
@@ -175,7 +175,7 @@ class _Small:
 
     def extent(self, var: IndexVar) -> int:
         """How far a variable runs."""
-        match self._graph.maker(var):
+        match self._graph.made_by(var):
             case SplitRelation(_, _, inner, size) if var == inner:
                 return size
             case DivideRelation(_, outer, _, count) if var == outer:
@@ -191,7 +191,7 @@ class _Small:
 
     def value(self, var: IndexVar, point: Mapping[IndexVar, int]) -> int:
         """The value of a variable at a point of the original space."""
-        match self._graph.maker(var):
+        match self._graph.made_by(var):
             case SplitRelation(parent, outer, _, size):
                 whole = self.value(parent, point)
                 return whole // size if var == outer else whole % size

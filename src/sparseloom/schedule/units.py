@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Forall, Stmt, Unit
 from sparseloom.notation.printer import show
 from sparseloom.schedule.loops import paths, provenance
-from sparseloom.schedule.provenance import Provenance
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.walked import walked
 

@@ -41,10 +41,10 @@ def walked(stmt: Stmt, var: IndexVar) -> list[Walked]:
     graph = provenance(stmt)
     found = []
     for outer, loop in places(stmt, var):
-        before, after = graph.recovered(outer), graph.recovered((*outer, var))
+        before, after = graph.known(outer), graph.known((*outer, var))
         leaf = _follows(after - before, after)
         sparse = tuple(access for access in reads(loop.body) if leaf(access) != ALWAYS)
-        settled = frozenset(v for v in after - before if graph.maker(v) is None)
+        settled = frozenset(v for v in after - before if graph.made_by(v) is None)
         found.append(Walked(settled, region(loop.body, leaf), sparse, graph.position(var)))
     return found
 

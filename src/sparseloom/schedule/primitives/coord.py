@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from sparseloom.iteration.provenance import are_distinct
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import CoordRelation
 from sparseloom.schedule.loops import fresh_variable, loops, provenance, replace_loops
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
-from sparseloom.schedule.provenance import are_distinct
 from sparseloom.schedule.refusal import Refusal
 
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from sparseloom.iteration.provenance import Provenance, stored_levels
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import FuseRelation, PosRelation
 from sparseloom.schedule.loops import fresh_variable, loops, paths, places, provenance, replace_loops
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
-from sparseloom.schedule.provenance import Provenance, stored_levels
 from sparseloom.schedule.refusal import Refusal, listed
 
 

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from random import Random
 
 from sparseloom.iteration.ordering import level_variables
+from sparseloom.iteration.provenance import Provenance, Span, stored_levels
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import PosRelation
 from sparseloom.schedule.loops import fresh_variable, loops, operands, places, provenance, reads, replace_loops, tag_of
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
-from sparseloom.schedule.provenance import Provenance, Span, stored_levels
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.walked import implies, lost_without, presence
 
@@ -86,7 +86,7 @@ class Pos(Primitive):
             if self.access not in reads(loop.body):
                 why = f"{show(self.access)} is not read inside the loop over {self.i}"
                 return Refusal("S414", why, f"it reads {listed(map(show, reads(loop.body)))}", at=self.i)
-            before, after = graph.recovered(outer), graph.recovered((*outer, self.i))
+            before, after = graph.known(outer), graph.known((*outer, self.i))
             missing, unfixed = [v for v in stored[:first] if v not in before], sorted(span.needs - before, key=str)
             if unfixed:
                 why = f"{self.i} is a place in a block of {listed(unfixed)}, which is not known outside the loop over {self.i}"
@@ -120,7 +120,7 @@ class Pos(Primitive):
     @classmethod
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Pos]:
         graph = provenance(stmt)
-        pairs = [(var, access) for var in loops(stmt) for access in operands(stmt) if graph.roots(var) & {*access.indices}]
+        pairs = [(var, access) for var in loops(stmt) for access in operands(stmt) if {*graph.originals(var)} & {*access.indices}]
         for var, access in rng.sample(pairs, len(pairs)):
             (position,) = fresh_variable(stmt, f"{var}p")
             yield cls(var, position, access)
