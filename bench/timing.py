@@ -9,9 +9,11 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from random import Random
 from statistics import median
 
 SHORTEST = 0.3e-3  # seconds of one sample: shorter calls are repeated, so that the clock does not count
+LONG = 5e-3  # seconds after which it no longer counts what the caches held before
 FEWEST, MOST = 5, 300  # rounds
 
 
@@ -31,17 +33,21 @@ class Race:
 
 
 def race(runners: Mapping[str, Callable[[], object]], budget: float) -> Race:
-    """Run all in turn, round after round, for about ``budget`` seconds. Every round starts with another runner."""
-    repeats = {name: _repeats(run) for name, run in runners.items()}
+    """Run all in turn, round after round and each time in another order, for about ``budget`` seconds.
+
+    Whoever is quick runs once more before it is timed, so that it finds its own data in the caches and not another's.
+    """
+    usual = {name: _usual(run) for name, run in runners.items()}
     samples: dict[str, list[float]] = {name: [] for name in runners}
-    order = list(runners)
+    shuffled = Random(7)
     deadline = time.perf_counter() + budget
     for number in range(MOST):
         if number >= FEWEST and time.perf_counter() > deadline:
             break
-        for name in order:
-            samples[name].append(sample(runners[name], repeats[name]))
-        order.append(order.pop(0))
+        for name in shuffled.sample(list(runners), len(runners)):
+            if usual[name] < LONG:
+                runners[name]()
+            samples[name].append(sample(runners[name], math.ceil(SHORTEST / usual[name])))
     return Race(samples)
 
 
@@ -51,10 +57,10 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(sum(logarithms) / len(logarithms))
 
 
-def _repeats(run: Callable[[], object]) -> int:
-    """How often to call for one sample. The first calls also warm up."""
+def _usual(run: Callable[[], object]) -> float:
+    """About how long a call takes. The first calls also warm up."""
     first = sample(run)
-    return 1 if first > 10 * SHORTEST else max(1, math.ceil(SHORTEST / min(sample(run) for _ in range(3))))
+    return first if first > LONG else min(sample(run) for _ in range(3))
 
 
 def sample(run: Callable[[], object], repeats: int = 1) -> float:

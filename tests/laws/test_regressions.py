@@ -79,6 +79,13 @@ def test_what_was_wrong_once_stays_right(what: str) -> None:
     assert attempt(FOUND[what]) is None
 
 
+@pytest.mark.parametrize("target", ["c", "interpret"])
+def test_tests_of_infinity_are_truth_values(target: str) -> None:
+    values = np.array([-np.inf, np.inf, 1.0])
+    result = sl.evaluate("y(i) = 2.0 * isinf(x(i))", x=values, target=target)
+    np.testing.assert_array_equal(result.to_numpy(), [2, 2, 0])
+
+
 def test_index_arrays_of_two_widths_are_refused() -> None:
     """Generated code knows one width per tensor: two of them made it read outside its arrays."""
     arrays = {"pos1": np.array([0, 1, 2], np.int32), "crd1": np.array([0, 1], np.int64), "values": np.ones(2)}

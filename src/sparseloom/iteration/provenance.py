@@ -179,7 +179,8 @@ class Provenance:
         relation = self.made_by(var)
         match relation:
             case FuseRelation(outer, inner):
-                return (*self.covered(outer), *self.covered(inner))
+                halves = self.halves(relation)
+                return (*self.covered(outer), *self.covered(inner)) if halves is None else self.covered(halves.parent)
             case SplitRelation(parent) | DivideRelation(parent) | BoundRelation(parent):
                 return self.covered(parent)
             case RenameRelation(original):
@@ -189,6 +190,23 @@ class Provenance:
             case PosRelation(coordinate):
                 return self.covered(coordinate)
         return (var,)
+
+    def halves(self, relation: FuseRelation) -> Digits | None:
+        """The split or divide whose two halves a fuse puts together again, if it does."""
+        found = self.made_by(self._unbound(relation.outer))
+        match found:
+            case SplitRelation(_, outer, inner, _) | DivideRelation(_, outer, inner, _):
+                if (outer, inner) == (self._unbound(relation.outer), self._unbound(relation.inner)):
+                    return found
+        return None
+
+    def _unbound(self, var: IndexVar) -> IndexVar:
+        relation = self.made_by(var)
+        return self._unbound(relation.parent) if isinstance(relation, BoundRelation) else var
+
+    def whole_again(self, relation: Digits) -> FuseRelation | None:
+        """The fuse that puts the halves of a split or divide together again, if there is one."""
+        return next((r for r in self.relations if isinstance(r, FuseRelation) and self.halves(r) == relation), None)
 
     def position_levels(self, relation: PosRelation) -> range:
         """The levels of the operand that a position variable runs through."""
@@ -233,12 +251,9 @@ class Provenance:
         return None
 
     def _fused_span(self, relation: FuseRelation, levels: tuple[IndexVar, ...]) -> Span | None:
-        match self.made_by(relation.outer):
-            case SplitRelation(parent, outer, inner, _) | DivideRelation(parent, outer, inner, _) if (outer, inner) == (
-                relation.outer,
-                relation.inner,
-            ):
-                return self.span(parent, levels)  # the two halves of a split, put together again
+        halves = self.halves(relation)
+        if halves is not None:
+            return self.span(halves.parent, levels)
         left, right = self.span(relation.outer, levels), self.span(relation.inner, levels)
         if left is None or right is None or right.needs:
             return None

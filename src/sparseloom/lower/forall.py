@@ -132,9 +132,8 @@ class LoopLowering(PositionLoops):
         if not isinstance(pos, PosRelation):
             raise CompilerBug(relation, "coord is applied to positions")
         covered = provenance.covered(pos.coordinate)
-        space = self.context.space(scope)
-        low, high = space.interval(covered[0]) if len(covered) == 1 else space.range_of(pos.coordinate)
-        return scope.limiting(relation.coordinate, low, high)
+        whole = covered[0] if len(covered) == 1 else provenance.root(pos.coordinate)
+        return scope.limiting(relation.coordinate, *self.context.space(scope).interval(whole))
 
     def _again(self, stmt: Forall, relation: CoordRelation, digit: IndexVar, scope: Scope, style: Style, then: Then) -> ir.Stmt:
         """Coordinates of a block of positions: the operand stays inside the block, others are merged with it."""
@@ -158,8 +157,7 @@ class LoopLowering(PositionLoops):
 
         if len(covered) == 1:
             return self.coordinates(stmt, covered[0], digit, scope, style, at_position, tree=relation.coordinate)
-        fuse = provenance.made_by(pos.coordinate)
+        fuse = provenance.made_by(provenance.root(pos.coordinate))
         if not isinstance(fuse, FuseRelation):
             raise CompilerBug(relation, "several levels are walked by a fuse")
-        low, high = self.context.space(scope).interval(relation.coordinate)
-        return self.fused(stmt, fuse, digit, scope.limiting(fuse.fused, low, high), style, at_position, tree=relation.coordinate)
+        return self.fused(stmt, fuse, digit, scope, style, at_position, tree=relation.coordinate)

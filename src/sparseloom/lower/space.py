@@ -87,6 +87,12 @@ class Space:
         if relation is None:
             return low, high
         size = self.block_size(relation)
+        whole = self.provenance.whole_again(relation)
+        if whole is not None:
+            first, last = self.interval(whole.fused)
+            if (first, last) == self.range_of(whole.fused):
+                return low, high
+            return ir.add(low, first), least(ir.add(low, last), high)
         if relation.outer in self.values:
             base = ir.add(low, ir.multiply(self.values[relation.outer], size))
             inner_low, inner_high = self.interval(relation.inner)

@@ -139,10 +139,24 @@ class _Lanes:
                 return ir.Load(self._arrays[found], self._lane)
             case ir.Declare(ir.Load(array, index), value) | ir.Assign(ir.Load(array, index), value):
                 return ir.Store(array, index, value)
+            case ir.Op("add", _, dtype) if dtype == ir.INT64 and self._lane in (terms := _terms(found)):
+                # The lane comes last, so that the C compiler sees neighbouring addresses and packs them.
+                rest: ir.Expr = ir.ZERO
+                for term in terms:
+                    rest = rest if term == self._lane else ir.add(rest, term)
+                return ir.Op("add", (rest, self._lane))
         return None
 
     def _differs(self, *exprs: ir.Expr) -> bool:
         return any(isinstance(n, ir.Var) and n.name in self._varying for expr in exprs for n in walk(expr))
+
+
+def _terms(expr: ir.Expr) -> list[ir.Expr]:
+    """The terms of a sum of indices."""
+    match expr:
+        case ir.Op("add", args, dtype) if dtype == ir.INT64:
+            return [term for arg in args for term in _terms(arg)]
+    return [expr]
 
 
 def _flat(stmt: ir.Stmt) -> tuple[ir.Stmt, ...]:

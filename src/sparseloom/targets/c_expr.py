@@ -199,7 +199,8 @@ def _on_reals(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
     if name == "imag":
         return literal(0, dtype)
     if name in _TESTS:
-        return _call(name, args)
+        # The C library promises no more than "not zero": isinf of -inf may be -1.
+        return Piece(f"(bool){_call(name, args).text}", UNARY)
     if name in _HELPERS_ON_REALS:
         return _call(f"{name}_{dtype}", args)
     return _call(_LIBRARY.get(name, name) + ("f" if dtype.itemsize == 4 else ""), args)
