@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import sparseloom as sl
-from data import another, numbers
+from data import another, numbers, room
 from entrants import Entrant, filling
 from hand import TUNED_RANK, TUNED_WIDTH, hand
 
@@ -40,7 +40,7 @@ class Contest:
 
 
 def spmv(matrix: sl.Tensor, peers: Peers) -> Field:
-    A, x, y = matrix.to_scipy(), numbers("x", matrix.shape[1]), np.empty(matrix.shape[0])
+    A, x, y = matrix.to_scipy(), numbers("x", matrix.shape[1]), room(matrix.shape[0])
     kernel = sl.program(SPMV.statement, formats={"A": "csr"})
     entrants = {
         OURS: filling(kernel.bind(matrix, x, out=y).start, y),
@@ -51,7 +51,7 @@ def spmv(matrix: sl.Tensor, peers: Peers) -> Field:
 
 
 def spmm(matrix: sl.Tensor, peers: Peers) -> Field:
-    A, B, C = matrix.to_scipy(), numbers("B", matrix.shape[1], TUNED_WIDTH), np.empty((matrix.shape[0], TUNED_WIDTH))
+    A, B, C = matrix.to_scipy(), numbers("B", matrix.shape[1], TUNED_WIDTH), room(matrix.shape[0], TUNED_WIDTH)
     kernel = sl.program(SPMM.statement, formats={"A": "csr"})
     entrants = {
         OURS: filling(kernel.bind(matrix, B, out=C).start, C),
@@ -64,7 +64,7 @@ def spmm(matrix: sl.Tensor, peers: Peers) -> Field:
 
 def mttkrp(tensor: sl.Tensor, peers: Peers) -> Field:
     C, D = (numbers(name, size, TUNED_RANK) for name, size in zip("CD", tensor.shape[1:], strict=True))
-    A = np.empty((tensor.shape[0], TUNED_RANK))
+    A = room(tensor.shape[0], TUNED_RANK)
     kernel = sl.program(MTTKRP.statement, formats={"B": "csf(3)"})
     entrants = {
         OURS: filling(kernel.bind(tensor, C, D, out=A).start, A),
@@ -96,7 +96,7 @@ def add(matrix: sl.Tensor, peers: Peers) -> Field:
 
 
 def fused(matrix: sl.Tensor, peers: Peers) -> Field:
-    other, x, y = another(matrix), numbers("x", matrix.shape[1]), np.empty(matrix.shape[0])
+    other, x, y = another(matrix), numbers("x", matrix.shape[1]), room(matrix.shape[0])
     A, B = matrix.to_scipy(), other.to_scipy()
     kernel = sl.program(FUSED.statement, formats=dict.fromkeys("AB", "csr"))
     entrants = {OURS: filling(kernel.bind(matrix, other, x, out=y).start, y), **_peers("fused", peers, A, B, x)}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from data import room
 from entrants import Entrant, filling
 
 os.environ["MKL_THREADING_LAYER"] = "SEQUENTIAL"
@@ -56,7 +57,7 @@ class _Handle:
 
 
 def spmv(A: Any, x: Any) -> Entrant:
-    y, made = np.empty(A.shape[0]), _Handle(A)
+    y, made = room(A.shape[0]), _Handle(A)
     _call("mkl_sparse_set_mv_hint", made.handle, _AS_IT_IS, _GENERAL, _CALLS)
     _call("mkl_sparse_optimize", made.handle)
     source, target = c_void_p(x.ctypes.data), c_void_p(y.ctypes.data)
@@ -68,7 +69,7 @@ def spmv(A: Any, x: Any) -> Entrant:
 
 def spmm(A: Any, B: Any) -> Entrant:
     width = B.shape[1]
-    C, made = np.empty((A.shape[0], width)), _Handle(A)
+    C, made = room(A.shape[0], width), _Handle(A)
     _call("mkl_sparse_set_mm_hint", made.handle, _AS_IT_IS, _GENERAL, _ROW_MAJOR, width, _CALLS)
     _call("mkl_sparse_optimize", made.handle)
     source, target = c_void_p(B.ctypes.data), c_void_p(C.ctypes.data)

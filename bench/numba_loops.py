@@ -7,6 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from data import room
 from entrants import Entrant, filling
 
 
@@ -94,12 +95,12 @@ def _parts(A: Any) -> tuple[Any, ...]:
 
 
 def spmv(A: Any, x: Any) -> Entrant:
-    y = np.empty(A.shape[0])
+    y = room(A.shape[0])
     return filling(lambda: _spmv(*_parts(A), x, y), y)
 
 
 def spmm(A: Any, B: Any) -> Entrant:
-    C = np.empty((A.shape[0], B.shape[1]))
+    C = room(A.shape[0], B.shape[1])
     return filling(lambda: _spmm(*_parts(A), B, C), C)
 
 
@@ -111,15 +112,15 @@ def add(A: Any, B: Any) -> Entrant:
 
 
 def fused(A: Any, B: Any, x: Any) -> Entrant:
-    y = np.empty(A.shape[0])
+    y = room(A.shape[0])
     return filling(lambda: _fused(*_parts(A), *_parts(B), x, y), y)
 
 
 def sddmm(S: Any, C: Any, D: Any) -> Entrant:
-    out = np.empty(S.nnz)
+    out = room(S.nnz)
     return filling(lambda: _sddmm(*_parts(S), C, D, out), out)
 
 
 def mttkrp(levels: list[Any], vals: Any, C: Any, D: Any, rows: int) -> Entrant:
-    A = np.empty((rows, C.shape[1]))
+    A = room(rows, C.shape[1])
     return filling(lambda: _mttkrp(*levels, vals, C, D, A), A)

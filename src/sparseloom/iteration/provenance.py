@@ -19,7 +19,7 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.formats.level import Level
 from sparseloom.iteration.ordering import level_variables
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Relation, Stmt, SuchThat
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Relation, Sequence, Stmt, SuchThat, Where
 from sparseloom.notation.relations import (
     BoundRelation,
     BoundType,
@@ -76,30 +76,35 @@ class Provenance:
     """Answers questions about the variables that some relations connect.
 
     A renaming holds in the producer that it was made for. ``inside`` are the variables of the loops at hand: renamings into others are
-    left out; if it is not given, all hold.
+    left out, and what is fused elsewhere is not fused here. If it is not given, all relations hold.
     """
 
     def __init__(self, relations: Iterable[Relation] = (), inside: Iterable[IndexVar] | None = None) -> None:
         self._all = tuple(relations)
-        here = None if inside is None else set(inside)
-        self.relations = tuple(r for r in self._all if here is None or self._holds(r, here))
+        self._inside = None if inside is None else frozenset(inside)
+        self.relations = tuple(r for r in self._all if not isinstance(r, RenameRelation) or self._is_here(r.renamed))
 
     @staticmethod
     def of(stmt: Stmt) -> Provenance:
         """The provenance graph of a statement, as its consumers see it."""
-        return Provenance((r for n in walk(stmt) if isinstance(n, SuchThat) for r in n.relations), ())
+        relations = tuple(r for n in walk(stmt) if isinstance(n, SuchThat) for r in n.relations)
+        return Provenance(relations).within(stmt)
 
     def adding(self, relation: Relation) -> Provenance:
-        """The graph with one relation more."""
-        inside = {r.renamed for r in self.relations if isinstance(r, RenameRelation)}
+        """The graph with one relation more, and with its variables at hand."""
+        inside = None if self._inside is None else self._inside.union(children(relation))
         return Provenance((*self._all, relation), inside)
 
-    def within(self, producer: Stmt) -> Provenance:
-        """The graph as a producer sees it: its renamed variables stand for the consumer's, with the same siblings."""
-        return Provenance(self._all, {n.var for n in walk(producer) if isinstance(n, Forall)})
+    def within(self, stmt: Stmt, known: Iterable[IndexVar] = ()) -> Provenance:
+        """The graph as a statement sees it, and not the producers inside it; ``known`` are the variables of the loops around it.
 
-    def _holds(self, relation: Relation, here: set[IndexVar]) -> bool:
-        return not isinstance(relation, RenameRelation) or not here.isdisjoint(self._descendants(relation.renamed))
+        In a producer, renamed variables stand for the consumer's, with the same siblings.
+        """
+        return Provenance(self._all, {*known, *_own_loops(stmt)})
+
+    def _is_here(self, var: IndexVar) -> bool:
+        """Whether a variable, or one made from it, has a loop at hand."""
+        return self._inside is None or not self._inside.isdisjoint(self._descendants(var))
 
     def _descendants(self, var: IndexVar) -> Iterator[IndexVar]:
         yield var
@@ -146,13 +151,19 @@ class Provenance:
         return frozenset({var}).union(*(self.ancestors(parent) for parent in above))
 
     def root(self, var: IndexVar) -> IndexVar:
-        """The variable whose range the loops over ``var`` and its siblings cut up: up through splits, divides, bounds and renamings."""
+        """The variable whose range the loops over ``var`` and its siblings cut up: up through splits, divides, bounds and renamings.
+
+        A fuse that puts the halves of a split together again counts what was split.
+        """
         relation = self.made_by(var)
         match relation:
             case SplitRelation(parent) | DivideRelation(parent) | BoundRelation(parent):
                 return self.root(parent)
             case RenameRelation(original):
                 return self.root(original)
+            case FuseRelation():
+                halves = self.halves(relation)
+                return var if halves is None else self.root(halves.parent)
         return var
 
     def digits(self, var: IndexVar) -> Digits | None:
@@ -206,7 +217,8 @@ class Provenance:
 
     def whole_again(self, relation: Digits) -> FuseRelation | None:
         """The fuse that puts the halves of a split or divide together again, if there is one."""
-        return next((r for r in self.relations if isinstance(r, FuseRelation) and self.halves(r) == relation), None)
+        fuses = (r for r in self.relations if isinstance(r, FuseRelation) and self._is_here(r.fused))
+        return next((fuse for fuse in fuses if self.halves(fuse) == relation), None)
 
     def position_levels(self, relation: PosRelation) -> range:
         """The levels of the operand that a position variable runs through."""
@@ -295,6 +307,19 @@ class Provenance:
         """How many values a variable takes, where that is a constant."""
         lower, upper = self.limits(var)
         return None if lower is None or upper is None else max(0, upper - lower)
+
+
+def _own_loops(stmt: Stmt) -> Iterator[IndexVar]:
+    """The variables of a statement's loops, without those of the producers inside it."""
+    match stmt:
+        case Forall(var, body):
+            yield var
+            yield from _own_loops(body)
+        case SuchThat(body, _) | Where(body, _):
+            yield from _own_loops(body)
+        case Sequence(stmts):
+            for part in stmts:
+                yield from _own_loops(part)
 
 
 def stored_levels(access: Access, variables: tuple[IndexVar, ...]) -> tuple[int, int] | None:

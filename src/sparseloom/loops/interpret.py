@@ -51,7 +51,7 @@ from sparseloom.loops.nodes import (
 
 __all__ = ["KernelStatus", "RaceFound", "run"]
 
-_ONE_BY_ONE = (LoopKind.SERIAL, LoopKind.VECTOR, LoopKind.UNROLLED)
+_ONE_BY_ONE = (LoopKind.SERIAL, LoopKind.VECTOR, LoopKind.UNROLLED, LoopKind.LANES)
 
 
 class KernelStatus(Exception):

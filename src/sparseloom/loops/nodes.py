@@ -29,6 +29,7 @@ class LoopKind(Enum):
     THREADS = "threads"
     VECTOR = "vector"
     UNROLLED = "unrolled"
+    LANES = "lanes"  # lane by lane, on neighbouring numbers of one float dtype: vector registers can do it at once
     GPU_BLOCK = "gpu block"
     GPU_WARP = "gpu warp"
     GPU_THREAD = "gpu thread"

@@ -12,6 +12,7 @@ from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INDEX_DTYPES, INT64, DType, is_integer, largest, smallest
 from sparseloom.core.errors import CompilerBug, SparseloomError
 from sparseloom.core.trees import Node, walk
+from sparseloom.loops.lanes import is_lanewise
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -133,6 +134,8 @@ def _check_for(loop: For, scope: _Scope) -> None:
     _typed(loop.end, INT64, scope, loop)
     _hold(loop.var.dtype == INT64, loop, "a loop variable is int64")
     _hold(loop.factor >= (1 if loop.kind is LoopKind.UNROLLED else 0), loop, "an unrolled loop says how often, and no factor is negative")
+    if loop.kind is LoopKind.LANES:
+        _hold(is_lanewise(loop), loop, "lanes only combine neighbouring numbers of one float dtype")
     if loop.kind in (LoopKind.VECTOR, LoopKind.THREADS):
         accumulated(loop)
     if loop.kind is LoopKind.VECTOR:

@@ -22,6 +22,7 @@ from sparseloom.lower.coiterate import Style
 from sparseloom.lower.nest import Then, style_of
 from sparseloom.lower.positions import PositionLoops
 from sparseloom.lower.scope import Scope
+from sparseloom.lower.space import Range
 from sparseloom.lower.walking import settle
 from sparseloom.notation.nodes import Forall, IndexVar
 from sparseloom.notation.relations import BoundRelation, BoundType, CoordRelation, FuseRelation, PosRelation
@@ -48,7 +49,7 @@ class LoopLowering(PositionLoops):
         relation = provenance.made_by(root)
         if self._is_gone(root, scope):
             return ir.block(self.hooks.initialise(scope), self.hooks.after(provenance.covered(root)[0], scope))
-        before, scope = self._find_ranges(root, scope)
+        before, scope = self.find_ranges(root, scope)
         before = ir.block(before, self._check_bound(digit, scope))
         first = self._is_first_digit(root, scope)
         determined = root in provenance.known({*scope.coordinates, digit})
@@ -77,30 +78,39 @@ class LoopLowering(PositionLoops):
                 return self._is_gone(self.context.provenance.root(position), scope)
         return False
 
-    def find_ranges(self, variables: Iterable[IndexVar], scope: Scope) -> tuple[ir.Stmt, Scope]:
-        """Work out the ranges on which several variables rest."""
+    def find_extents(self, variables: Iterable[IndexVar], scope: Scope) -> tuple[ir.Stmt, Scope]:
+        """Work out the ranges on which the extents of several variables rest, those that are no constants."""
         code = []
         for var in variables:
-            found, scope = self._find_ranges(self.context.provenance.root(var), scope)
-            code.append(found)
+            if self.context.everything.extent(var) is None:
+                found, scope = self.find_ranges(var, scope, extents_only=True)
+                code.append(found)
         return ir.block(*code), scope
 
-    def _find_ranges(self, var: IndexVar, scope: Scope) -> tuple[ir.Stmt, Scope]:
-        """Work out the ranges of positions, and of coordinates found again, on which the range of a variable rests."""
+    def find_ranges(self, var: IndexVar, scope: Scope, extents_only: bool = False) -> tuple[ir.Stmt, Scope]:
+        """Work out the ranges of positions, and of coordinates found again, on which the range of a variable rests.
+
+        How far coordinates run that are found again does not depend on their positions, but the loop over them does.
+        """
         relation = self.context.provenance.made_by(var)
-        if relation is None or var in scope.limits:
-            return ir.block(), scope
+        found: ir.Stmt
         code: list[ir.Stmt] = []
-        if not isinstance(relation, PosRelation):
-            for parent in parents(relation):
-                found, scope = self._find_ranges(parent, scope)
-                code.append(found)
         match relation:
+            case None:
+                return ir.block(), scope
+            case PosRelation() if var in scope.limits:
+                return ir.block(), scope
             case PosRelation():
-                found, scope = self.position_range(relation, scope)
+                found, scope = self.find_ranges(relation.coordinate, scope, extents_only=True)
                 code.append(found)
-            case CoordRelation():
-                scope = self._again_range(relation, scope)
+                found, scope = self.position_range(relation, scope)
+                return ir.block(*code, found), scope
+        if not (extents_only and isinstance(relation, CoordRelation)):
+            for parent in parents(relation):
+                found, scope = self.find_ranges(parent, scope, extents_only)
+                code.append(found)
+        if isinstance(relation, CoordRelation) and var not in scope.limits:
+            scope = self._again_range(relation, scope)
         return ir.block(*code), scope
 
     def _is_first_digit(self, root: IndexVar, scope: Scope) -> bool:
@@ -135,6 +145,13 @@ class LoopLowering(PositionLoops):
         whole = covered[0] if len(covered) == 1 else provenance.root(pos.coordinate)
         return scope.limiting(relation.coordinate, *self.context.space(scope).interval(whole))
 
+    def _inside_block(self, relation: PosRelation, position: ir.Expr, block: Range) -> list[ir.Expr]:
+        """What keeps a position inside its block where no walk does: those of a full level are located, not walked."""
+        level = relation.access.tensor.format.levels[self.context.provenance.position_levels(relation)[-1]]
+        if not level.full:
+            return []
+        return [ir.compare("greater_equal", position, block[0]), ir.compare("less", position, block[1])]
+
     def _again(self, stmt: Forall, relation: CoordRelation, digit: IndexVar, scope: Scope, style: Style, then: Then) -> ir.Stmt:
         """Coordinates of a block of positions: the operand stays inside the block, others are merged with it."""
         provenance = self.context.provenance
@@ -143,7 +160,8 @@ class LoopLowering(PositionLoops):
         if not isinstance(pos, PosRelation):
             raise CompilerBug(relation, "coord is applied to positions")
         access, levels = pos.access, provenance.position_levels(pos)
-        scope = scope.cutting(access, levels[-1], *self.context.space(scope).interval(root))
+        block = self.context.space(scope).interval(root)
+        scope = scope.cutting(access, levels[-1], *block)
         covered = provenance.covered(pos.coordinate)
         self.context.remark(f"{stmt.var}: coordinates of {access.tensor.name} again")
 
@@ -152,8 +170,11 @@ class LoopLowering(PositionLoops):
             digit_value = self.context.space(point).digit_of(root, position, relation.position)
             point = point.knowing(root, position)
             point = point if digit_value is None else point.knowing(relation.position, digit_value)
+            recovered, guard, point = self.recover(self.named(pos, point))
             settled, point = settle(self.context, point, self.operands)
-            return ir.block(settled, then(point))
+            body = ir.block(settled, then(point))
+            guard = ir.both(guard, *self._inside_block(pos, position, block))
+            return ir.block(*recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
         if len(covered) == 1:
             return self.coordinates(stmt, covered[0], digit, scope, style, at_position, tree=relation.coordinate)

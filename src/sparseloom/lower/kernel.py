@@ -50,6 +50,7 @@ from sparseloom.notation.nodes import (
     Where,
 )
 from sparseloom.notation.relations import FuseRelation, PosRelation
+from sparseloom.schedule.loops import relations_of
 from sparseloom.schedule.races import analyse
 
 
@@ -89,7 +90,7 @@ class _Lowering(ParallelLoops):
             if isinstance(n, IndexVar | TensorVar):
                 names.take(n.name)
         originals = dict.fromkeys(v for access in self.accesses for v in access.indices)
-        everything = provenance.within(stmt)
+        everything = Provenance(relations_of(stmt))
         originals |= dict.fromkeys(v for n in walk(stmt) if isinstance(n, Forall) for v in everything.originals(n.var))
         sizes = Sizes(originals, names)
         whole = Space(provenance, sizes, {}, {})
@@ -206,7 +207,10 @@ class _Lowering(ParallelLoops):
         accumulator = self._accumulator(temporary.tensor.name, made.op, made.rhs, tracked)
         first, scope = self._declare(accumulator, scope)
         inner = scope.accumulating(temporary, accumulator)
+        around = self.context.provenance
+        self.context.provenance = around.within(producer, scope.coordinates)
         filling = self.lower(producer, replace(inner, uninitialised=None))
+        self.context.provenance = around
         return ir.block(first, filling, self.lower(consumer, inner))
 
     def _with_workspace(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
@@ -216,11 +220,11 @@ class _Lowering(ParallelLoops):
         masked = temporary.tensor.partial and (self.result.needs_presence or any(decides(consumer, read) for read in reads))
         outside, around = context.provenance, self.hooks
         context.provenance = context.everything
-        ranges, scope = self.find_ranges(reads[0].indices, scope)
+        ranges, scope = self.find_extents(reads[0].indices, scope)
         workspace = Workspace(context, temporary, reads[0], innermost(producer), scope, masked)
         self.workspaces[temporary.tensor] = workspace
         self.operands = list(dict.fromkeys([*self.operands, temporary, *reads]))
-        context.provenance, self.hooks = outside.within(producer), Nowhere(context, temporary, context.view(temporary))
+        context.provenance, self.hooks = outside.within(producer, scope.coordinates), Nowhere(context, temporary, context.view(temporary))
         settled, within = settle(context, scope, self.operands)
         filled = self.lower(producer, replace(within, uninitialised=None))
         context.provenance, self.hooks = outside, around

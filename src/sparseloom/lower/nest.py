@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.coiterate import SERIAL, Style
+from sparseloom.lower.coiterate import Style
 from sparseloom.lower.context import Context
 from sparseloom.lower.result import Result
 from sparseloom.lower.scope import Scope
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Merge, Stmt, Tag, TensorVar, Unit
-from sparseloom.notation.relations import BoundRelation, DivideRelation, RenameRelation, SplitRelation
+from sparseloom.notation.relations import BoundRelation, DivideRelation, FuseRelation, RenameRelation, SplitRelation
 
 Then = Callable[[Scope], ir.Stmt]
 
@@ -69,6 +69,19 @@ class Nest:
                         stmts.append(ir.Declare(var, space.joined(relation)))
                         guards.append(ir.compare("less", var, space.range_of(parent)[1]))
                         scope, changed = scope.knowing(parent, var), True
+                    case FuseRelation(outer, inner, fused):
+                        halves = self.context.provenance.halves(relation)
+                        if halves is None:
+                            continue
+                        if fused in space.values and halves.parent not in space.values:
+                            low, high = space.range_of(halves.parent)
+                            var = ir.Var(halves.parent.name)
+                            stmts.append(ir.Declare(var, ir.add(low, space.values[fused])))
+                            guards.append(ir.compare("less", var, high))
+                            scope, changed = scope.knowing(halves.parent, var), True
+                        elif halves.parent in space.values and fused in space.values and outer not in space.values:
+                            first, second = space.split_value(halves, space.values[halves.parent])
+                            scope, changed = scope.knowing(outer, first).knowing(inner, second), True
                     case BoundRelation(parent, child, _, _) | RenameRelation(parent, child):
                         if child in space.values and parent not in space.values:
                             scope, changed = scope.knowing(parent, space.values[child]), True

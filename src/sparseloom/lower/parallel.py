@@ -48,7 +48,7 @@ class ParallelLoops(LoopLowering):
         if not isinstance(sink, LocatedResult | Workspace):
             raise CompilerBug(stmt, "only what exists beforehand has private copies")
         context, outside = self.context, self.context.provenance
-        ranges, scope = self.find_ranges([stmt.var], scope)
+        ranges, scope = self.find_ranges(stmt.var, scope)
         if stmt.tag.unit is Unit.CPUThread:
             part, within = IndexVar(context.names.fresh(f"{stmt.var}_slot")), IndexVar(context.names.fresh(f"{stmt.var}_within"))
             context.provenance = outside.adding(DivideRelation(stmt.var, part, within, SLOTS))

@@ -143,13 +143,13 @@ class PositionLoops(FusedLoops):
             if parent is None or k == levels[0]:
                 break
             current = parent
-        scope = self._named(relation, scope.placing({access: Place(levels[-1] + 1, position)}))
+        scope = self.named(relation, scope.placing({access: Place(levels[-1] + 1, position)}))
         recovered, guard, scope = self.recover(scope)
         settled, scope = settle(self.context, scope, self.operands)
         body = ir.block(settled, self._around_all(covered, then(scope), scope))
         return ir.block(*code, *recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
-    def _named(self, relation: PosRelation, scope: Scope) -> Scope:
+    def named(self, relation: PosRelation, scope: Scope) -> Scope:
         """The variable that positions replaced, where the coordinates it stands for are all known."""
         covered = self.context.provenance.covered(relation.coordinate)
         if any(var not in scope.coordinates for var in covered):
@@ -162,7 +162,7 @@ class PositionLoops(FusedLoops):
             return scope
         provenance = self.context.provenance
         match provenance.made_by(var):
-            case FuseRelation(outer, inner, _):
+            case FuseRelation(outer, inner, _) as fuse if provenance.halves(fuse) is None:
                 scope = self._rebuilt(inner, self._rebuilt(outer, scope))
                 space = self.context.space(scope)
                 row = subtract(scope.coordinates[outer], space.range_of(outer)[0])
@@ -265,7 +265,7 @@ class PositionLoops(FusedLoops):
             inner = inner.knowing(relation.position, position)
             if base is not None:
                 inner = inner.knowing(digit, ir.add(subtract(position, base), self.context.space(scope).range_of(digit)[0]))
-            inner = self._named(relation, inner)
+            inner = self.named(relation, inner)
         recovered, guard, inner = self.recover(inner)
         settled, inner = settle(self.context, inner, self.operands)
         if is_last:

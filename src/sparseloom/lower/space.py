@@ -105,7 +105,12 @@ class Space:
     def _is_narrowed(self, var: IndexVar) -> bool:
         """Whether some leading digit of a variable is known."""
         relation = self.provenance.digits(var)
-        return relation is not None and (relation.outer in self.values or self._is_narrowed(relation.outer))
+        if relation is None:
+            return False
+        whole = self.provenance.whole_again(relation)
+        if whole is not None:
+            return whole.fused in self.values or self._is_narrowed(whole.fused)
+        return relation.outer in self.values or self._is_narrowed(relation.outer)
 
     def is_leading(self, var: IndexVar, digit: IndexVar) -> bool:
         """Whether, of the digits of ``var``, everything above ``digit`` is known: then its loop runs through an interval."""
@@ -118,9 +123,10 @@ class Space:
             case RenameRelation(_, renamed):
                 return self.is_leading(renamed, digit)
             case SplitRelation(_, outer, inner, _) | DivideRelation(_, outer, inner, _):
-                if outer in self.values:
-                    return self.is_leading(inner, digit)
-                return False
+                whole = self.provenance.whole_again(relation)
+                if whole is not None:
+                    return self.is_leading(whole.fused, digit)
+                return outer in self.values and self.is_leading(inner, digit)
         return False
 
     def filters(self, var: IndexVar, value: ir.Expr) -> list[ir.Expr]:
@@ -128,6 +134,11 @@ class Space:
         relation = self.provenance.digits(var)
         if relation is None:
             return []
+        whole = self.provenance.whole_again(relation)
+        if whole is not None:
+            offset = subtract(value, self.range_of(relation.parent)[0])
+            known = [ir.compare("equal", offset, self.values[whole.fused])] if whole.fused in self.values else []
+            return [*known, *self.filters(whole.fused, offset)]
         outer, inner = self.split_value(relation, value)
         found: list[ir.Expr] = []
         if relation.outer in self.values:
@@ -154,6 +165,11 @@ class Space:
             case BoundRelation(_, child, _, _) | RenameRelation(_, child):
                 return self.digit_of(child, value, digit)
             case SplitRelation() | DivideRelation() as relation:
+                whole = self.provenance.whole_again(relation)
+                if whole is not None:
+                    found = self.digit_of(whole.fused, subtract(value, self.range_of(relation.parent)[0]), digit)
+                    if found is not None:
+                        return found
                 outer, inner = self.split_value(relation, value)
                 found = self.digit_of(relation.outer, outer, digit)
                 return found if found is not None else self.digit_of(relation.inner, inner, digit)

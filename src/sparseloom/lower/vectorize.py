@@ -7,17 +7,20 @@
       C[k] = acc                          C[k] = acc[lane]                    for every lane
                                         and what is left, one k after another
 
-What differs between lanes becomes a small array, which the C compiler keeps in vector registers once the loops over lanes are
-unrolled. A loop whose control flow differs between lanes is left as it is.
+What differs between lanes becomes a small array, which stays in vector registers. A loop whose control flow differs between lanes is
+left as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from sparseloom.core.dtypes import INT64
 from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.lanes import is_lanewise
 
 VECTOR_BYTES = 64
 BLOCKS = (4, 1)  # how many vectors a block has: first four, for as long as that fits, then one
@@ -129,7 +132,8 @@ class _Lanes:
 
     def _per_lane(self, stmts: Sequence[ir.Stmt]) -> ir.Stmt:
         body = ir.block(*(rewrite(stmt, self._in_lane) for stmt in stmts))
-        return ir.For(self._lane, ir.ZERO, ir.index(self._width), body, ir.LoopKind.UNROLLED, self._width)
+        lanes = ir.For(self._lane, ir.ZERO, ir.index(self._width), body, ir.LoopKind.LANES, self._width)
+        return lanes if is_lanewise(lanes) else replace(lanes, kind=ir.LoopKind.UNROLLED)
 
     def _in_lane(self, found: object) -> ir.Expr | ir.Stmt | None:
         match found:
@@ -139,7 +143,7 @@ class _Lanes:
                 return ir.Load(self._arrays[found], self._lane)
             case ir.Declare(ir.Load(array, index), value) | ir.Assign(ir.Load(array, index), value):
                 return ir.Store(array, index, value)
-            case ir.Op("add", _, dtype) if dtype == ir.INT64 and self._lane in (terms := _terms(found)):
+            case ir.Op("add", _, dtype) if dtype == INT64 and self._lane in (terms := _terms(found)):
                 # The lane comes last, so that the C compiler sees neighbouring addresses and packs them.
                 rest: ir.Expr = ir.ZERO
                 for term in terms:
@@ -154,7 +158,7 @@ class _Lanes:
 def _terms(expr: ir.Expr) -> list[ir.Expr]:
     """The terms of a sum of indices."""
     match expr:
-        case ir.Op("add", args, dtype) if dtype == ir.INT64:
+        case ir.Op("add", args, dtype) if dtype == INT64:
             return [term for arg in args for term in _terms(arg)]
     return [expr]
 

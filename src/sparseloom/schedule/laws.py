@@ -8,10 +8,11 @@ from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.layout import modes_in_order, plain
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance, children, parents
+from sparseloom.iteration.region import written
 from sparseloom.notation.nodes import Access, IndexVar, Stmt, TensorVar
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import CoordRelation, FuseRelation, PosRelation, RenameRelation
-from sparseloom.schedule.loops import Path, paths, provenance, reads, relations_of, result
+from sparseloom.notation.relations import CoordRelation, DivideRelation, FuseRelation, PosRelation, RenameRelation, SplitRelation
+from sparseloom.schedule.loops import Path, paths, provenance, reads, relations_of, result, temporaries
 from sparseloom.schedule.races import unresolved
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.units import misplaced
@@ -21,7 +22,9 @@ def breach(concrete: Concrete) -> Refusal | None:
     """The first law that a statement breaks."""
     stmt, appended = concrete.stmt, appended_result(concrete)
     unordered = out_of_order(stmt, appended) if appended is not None else None
-    return loose_position(stmt) or unsearchable(stmt) or unordered or misplaced(stmt) or unresolved(stmt, appended)
+    return (
+        loose_position(stmt) or unsized(stmt) or unsearchable(stmt) or unordered or misplaced(stmt) or unresolved(stmt, appended)
+    )
 
 
 def appended_result(concrete: Concrete) -> TensorVar | None:
@@ -75,6 +78,24 @@ def _position_above(graph: Provenance, position: IndexVar, access: Access) -> Po
     return None
 
 
+def unsized(stmt: Stmt) -> Refusal | None:
+    """A temporary over positions whose number is not known where it is made."""
+    graph = provenance(stmt)
+    for outer, where in temporaries(stmt):
+        made = written(where.producer).tensor
+        read = next(access for access in reads(where.consumer) if access.tensor == made)
+        for var in read.indices:
+            position = graph.position(var)
+            if position is None or graph.extent(var) is not None:
+                continue
+            missing = sorted(_needs(graph, position) - graph.known(outer), key=str)
+            if missing:
+                why = f"how far {var} runs depends on {listed(missing)}, which is not known where {made} is made"
+                advice = f"choose variables further in, or precompute over coordinates: before pos, or after coord({var}, ...)"
+                return Refusal("S612", why, advice, at=var)
+    return None
+
+
 def unsearchable(stmt: Stmt) -> Refusal | None:
     """An operand whose level is settled before its parent, and that cannot be searched there."""
     graph = provenance(stmt)
@@ -119,7 +140,7 @@ def out_of_order(stmt: Stmt, appended: TensorVar) -> Refusal | None:
             if early:
                 why = f"the loop over {early[0]} would visit entries of {show(lhs)} again, and they are appended once"
                 return Refusal("S609", why, _ADVICE, at=early[0])
-    return _repeated(stmt, appended)
+    return _cut_rows(stmt, appended) or _repeated(stmt, appended)
 
 
 _ADVICE = "such an order needs a workspace or a dense result"
@@ -143,6 +164,29 @@ def _append_order(stmt: Stmt, lhs: Access) -> tuple[list[IndexVar], int]:
             grown = len(after) - len(before)
             last += grown if at <= last and (grown > 0 or at < last) else 0
     return order, last
+
+
+def _cut_rows(stmt: Stmt, appended: TensorVar) -> Refusal | None:
+    """Blocks of a fused variable that end within a row: the next block would append the row again."""
+    graph, form, stored = provenance(stmt), appended.format, level_variables(result(stmt))
+    last = max(k for k, level in enumerate(form.levels) if level.can_append and not level.branchless)
+    rows = {var for var, level in zip(stored[:last], form.levels, strict=False) if not level.full}
+    for relation in relations_of(stmt):
+        if not isinstance(relation, SplitRelation | DivideRelation):
+            continue
+        cut = [var for var in _members(graph, relation.parent, stored)[:-1] if var in rows]
+        if cut:
+            why = f"a block of {relation.parent} may end within a {cut[-1]}, and {appended} would append that {cut[-1]} twice"
+            return Refusal("S611", why, "split before fuse, or ask for a format whose upper levels are dense", at=relation.outer)
+    return None
+
+
+def _members(graph: Provenance, var: IndexVar, levels: tuple[IndexVar, ...]) -> tuple[IndexVar, ...]:
+    """The variables of levels that a variable runs through, outermost first."""
+    relation = graph.made_by(var)
+    if relation is None or var in levels:
+        return (var,)
+    return tuple(dict.fromkeys(member for parent in parents(relation) for member in _members(graph, parent, levels)))
 
 
 def _repeated(stmt: Stmt, appended: TensorVar) -> Refusal | None:

@@ -129,6 +129,22 @@ def places(stmt: Stmt, var: IndexVar) -> Iterator[tuple[tuple[IndexVar, ...], Fo
                 yield path.variables[:depth], loop
 
 
+def temporaries(stmt: Stmt, outer: tuple[IndexVar, ...] = ()) -> Iterator[tuple[tuple[IndexVar, ...], Where]]:
+    """Every temporary, with the variables of the loops around it."""
+    match stmt:
+        case Forall(var, body):
+            yield from temporaries(body, (*outer, var))
+        case SuchThat(body, _):
+            yield from temporaries(body, outer)
+        case Where(consumer, producer):
+            yield outer, stmt
+            yield from temporaries(consumer, outer)
+            yield from temporaries(producer, outer)
+        case Sequence(stmts):
+            for part in stmts:
+                yield from temporaries(part, outer)
+
+
 def result(stmt: Stmt) -> Access:
     """What the statement computes: its last assignment's left side that is no temporary."""
     return next(path.assign.lhs for path in reversed(tuple(paths(stmt))) if path.assign.lhs.tensor.name not in path.temporaries)

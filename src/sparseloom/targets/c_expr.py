@@ -16,6 +16,7 @@ import numpy as np
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, INT32, INT64, DType, is_integer, smallest
 from sparseloom.core.errors import CompilerBug
+from sparseloom.core.trees import walk
 from sparseloom.loops.nodes import Cast, Expr, Literal, Load, Op, Search, Select, Var
 from sparseloom.loops.roles import is_nonnegative
 from sparseloom.targets.c_names import CNames
@@ -308,6 +309,28 @@ class Expressions:
             case Op(_, args, dtype):
                 return dtype == INT64 and all(map(self._is_index, args))
         return False
+
+
+class LaneExpressions(Expressions):
+    """Prints expressions for a vector of lanes: what counts up with the lane is a vector, the rest stays a scalar."""
+
+    def __init__(self, scalars: Expressions, lane: Var, vector: str) -> None:
+        super().__init__(scalars.names, scalars.indices, scalars.nonnegative)
+        self._lane = lane
+        self._vector = vector
+
+    def piece(self, expr: Expr, index: bool) -> Piece:
+        """A load whose index has the lane in it reads a vector."""
+        match expr:
+            case Load(array, place) if any(n == self._lane for n in walk(place)):
+                return Piece(f"*({self._vector} *)({self.names.array(array)} + {self.index_piece(place).at(PLUS)})", UNARY)
+        return super().piece(expr, index)
+
+    def broadcast(self, expr: Expr) -> str:
+        """A value for every lane, also where it is the same for all."""
+        if any(n == self._lane for n in walk(expr)):
+            return self.value(expr)
+        return f"({self._vector}){{}} + {self.piece(expr, False).at(PLUS)}"
 
 
 def _is_widening(expr: Expr) -> bool:

@@ -30,6 +30,9 @@ _HEADERS = {
 }
 
 _FIXED = {
+    # Unaligned, and allowed to alias the arrays they are loaded from.
+    "vector_float64": "typedef double vector_float64 __attribute__((vector_size(64), aligned(8), may_alias));",
+    "vector_float32": "typedef float vector_float32 __attribute__((vector_size(64), aligned(4), may_alias));",
     # Large arrays get huge pages, as NumPy's do: touching small ones for the first time took half of a large A + B.
     "allocate": """
 static __attribute__((noinline)) void *allocate(int64_t count, int64_t width) {

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sparseloom.core.dtypes import BOOL, INT64, is_complex
+from sparseloom.core.dtypes import BOOL, INT64, DType, is_complex
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
+from sparseloom.loops.lanes import lane_dtype
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -40,7 +41,20 @@ from sparseloom.loops.nodes import (
     While,
 )
 from sparseloom.loops.reductions import accumulated
-from sparseloom.targets.c_expr import PLUS, TIMES, UNARY, Expressions, Piece, c_type, is_zero_bits, operate, update_symbol
+from sparseloom.targets.c_expr import (
+    PLUS,
+    TIMES,
+    UNARY,
+    Expressions,
+    LaneExpressions,
+    Piece,
+    c_type,
+    is_zero_bits,
+    operate,
+    update_symbol,
+)
+
+VECTOR_BYTES = 64  # of the vector types in the prelude; a processor with smaller registers uses several
 
 _CLAUSES = {"add": "+", "multiply": "*", "minimum": "min", "maximum": "max", "logical_or": "||", "logical_and": "&&"}
 _CLAUSES_ON_BOOL = {"add": "||", "maximum": "||", "logical_or": "||", "multiply": "&&", "minimum": "&&", "logical_and": "&&"}
@@ -220,7 +234,31 @@ class Statements:
         with self._braces(f"for (int64_t {k} = 0; {k} < {end}; {k}++)"):
             self.line(f"{array}[{k if offset is None else f'{offset} + {k}'}] = {filling};")
 
+    def _lanes(self, loop: For, dtype: DType) -> None:
+        """A loop over lanes, a vector of them at a time. What counts up with the lane is read and written as a vector."""
+        width = VECTOR_BYTES // dtype.itemsize
+        vector = f"vector_{dtype}"
+        if loop.factor % width:
+            self._loop(replace(loop, kind=LoopKind.UNROLLED))
+            return
+        lane = self.names.scalar(loop.var.name)
+        scalars = self.expressions
+        self.expressions = LaneExpressions(scalars, loop.var, vector)
+        self.line(f"#pragma GCC unroll {loop.factor // width}")
+        with self._braces(f"for (int64_t {lane} = 0; {lane} < {loop.factor}; {lane} += {width})"):
+            for stmt in loop.body.stmts if isinstance(loop.body, Block) else (loop.body,):
+                if isinstance(stmt, Store):
+                    place = self.expressions.value(Load(stmt.array, stmt.index))
+                    value = self.expressions.broadcast(stmt.value)
+                    symbol = "=" if stmt.op is None else update_symbol(stmt.op, dtype)
+                    self.line(f"{place} {symbol} {value};")
+        self.expressions = scalars
+
     def _loop(self, loop: For) -> None:
+        dtype = lane_dtype(loop) if loop.kind is LoopKind.LANES else None
+        if dtype is not None:
+            self._lanes(loop, dtype)
+            return
         end = self._held(loop.end, loop.body, f"{loop.var.name}_end")
         for pragma in self._pragmas(loop):
             self.line(pragma)
@@ -251,7 +289,7 @@ class Statements:
         match loop.kind:
             case LoopKind.SERIAL:
                 return []
-            case LoopKind.UNROLLED:
+            case LoopKind.UNROLLED | LoopKind.LANES:
                 return [f"#pragma GCC unroll {loop.factor}"]
             case LoopKind.VECTOR:
                 words = ["#pragma omp simd", *([f"simdlen({loop.factor})"] if loop.factor else [])]

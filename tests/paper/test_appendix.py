@@ -1,0 +1,70 @@
+"""Every schedule of the paper's appendix is right, free of races, and makes the code in ``tests/golden/paper``."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from paper.tensors import SHAPES, operands
+from primitives.golden import GOLDEN, WRITES, read_cases, write_cases
+from primitives.paper_schedules import PAPER, PaperSchedule
+
+import sparseloom as sl
+
+FOLDER = GOLDEN / "paper"
+ON_CPU = [paper for paper in PAPER if "_gpu" not in paper.name]
+named = pytest.mark.parametrize("paper", PAPER, ids=lambda paper: paper.name)
+
+
+def kernel(paper: PaperSchedule, target: str) -> sl.Kernel:
+    """The kernel of a schedule. A race that nothing covers would be a warning, and is an error here."""
+    formats = dict(item.split(":", 1) for item in paper.formats.split())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return sl.program(paper.statement, formats, paper.steps, target=target)
+
+
+def check(paper: PaperSchedule, target: str, rng: np.random.Generator) -> None:
+    made = kernel(paper, target)
+    for shape in SHAPES:
+        given, wanted = operands(paper.name.split("_")[0], rng, *shape)
+        assert np.array_equal(made(**given).to_numpy(), wanted), f"{paper.name} is wrong on {shape}"
+
+
+@named
+def test_a_schedule_is_right_and_no_two_iterations_meet(paper: PaperSchedule, rng: np.random.Generator) -> None:
+    check(paper, "interpret", rng)
+
+
+@pytest.mark.parametrize("paper", ON_CPU, ids=lambda paper: paper.name)
+def test_a_schedule_for_the_cpu_is_right_in_c(paper: PaperSchedule, rng: np.random.Generator) -> None:
+    check(paper, "c", rng)
+
+
+@pytest.mark.parametrize("paper", [paper for paper in PAPER if paper not in ON_CPU], ids=lambda paper: paper.name)
+def test_a_schedule_for_the_gpu_says_that_c_cannot_run_it(paper: PaperSchedule, rng: np.random.Generator) -> None:
+    given, _ = operands(paper.name.split("_")[0], rng, 5, 7, 0.3)
+    with pytest.raises(sl.DeviceError, match="the schedule runs a loop on GPU"):
+        kernel(paper, "c")(**given)
+
+
+@pytest.mark.parametrize("paper", [p for p in PAPER if p.name in ("spmm_gpu", "mttkrp_gpu")], ids=lambda paper: paper.name)
+def test_a_broken_bound_raises(paper: PaperSchedule, rng: np.random.Generator) -> None:
+    given, _ = operands(paper.name.split("_")[0], rng, 5, 7, 0.3)
+    wide = {name: np.hstack([value, value]) if name in "BCD" and value.ndim == 2 else value for name, value in given.items()}
+    with pytest.raises(sl.ShapeError, match="bound"):
+        kernel(paper, "interpret")(**wide)
+
+
+@named
+def test_a_schedule_makes_this_code(paper: PaperSchedule) -> None:
+    made = kernel(paper, "interpret")
+    stages = ("concrete", "loops", "c") if paper in ON_CPU else ("concrete", "loops")
+    steps = "\n".join(line.strip() for line in paper.steps.strip().splitlines())
+    found = {"schedule": f"{paper.statement}\n{paper.formats}\n{steps}".rstrip()}
+    found |= {stage: made.show(stage).strip("\n") for stage in stages}
+    file = FOLDER / f"{paper.name}.txt"
+    if WRITES:
+        write_cases(file, found)
+    assert found == read_cases(file)
