@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.compiler import STAGES, TARGETS, Prepared, declared
+from sparseloom.compiler import STAGES
 from sparseloom.core.algebra import Semiring, same_value, semiring
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ShapeError
+from sparseloom.execution import TARGETS, Prepared, declared
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense, name_of
 from sparseloom.formats.pack import convert

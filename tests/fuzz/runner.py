@@ -15,9 +15,10 @@ from fuzz.drawing import Case, accesses
 from fuzz.operands import closure, seen_densely, store
 from fuzz.tolerance import difference, is_exact, magnitudes
 
-from sparseloom.compiler import Prepared, load_together
+from sparseloom.compiler import load_together
 from sparseloom.core.errors import DTypeError, NotationError, SparseloomError
 from sparseloom.core.trees import walk
+from sparseloom.execution import Prepared
 from sparseloom.formats.pack import pattern, unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
@@ -75,7 +76,8 @@ def refusal_kind(error: SparseloomError) -> str:
     text = str(error).split("\n")[0]
     if ": " in text and text.startswith("cannot assemble"):
         why = text.split(": ", 1)[1]
-        why = "the loops reduce outside the result's" if why.startswith("the loop over") else why.split(" level cannot")[-1]
+        why = "the loops reduce outside the result's" if why.startswith("the loop over") else why
+        why = "a level cannot be appended to" if "cannot be appended to" in why else why
         return f"sparse result needs a workspace: {why}"
     return f"{type(error).__name__}: {text[:80]}"
 

@@ -10,6 +10,8 @@ import pytest
 from paper.tensors import matrix
 
 import sparseloom as sl
+from sparseloom.core.trees import walk
+from sparseloom.notation.nodes import Access
 
 SIZES = {"i": 11, "j": 13, "k": 7, "l": 5, "i0": 3, "i1": 2, "p0": 4, "p1": 2}
 Wanted = Callable[..., Any]
@@ -94,7 +96,7 @@ def operands(case: Case, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Random operands of a statement; the variables have the sizes above."""
     assign = sl.program(case.statement).preview().stages.assign
     found = {}
-    for access in (n for n in sl.core.trees.walk(assign.rhs) if type(n).__name__ == "Access"):
+    for access in (n for n in walk(assign.rhs) if isinstance(n, Access)):
         shape = tuple(SIZES[var.name] for var in access.indices)
         found[access.tensor.name] = matrix(rng, shape[0], int(np.prod(shape[1:])), 0.3).reshape(shape)
     return found
@@ -107,3 +109,48 @@ def test_a_schedule_gives(case: Case, target: str, rng: np.random.Generator) -> 
     formats = dict(item.split(":", 1) for item in case.formats.split())
     result = sl.program(case.statement, formats, case.steps, target=target)(**given)
     assert np.array_equal(result.to_numpy(), case.wanted(*given.values()))
+
+
+# Sparse results whose entries come in no order: right with a workspace, or refused.
+SPARSE_RESULTS = (
+    Case("a_sparse_product", SPGEMM[0], "A:ds B:ds C:ds", "split(i,r0,r1,4)", SPGEMM_WANTED),
+    Case("a_doubly_compressed_product", SPGEMM[0], "A:ss B:ss C:ss", "", SPGEMM_WANTED),
+    Case("a_sparse_product_of_three", "A(i,j) = B(i,k) * C(k,l) * D(l,j)", "A:ds B:ds C:ds D:ds", "", einsum("ik,kl,lj->ij")),
+    Case("a_sparse_product_and_a_sum", "A(i,j) = B(i,k) * C(k,j) + D(i,j)", "A:ds B:ds C:ds D:ds", "", lambda B, C, D: B @ C + D),
+)
+
+
+@pytest.mark.parametrize("case", SPARSE_RESULTS, ids=lambda case: case.name)
+def test_a_sparse_result_is_right_or_refused(case: Case, rng: np.random.Generator) -> None:
+    given = operands(case, rng)
+    formats = dict(item.split(":", 1) for item in case.formats.split())
+    try:
+        result = sl.program(case.statement, formats, case.steps, target="interpret")(**given)
+    except (sl.NotationError, sl.ScheduleError) as refusal:
+        assert "help: " in str(refusal)
+    else:
+        assert np.array_equal(result.to_numpy(), case.wanted(*given.values()))
+
+
+REFUSED = (
+    ("a_union_by_positions_of_one_operand", "y(i) = A(i,j) + B(i,j)", "A:ds B:ds", "pos(j,p,A(i,j))", "S412"),
+    ("a_row_shared_with_no_strategy", *SPMV, "parallelize(j,CPUThread,NoRaces)", "S812"),
+    ("positions_of_a_block_number", *SPMV, "split(j,j0,j1,4) pos(j0,p,A(i,j))", "S406"),
+    ("positions_against_the_storage_order", *SPMV, "reorder(j,i) fuse(j,i,f) pos(f,p,A(i,j))", "S407"),
+    ("an_unknown_variable", *SPMV, "split(q,q0,q1,4)", "S102"),
+    ("an_unknown_tensor", *SPMV, "pos(j,p,Q(i,j))", "S005"),
+    ("an_unknown_step", *SPMV, "tile(i,i0,i1,4)", "S002"),
+)
+
+
+@pytest.mark.parametrize(("statement", "formats", "steps", "code"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+def test_a_schedule_is_refused(statement: str, formats: str, steps: str, code: str) -> None:
+    with pytest.raises(sl.ScheduleError) as caught:
+        sl.program(statement, dict(item.split(":", 1) for item in formats.split()), steps)
+    assert str(caught.value).startswith(f"[{code}] cannot ")
+
+
+def test_a_bound_that_does_not_hold_raises(rng: np.random.Generator) -> None:
+    A, x = matrix(rng, 11, 13, 0.3), np.ones(13)
+    with pytest.raises(sl.ShapeError, match="bound"):
+        sl.program(*SPMV[:1], {"A": "ds"}, "bound(i,ib,12,MaxExact)", target="interpret")(A, x)

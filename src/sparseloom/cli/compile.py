@@ -7,7 +7,8 @@ from pathlib import Path
 
 from sparseloom.cli.arguments import Subcommands, add_statement, add_subcommand, dtypes, named_values
 from sparseloom.cli.terminal import say
-from sparseloom.compiler import STAGES, Prepared
+from sparseloom.compiler import STAGES
+from sparseloom.execution import Prepared
 from sparseloom.program import program
 
 ABOUT = "Compile a statement and print the C. Operands without a format are dense, and so is the result."

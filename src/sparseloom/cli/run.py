@@ -23,10 +23,10 @@ from sparseloom.cli.arguments import (
     require_known,
 )
 from sparseloom.cli.terminal import facts, plural, say, seconds, working
-from sparseloom.compiler import TARGETS
 from sparseloom.core.dtypes import FLOAT64, DType
 from sparseloom.core.errors import ShapeError
 from sparseloom.core.trees import walk
+from sparseloom.execution import TARGETS
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.text import as_format
 from sparseloom.notation.nodes import Access, Assign

@@ -82,7 +82,7 @@ class Provenance:
     def __init__(self, relations: Iterable[Relation] = (), inside: Iterable[IndexVar] | None = None) -> None:
         self._all = tuple(relations)
         self._inside = None if inside is None else frozenset(inside)
-        self.relations = tuple(r for r in self._all if not isinstance(r, RenameRelation) or self._is_here(r.renamed))
+        self.relations = tuple(r for r in self._all if not isinstance(r, RenameRelation) or self.is_here(r.renamed))
 
     @staticmethod
     def of(stmt: Stmt) -> Provenance:
@@ -102,7 +102,7 @@ class Provenance:
         """
         return Provenance(self._all, {*known, *_own_loops(stmt)})
 
-    def _is_here(self, var: IndexVar) -> bool:
+    def is_here(self, var: IndexVar) -> bool:
         """Whether a variable, or one made from it, has a loop at hand."""
         return self._inside is None or not self._inside.isdisjoint(self._descendants(var))
 
@@ -212,12 +212,14 @@ class Provenance:
         return None
 
     def _unbound(self, var: IndexVar) -> IndexVar:
-        relation = self.made_by(var)
-        return self._unbound(relation.parent) if isinstance(relation, BoundRelation) else var
+        match self.made_by(var):
+            case BoundRelation(parent) | RenameRelation(parent):
+                return self._unbound(parent)
+        return var
 
     def whole_again(self, relation: Digits) -> FuseRelation | None:
         """The fuse that puts the halves of a split or divide together again, if there is one."""
-        fuses = (r for r in self.relations if isinstance(r, FuseRelation) and self._is_here(r.fused))
+        fuses = (r for r in self.relations if isinstance(r, FuseRelation) and self.is_here(r.fused))
         return next((fuse for fuse in fuses if self.halves(fuse) == relation), None)
 
     def position_levels(self, relation: PosRelation) -> range:

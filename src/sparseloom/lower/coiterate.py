@@ -197,7 +197,8 @@ def _merged(loop: Loop, formula: Formula) -> ir.Stmt:
     if lattice is None or loop.scope.copies * sum(len(cases) for _, cases in lattice) > MOST_COPIES:
         _note(loop, f"merges {names} in one loop with flags", _others(loop, members))
         return ir.block(*start, _collapsed(loop, formula, members))
-    _note(loop, f"merges {names}", _others(loop, members))
+    meets = "intersects" if [cases for _, cases in lattice] == [(members,)] else "merges"
+    _note(loop, f"{meets} {names}", _others(loop, members))
     return ir.block(*start, *(_point(loop, members, live, cases) for live, cases in lattice))
 
 

@@ -26,6 +26,7 @@ class Context:
     int32_limit: int
     lower: Callable[[Stmt, Scope], ir.Stmt] = field(init=False)
     masks: dict[TensorVar, ir.Array] = field(default_factory=dict)  # which elements of a workspace were written
+    starts: dict[TensorVar, tuple[ir.Expr, ...]] = field(default_factory=dict)  # where the ranges of a workspace's modes begin
     remarks: list[str] = field(default_factory=list)
     depth: int = 0
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
-from sparseloom.iteration.formula import ALWAYS, NEVER, Flag, Formula, Stored, stored
+from sparseloom.iteration.formula import ALWAYS, NEVER, Flag, Formula, Stored, all_of, stored
 from sparseloom.iteration.region import region
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import SERIAL, Loop, Style, iterate
@@ -82,7 +82,7 @@ class CoordinateLoops(Nest):
 
     def _walking(self, stmt: Forall, var: IndexVar, scope: Scope) -> list[Access]:
         """The operands whose next level is stored sparsely along ``var``."""
-        inside = {n for n in walk(stmt) if isinstance(n, Access)}
+        inside = {n for n in walk(stmt) if isinstance(n, Access)} | scope.drivers
         return [a for a in self.operands if a in inside and self._walks(a, var, scope)]
 
     def _formula(self, stmt: Forall, var: IndexVar, scope: Scope) -> Formula:
@@ -90,7 +90,8 @@ class CoordinateLoops(Nest):
         if self.hooks.demands_all(var):
             return ALWAYS
         walking = self._walking(stmt, var, scope)
-        return region(stmt, lambda access: self._known(access, walking, scope))
+        driven = [self._known(access, walking, scope) for access in self.operands if access in scope.drivers]
+        return all_of([region(stmt, lambda access: self._known(access, walking, scope)), *driven])
 
     def _loop(
         self, stmt: Forall, var: IndexVar, digit: IndexVar, tree: IndexVar, space: Space, scope: Scope, style: Style, part: Range

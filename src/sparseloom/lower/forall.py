@@ -161,12 +161,13 @@ class LoopLowering(PositionLoops):
             raise CompilerBug(relation, "coord is applied to positions")
         access, levels = pos.access, provenance.position_levels(pos)
         block = self.context.space(scope).interval(root)
-        scope = scope.cutting(access, levels[-1], *block)
+        driven = replace(scope, drivers=scope.drivers | {access}).cutting(access, levels[-1], *block)
         covered = provenance.covered(pos.coordinate)
         self.context.remark(f"{stmt.var}: coordinates of {access.tensor.name} again")
 
         def at_position(point: Scope) -> ir.Stmt:
-            position = point.at(access).position
+            position = point.at(access).position_at(levels[-1] + 1)
+            point = replace(point, drivers=scope.drivers)
             digit_value = self.context.space(point).digit_of(root, position, relation.position)
             point = point.knowing(root, position)
             point = point if digit_value is None else point.knowing(relation.position, digit_value)
@@ -177,8 +178,8 @@ class LoopLowering(PositionLoops):
             return ir.block(*recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
         if len(covered) == 1:
-            return self.coordinates(stmt, covered[0], digit, scope, style, at_position, tree=relation.coordinate)
+            return self.coordinates(stmt, covered[0], digit, driven, style, at_position, tree=relation.coordinate)
         fuse = provenance.made_by(provenance.root(pos.coordinate))
         if not isinstance(fuse, FuseRelation):
             raise CompilerBug(relation, "several levels are walked by a fuse")
-        return self.fused(stmt, fuse, digit, scope, style, at_position, tree=relation.coordinate)
+        return self.fused(stmt, fuse, digit, driven, style, at_position, tree=relation.coordinate)

@@ -108,7 +108,7 @@ class _Lowering(ParallelLoops):
         self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
         settled = [(c.var, c.assign.lhs.tensor, c.resolved[1]) for c in analyse(stmt) if c.resolved is not None]
         self.atomic = frozenset((var, tensor) for var, tensor, how in settled if how is Races.Atomics)
-        self.private = frozenset(var for var, _, how in settled if how is not Races.Atomics)
+        self.private = frozenset((var, tensor) for var, tensor, how in settled if how is not Races.Atomics)
         self.result = self.hooks = self._make_result()
 
     def _make_result(self) -> Result:
@@ -209,15 +209,25 @@ class _Lowering(ParallelLoops):
         inner = scope.accumulating(temporary, accumulator)
         around = self.context.provenance
         self.context.provenance = around.within(producer, scope.coordinates)
-        filling = self.lower(producer, replace(inner, uninitialised=None))
+        filling = self._lower_part(producer, replace(inner, uninitialised=None))
         self.context.provenance = around
-        return ir.block(first, filling, self.lower(consumer, inner))
+        return ir.block(first, filling, self._lower_part(consumer, inner))
+
+    def _lower_part(self, stmt: Stmt, scope: Scope) -> ir.Stmt:
+        """A producer or a consumer: only the operands that it reads, or walks along, are followed in it."""
+        before, inside = self.operands, set(walk(stmt))
+        driving = {r.access for r in self.context.provenance.relations if isinstance(r, PosRelation) and self.context.provenance.is_here(r.position)}
+        self.operands = [access for access in before if access in inside or access in driving]
+        settled, scope = settle(self.context, scope, self.operands)
+        made = self.lower(stmt, scope)
+        self.operands = before
+        return ir.block(settled, made)
 
     def _with_workspace(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Fill an array, then read it. In the producer, renamed variables stand for the consumer's."""
         context, temporary = self.context, written(producer)
         reads = [n for n in walk(consumer) if isinstance(n, Access) and n.tensor == temporary.tensor]
-        masked = temporary.tensor.partial and (self.result.needs_presence or any(decides(consumer, read) for read in reads))
+        masked = temporary.tensor.partial
         outside, around = context.provenance, self.hooks
         context.provenance = context.everything
         ranges, scope = self.find_extents(reads[0].indices, scope)
@@ -225,10 +235,9 @@ class _Lowering(ParallelLoops):
         self.workspaces[temporary.tensor] = workspace
         self.operands = list(dict.fromkeys([*self.operands, temporary, *reads]))
         context.provenance, self.hooks = outside.within(producer, scope.coordinates), Nowhere(context, temporary, context.view(temporary))
-        settled, within = settle(context, scope, self.operands)
-        filled = self.lower(producer, replace(within, uninitialised=None))
+        filled = self._lower_part(producer, replace(scope, uninitialised=None))
         context.provenance, self.hooks = outside, around
-        return ir.block(ranges, workspace.open(), settled, filled, self.lower(consumer, within), workspace.close())
+        return ir.block(ranges, workspace.open(), filled, self._lower_part(consumer, scope), workspace.close())
 
     def _assign(self, assign: Assign, scope: Scope) -> ir.Stmt:
         value = lower_expression(self.context, assign.rhs, scope)

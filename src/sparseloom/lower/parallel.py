@@ -20,7 +20,7 @@ from sparseloom.lower.result import LocatedResult, Result
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import subtract
 from sparseloom.lower.workspace import Workspace
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Tag, Unit
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Tag, TensorVar, Unit
 from sparseloom.notation.relations import DivideRelation
 
 SLOTS = 16  # how many private copies a loop over threads makes: the result then does not depend on how many threads there are
@@ -29,7 +29,7 @@ SLOTS = 16  # how many private copies a loop over threads makes: the result then
 class ParallelLoops(LoopLowering):
     """Loops with private slots or copies where iterations meet and their strategy asks for that."""
 
-    private: frozenset[IndexVar]  # parallel loops whose iterations meet in one place, each with a place of its own
+    private: frozenset[tuple[IndexVar, TensorVar]]  # parallel loops whose iterations meet in this tensor, each with a place of its own
 
     def sink(self, target: Access) -> Result | Workspace:
         """Where an assignment goes: the result, or a workspace."""
@@ -37,23 +37,20 @@ class ParallelLoops(LoopLowering):
 
     def parallel(self, stmt: Forall, scope: Scope) -> ir.Stmt:
         """A loop, with private slots or copies if its iterations meet in one place and its strategy asks for them."""
-        if stmt.var not in self.private:
-            return self.forall(stmt, scope)
         target = written(stmt)
+        if (stmt.var, target.tensor) not in self.private:
+            return self.forall(stmt, scope)
         held = scope.accumulators.get(target)
         own_reduction = stmt.tag.unit is Unit.CPUVector or (stmt.tag.unit is Unit.CPUThread and stmt.tag.races is Races.ParallelReduction)
         if held is not None and own_reduction:
             return self.forall(stmt, scope)  # the target language reduces scalars itself
-        sink = self.sink(target)
-        if not isinstance(sink, LocatedResult | Workspace):
-            raise CompilerBug(stmt, "only what exists beforehand has private copies")
         context, outside = self.context, self.context.provenance
         ranges, scope = self.find_ranges(stmt.var, scope)
         if stmt.tag.unit is Unit.CPUThread:
             part, within = IndexVar(context.names.fresh(f"{stmt.var}_slot")), IndexVar(context.names.fresh(f"{stmt.var}_within"))
             context.provenance = outside.adding(DivideRelation(stmt.var, part, within, SLOTS))
             stmt = Forall(part, Forall(within, stmt.body, Tag(unroll=stmt.tag.unroll)), replace(stmt.tag, unroll=0))
-        made = self._in_slots(stmt, held, scope) if held is not None else self._in_copies(stmt, sink, scope)
+        made = self._in_slots(stmt, held, scope) if held is not None else self._in_copies(stmt, target, scope)
         context.provenance = outside
         return ir.block(ranges, made)
 
@@ -80,10 +77,13 @@ class ParallelLoops(LoopLowering):
             ir.Free(slots),
         )
 
-    def _in_copies(self, stmt: Forall, sink: LocatedResult | Workspace, scope: Scope) -> ir.Stmt:
+    def _in_copies(self, stmt: Forall, written_to: Access, scope: Scope) -> ir.Stmt:
         """Each iteration writes a copy of the result of its own; the copies are then combined in order."""
+        sink = self.sink(written_to)
+        if not isinstance(sink, LocatedResult | Workspace):
+            raise CompilerBug(stmt, "only what exists beforehand has private copies")
         fresh, count = self.context.names.fresh, self._slot_count(stmt, scope)
-        values, op, target = sink.view.values, innermost(stmt).op, written(stmt).tensor
+        values, op, target = sink.view.values, innermost(stmt).op, written_to.tensor
         if op is None:
             raise CompilerBug(stmt, "iterations that meet in one place must reduce")
         size = ir.Var(fresh(f"{values.name}_size"))

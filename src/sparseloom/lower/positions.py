@@ -143,7 +143,7 @@ class PositionLoops(FusedLoops):
             if parent is None or k == levels[0]:
                 break
             current = parent
-        scope = self.named(relation, scope.placing({access: Place(levels[-1] + 1, position)}))
+        scope = self.named(relation, scope.placing({access: scope.at(access).below(levels[-1] + 1, position)}))
         recovered, guard, scope = self.recover(scope)
         settled, scope = settle(self.context, scope, self.operands)
         body = ir.block(settled, self._around_all(covered, then(scope), scope))
@@ -260,7 +260,7 @@ class PositionLoops(FusedLoops):
             value = form.levels[m].coordinate(views[m], place.position if m == k else position, position)
             code.append(ir.Declare(ir.Var(var.name), value))
             inner = inner.knowing(var, ir.Var(var.name))
-        inner = inner.placing({access: Place(end_of_chain, position)})
+        inner = inner.placing({access: place.below(end_of_chain, position)})
         if is_last:
             inner = inner.knowing(relation.position, position)
             if base is not None:

@@ -18,7 +18,7 @@ class Place:
 
     ``depth`` levels have been bound; ``position`` is the position at the last of them. Below a level that repeats coordinates we
     stand on a run of positions, ``[position, end)``. ``present`` is true, false, or a flag of the generated code.
-    ``value`` replaces the load of a leaf that was summed over a run.
+    ``value`` replaces the load of a leaf that was summed over a run. ``trail`` has the positions passed on the way, by depth.
     """
 
     depth: int = 0
@@ -26,6 +26,17 @@ class Place:
     end: ir.Expr | None = None
     present: ir.Expr = ir.TRUE
     value: ir.Expr | None = None
+    trail: tuple[tuple[int, ir.Expr], ...] = ()
+
+    def below(
+        self, depth: int, position: ir.Expr, end: ir.Expr | None = None, present: ir.Expr = ir.TRUE, value: ir.Expr | None = None
+    ) -> Place:
+        """The place one or more levels further down."""
+        return Place(depth, position, end, present, value, (*self.trail, (depth, position)))
+
+    def position_at(self, depth: int) -> ir.Expr:
+        """The position at an upper level: the last of the first ``depth``."""
+        return dict(self.trail)[depth]
 
     @property
     def is_absent(self) -> bool:
@@ -56,6 +67,8 @@ class Scope:
     limits: Mapping[IndexVar, tuple[ir.Expr, ir.Expr]] = field(default_factory=dict)
     # Position ranges to which a level of an operand is cut: by a block of positions, or by coordinates found again.
     cuts: Mapping[tuple[Access, int], tuple[ir.Expr, ir.Expr]] = field(default_factory=dict)
+    # Operands whose positions drive the loops inside, whether or not their values are read there.
+    drivers: frozenset[Access] = frozenset()
     # The part of a range that one block of a parallel merge covers.
     window: tuple[ir.Expr, ir.Expr] | None = None
     # How many leading modes of a dense result the loops so far cover completely; None once it is initialised.

@@ -8,13 +8,11 @@ from sparseloom.core.dtypes import BOOL, INT64
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import Level, LevelView
 from sparseloom.iteration.ordering import level_variables
-from sparseloom.iteration.provenance import parents
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.scope import Place, Scope
 from sparseloom.lower.space import least, most, subtract
 from sparseloom.notation.nodes import Access, IndexVar
-from sparseloom.notation.relations import BoundRelation, PosRelation, RenameRelation
 
 
 @dataclass(frozen=True)
@@ -117,15 +115,15 @@ def bound_place(context: Context, walker: Walker, present: ir.Expr = ir.TRUE) ->
     parent = walker.parent
     depth = parent.depth + 1
     if not walker.is_run:
-        return ir.block(), Place(depth, walker.position, None, present)
+        return ir.block(), parent.below(depth, walker.position, None, present)
     if depth < len(walker.access.tensor.format.levels):
-        return ir.block(), Place(depth, walker.position, walker.run_end, present)
+        return ir.block(), parent.below(depth, walker.position, walker.run_end, present)
     values = context.view(walker.access).values
     total = ir.Var(context.names.fresh(f"{walker.access.tensor.name}_sum"), values.dtype)
     entry = ir.Var(context.names.fresh(f"{walker.position.name}_entry"))
     added = ir.Op("add", (total, ir.Load(values, entry)), values.dtype)
     loop = ir.For(entry, walker.position, walker.run_end, ir.Assign(total, added))
-    place = Place(depth, walker.position, walker.run_end, present, total)
+    place = parent.below(depth, walker.position, walker.run_end, present, total)
     return ir.block(ir.Declare(total, ir.constant(0, values.dtype)), loop), place
 
 
@@ -138,7 +136,7 @@ def settle(context: Context, scope: Scope, accesses: list[Access]) -> tuple[ir.S
             var = next_variable(access, place)
             if var is None or var not in scope.coordinates:
                 break
-            code, place = _locate(context, access, place, _relative(context, scope, var))
+            code, place = _locate(context, access, place, _relative(context, access, place, scope.coordinates[var]))
             stmts.append(code)
             mask = context.masks.get(access.tensor)
             if mask is not None and next_variable(access, place) is None:
@@ -147,13 +145,10 @@ def settle(context: Context, scope: Scope, accesses: list[Access]) -> tuple[ir.S
     return ir.block(*stmts), scope
 
 
-def _relative(context: Context, scope: Scope, var: IndexVar) -> ir.Expr:
-    """A variable counted from the beginning of its range: positions begin anywhere, levels at 0."""
-    value, relation = scope.coordinates[var], context.provenance.made_by(var)
-    while isinstance(relation, RenameRelation | BoundRelation):
-        (var,) = parents(relation)
-        relation = context.provenance.made_by(var)
-    return subtract(value, scope.limits[var][0]) if isinstance(relation, PosRelation) and var in scope.limits else value
+def _relative(context: Context, access: Access, place: Place, coordinate: ir.Expr) -> ir.Expr:
+    """A coordinate of a workspace counted from where its range begins: positions begin anywhere, levels at 0."""
+    starts = context.starts.get(access.tensor)
+    return coordinate if starts is None else subtract(coordinate, starts[place.depth])
 
 
 def _locate(context: Context, access: Access, place: Place, coordinate: ir.Expr) -> tuple[ir.Stmt, Place]:
@@ -162,7 +157,7 @@ def _locate(context: Context, access: Access, place: Place, coordinate: ir.Expr)
     if level.can_locate:
         if place.end is not None:
             raise CompilerBug(access, "a level below repeated coordinates cannot be located")
-        return ir.block(), replace(place, depth=place.depth + 1, position=level.locate(view, place.position, coordinate))
+        return ir.block(), place.below(place.depth + 1, level.locate(view, place.position, coordinate), None, place.present)
     stem = f"p{access.tensor.name}{place.depth + 1}"
     position = ir.Var(context.names.fresh(stem))
     stop = ir.Var(context.names.fresh(f"{stem}_end"))
@@ -178,7 +173,7 @@ def _locate(context: Context, access: Access, place: Place, coordinate: ir.Expr)
         ir.Declare(found, here),
     ]
     if level.unique:
-        return ir.block(*code), Place(place.depth + 1, position, None, found)
+        return ir.block(*code), place.below(place.depth + 1, position, None, found)
     walker = Walker(access, level, view, place, position, stop, begin, end)
     code.append(find_run(walker, coordinate, found))
     summed, placed = bound_place(context, walker, found)

@@ -31,6 +31,7 @@ class Workspace:
         self.needs_presence = masked
         space = Space(context.everything, context.sizes, scope.coordinates, scope.limits)
         extents = [space.extent(var) for var in read.indices]
+        context.starts[tensor] = tuple(space.range_of(var)[0] for var in read.indices)
         size: ir.Expr = ir.ONE
         for extent in extents:
             size = ir.multiply(size, extent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sparseloom.compiler import declared, extents
+from sparseloom.execution import declared, extents
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Assign, IndexVar
 from sparseloom.notation.printer import show

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sparseloom.compiler import execute
 from sparseloom.core.dtypes import DType
+from sparseloom.execution import execute
 from sparseloom.formats.format import Format
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Assign

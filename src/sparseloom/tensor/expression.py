@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from sparseloom.compiler import declared
 from sparseloom.core.errors import DTypeError, NotationError
 from sparseloom.core.trees import rewrite
+from sparseloom.execution import declared
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Apply, Expr, IndexVar, Literal, TensorVar
 from sparseloom.notation.printer import show

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparseloom.compiler import declared
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import ShapeError
+from sparseloom.execution import declared
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sparseloom.compiler import Prepared
+from sparseloom.execution import Prepared
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Assign
 from sparseloom.schedule.schedule import Schedule

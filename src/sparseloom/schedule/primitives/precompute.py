@@ -149,7 +149,8 @@ class Precompute(Primitive):
         dtype = dtype_of(plan.path.assign.rhs) if plan.moved else dtype_of(plan.match.found)
         op = plan.path.assign.op
         fill: Scalar | None = algebra.identity(op, dtype) if plan.moved and op is not None else fill_of(plan.match.found)
-        return TensorVar(self.w, len(self.i), dense(len(self.i)), dtype, fill=0 if fill is None else fill)
+        partial = plan.path.assign.lhs.tensor.may_be_absent and _present(plan.path.assign.rhs) != _present(plan.match.rest)
+        return TensorVar(self.w, len(self.i), dense(len(self.i)), dtype, fill=0 if fill is None else fill, partial=partial)
 
     def _consumer(self, plan: _Plan, workspace: TensorVar) -> Stmt:
         """The loops from the outermost of the set in, without those that moved, reading the workspace."""

@@ -1,0 +1,286 @@
+"""Running a statement on real tensors: what is definite only then, converting operands, binding arrays, reading results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.compiler import Stages, build, choose_loops, resolve, with_index_dtype
+from sparseloom.core.dtypes import INT32, INT64, DType
+from sparseloom.core.errors import (
+    DeviceError,
+    DTypeError,
+    FormatError,
+    ScheduleError,
+    ShapeError,
+    StorageError,
+    ToolchainError,
+)
+from sparseloom.core.notices import notify
+from sparseloom.core.trees import walk
+from sparseloom.explain import explain
+from sparseloom.formats.format import Format
+from sparseloom.formats.named import name_of
+from sparseloom.formats.pack import convert, stored_count
+from sparseloom.formats.storage import Storage
+from sparseloom.iteration.concretize import Concrete
+from sparseloom.notation import printer
+from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, TensorVar, Unit
+from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
+from sparseloom.runtime.calling import IndexOverflow
+from sparseloom.runtime.library import Entry
+from sparseloom.runtime.settings import settings
+
+TARGETS = ("c", "interpret")
+GPU_UNITS = (Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread)
+
+
+def execute(
+    assign: Assign,
+    operands: Mapping[str, Storage],
+    format: Format | None = None,
+    dtype: DType | None = None,
+    sizes: Mapping[str, int] | None = None,
+    target: str = "c",
+) -> Storage:
+    """Compile and run a statement whose reductions are explicit, on real tensors.
+
+    ``operands`` holds the right side's tensors by name, and the initial value under the result's name for ``+=``.
+    """
+    prepared = Prepared(assign, operands, format, dtype, sizes or {})
+    call = prepared.bind(operands, target)
+    return prepared.finish(call, operands, target)
+
+
+def declared(name: str, storage: Storage) -> TensorVar:
+    """A storage as the compiler sees it: everything but its sizes and its data."""
+    return TensorVar(name, len(storage.shape), storage.format, storage.dtype, index_dtype(storage), storage.fill)
+
+
+def index_dtype(storage: Storage) -> DType | None:
+    """The dtype of a tensor's index arrays; None if it has none."""
+    return next((array.dtype for level in storage.levels for array in level.arrays.values()), None)
+
+
+class Prepared:
+    """A statement made definite by the operands it is run on: formats, dtypes, extents and the compiled stages."""
+
+    def __init__(
+        self,
+        assign: Assign,
+        operands: Mapping[str, Storage],
+        format: Format | None,
+        dtype: DType | None,
+        sizes: Mapping[str, int],
+        schedule: str = "",
+    ) -> None:
+        self._schedule = schedule
+        self._has_data = bool(operands)
+        self.sizes = extents(assign, operands, sizes)
+        self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
+        wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(index_dtype(s) == INT64 for s in operands.values())
+        self._assign = with_index_dtype(resolve(assign, format, dtype), INT64 if wide else INT32)
+        self._sparse = [n.tensor.name for n in walk(self._assign.rhs) if isinstance(n, Access) and not n.tensor.format.is_dense]
+        self._cheapest = tuple(sorted(operands, key=lambda name: stored_count(operands[name])))
+        reduced = (v for n in walk(self._assign) if isinstance(n, Reduce) for v in n.variables)
+        self._share = all(self.sizes[v.name] > 0 for v in reduced)
+
+    @classmethod
+    def without_data(cls, assign: Assign, format: Format | None, dtype: DType | None, schedule: str = "") -> Prepared:
+        """The statement as it would be compiled for operands of usual size."""
+        usual = {n.name: 1000 for n in walk(assign) if isinstance(n, IndexVar)}
+        return cls(assign, {}, format, dtype, usual, schedule)
+
+    @cached_property
+    def stages(self) -> Stages:
+        """Everything the compiler made of the statement."""
+        return build(self._assign, self._cheapest, self._share, settings.int32_limit, self._schedule)
+
+    def check_schedule(self, deterministic: bool) -> None:
+        """Refuse a schedule now that would be refused when the kernel is called; and one without a fixed order, if that is asked."""
+        loops = [n for n in walk(self.stages.concrete.stmt) if isinstance(n, Forall)]
+        loose = next((n for n in loops if n.tag.races in (Races.Atomics, Races.ParallelReduction)), None)
+        if deterministic and loose is not None and loose.tag.races is not None:
+            raise ScheduleError(
+                f"[S860] cannot use {loose.tag.races.name} on {loose.var}: it adds in no fixed order, and deterministic=True asks for one\n"
+                "  help: use NoRaces or Temporary"
+            )
+
+    def unscheduled(self) -> Concrete:
+        """The loops as the compiler chooses them, for a schedule to start from."""
+        return choose_loops(self._assign, self._cheapest, self._share)
+
+    @property
+    def fills_values(self) -> bool:
+        """Whether the result only needs values: it is dense, or shares the structure of an operand."""
+        return self._assign.lhs.tensor.format.is_dense
+
+    @property
+    def converts(self) -> bool:
+        """Whether operands are converted on every call."""
+        return bool(self.stages.concrete.conversions)
+
+    def check_output(self, out: Storage) -> None:
+        """Refuse an output that does not fit the result."""
+        tensor = self._assign.lhs.tensor
+        if out.shape != self.shape:
+            raise ShapeError(f"out has shape {out.shape}, but {tensor.name} has shape {self.shape}")
+        if out.dtype != tensor.dtype:
+            raise DTypeError(f"out holds {out.dtype}, but {tensor.name} is {tensor.dtype}\n  help: pass dtype={str(out.dtype)!r}")
+        if out.format != tensor.format:
+            raise FormatError(f"out is {name_of(out.format)}, but {tensor.name} is {name_of(tensor.format)}")
+        if not out.values.flags.writeable:
+            raise StorageError("out is read-only")
+
+    def explain(self) -> str:
+        """Who drives each loop, which races there are, what is converted, and where the result goes."""
+        return explain(self.stages, self.sizes if self._has_data else {})
+
+    def widen(self) -> None:
+        """Store the result's positions in 64 bits from now on."""
+        self._assign = with_index_dtype(self._assign, INT64)
+        del self.stages
+
+    def bind(self, operands: Mapping[str, Storage], target: str = "c", values: NDArray[Any] | None = None) -> Call:
+        """Lay the operands out for the kernel. ``values`` are those of an output to fill; left out, they are allocated."""
+        lowered, tensor = self.stages.lowered, self._assign.lhs.tensor
+        storages = dict(operands)
+        refreshes: list[Callable[[], None]] = []
+        for conversion in self.stages.concrete.conversions:
+            storages[conversion.target.name], refresh = converted(storages[conversion.source.name], conversion.target)
+            refreshes.append(refresh)
+        initialised = self._assign.op is not None
+        if values is None:
+            values = self._allocate(storages)
+        if initialised and values is not None:
+            values[:] = convert(storages[tensor.name], tensor.format).values
+        guess = sum(stored_count(operands[name]) for name in self._sparse) if values is None else 0
+        arguments = gather(lowered, storages, self.sizes, values, guess)
+
+        def read(found: Any) -> Storage:
+            return read_result(lowered, self.shape, storages, found)
+
+        entry = None if target == "interpret" else self._entry()
+        call = bind_entry(entry, lowered, arguments, read) if entry else bind_interpreter(lowered, arguments, read, initialised)
+        return _refreshing(call, refreshes) if refreshes else call
+
+    def _entry(self) -> Entry | None:
+        """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""
+        gpu = next((n.tag.unit for n in walk(self.stages.concrete.stmt) if isinstance(n, Forall) and n.tag.unit in GPU_UNITS), None)
+        if gpu is not None:
+            help = "target='interpret' runs it, slowly, with every access checked"
+            raise DeviceError(f"the schedule runs a loop on {gpu.name}, and C has none\n  help: {help}")
+        try:
+            return self.stages.entry
+        except ToolchainError as missing:
+            if not is_interpretable(self.stages.lowered.function, self._work()):
+                raise
+            notify(f"{missing}\nThis small problem is answered by the interpreter instead.")
+            return None
+
+    def finish(self, call: Call, operands: Mapping[str, Storage], target: str = "c") -> Storage:
+        """Run a bound call; a result that outgrows int32 positions is computed again with int64."""
+        try:
+            call.start()
+        except IndexOverflow:
+            self.widen()
+            call = self.bind(operands, target)
+            call.start()
+        return call.result()
+
+    def _allocate(self, storages: Mapping[str, Storage]) -> NDArray[Any] | None:
+        lowered, tensor = self.stages.lowered, self._assign.lhs.tensor
+        if tensor.format.is_dense:
+            return allocate(tensor, self.shape)
+        if lowered.shared is not None:
+            return np.empty(len(storages[lowered.shared].values), tensor.dtype)
+        return None
+
+    def _work(self) -> int:
+        return int(np.prod([max(size, 1) for size in self.sizes.values()], dtype=object))
+
+
+def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:
+    """A call that first brings converted operands up to date."""
+
+    def start() -> None:
+        for refresh in refreshes:
+            refresh()
+        call.start()
+
+    return Call(start, call.result)
+
+
+def extents(assign: Assign, operands: Mapping[str, Storage], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The extent of every variable; operands that disagree are refused."""
+    _check_sizes(assign, sizes)
+    found = dict(sizes)
+    origin = dict.fromkeys(sizes, "sizes")
+    for access in (n for n in walk(assign) if isinstance(n, Access)):
+        storage = operands.get(access.tensor.name)
+        if storage is None:
+            continue
+        for mode, (var, size) in enumerate(zip(access.indices, storage.shape, strict=True)):
+            here = f"mode {mode} of {access.tensor.name}"
+            if found.setdefault(var.name, size) != size:
+                raise ShapeError(
+                    f"{var} runs to {found[var.name]} in {origin[var.name]}, but to {size} in {here}\n  in {printer.show(assign)}"
+                )
+            origin.setdefault(var.name, here)
+    for var in (n for n in walk(assign) if isinstance(n, IndexVar)):
+        if var.name not in found:
+            raise ShapeError(f"nothing says how far {var} runs\n  in {printer.show(assign)}\n  help: give it with sizes={{'{var}': n}}")
+    return found
+
+
+def _check_sizes(assign: Assign, sizes: Mapping[str, int]) -> None:
+    """Refuse extents of variables that the statement does not have, and those that are no numbers of places."""
+    known = {n.name for n in walk(assign) if isinstance(n, IndexVar)}
+    for name, size in sizes.items():
+        if name not in known:
+            raise ShapeError(f"sizes names {name!r}, but the variables are {', '.join(sorted(known))}\n  in {printer.show(assign)}")
+        if not isinstance(size, int | np.integer) or size < 0:
+            raise ShapeError(f"sizes says that {name} runs to {size!r}; a size is a whole number, at least 0\n  in {printer.show(assign)}")
+
+
+_plans: WeakKeyDictionary[Storage, dict[Format, tuple[Storage, NDArray[np.int64]]]] = WeakKeyDictionary()
+
+
+def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[], None]]:
+    """A storage in another format, and what brings its values up to date.
+
+    The structure is worked out once per storage, by converting the numbers of its entries; values are then gathered, so that a change
+    to them is never missed.
+    """
+    if not storage.format.is_unique:
+        made = with_indices_as(convert(storage, target.format, settings.int32_limit), target.index_dtype)
+        return made, lambda: np.copyto(made.values, convert(storage, target.format, settings.int32_limit).values)
+    plans = _plans.setdefault(storage, {})
+    if target.format not in plans:
+        numbered = replace(storage, values=np.arange(1, len(storage.values) + 1), fill=0)
+        plan = convert(numbered, target.format, settings.int32_limit)
+        plans[target.format] = with_indices_as(plan, target.index_dtype), plan.values - 1
+    plan, sources = plans[target.format]
+    made = replace(plan, values=np.empty(len(sources), storage.dtype), fill=storage.fill)
+    missing = sources < 0
+
+    def refresh() -> None:
+        if len(storage.values):
+            np.take(storage.values, sources, out=made.values, mode="wrap")
+        made.values[missing] = storage.fill
+
+    return made, refresh
+
+
+def with_indices_as(storage: Storage, dtype: DType | None) -> Storage:
+    """The same storage with index arrays of a given dtype."""
+    if dtype is None or index_dtype(storage) in (None, dtype):
+        return storage
+    levels = tuple(replace(level, arrays={part: a.astype(dtype) for part, a in level.arrays.items()}) for level in storage.levels)
+    return replace(storage, levels=levels)

@@ -1,0 +1,44 @@
+"""What a kernel does, in words: who drives each loop, which races there are, what is converted, where the result goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sparseloom.compiler import Stages
+from sparseloom.core.trees import walk
+from sparseloom.formats.named import name_of
+from sparseloom.notation import printer
+from sparseloom.notation.nodes import Forall
+from sparseloom.schedule.races import Conflict
+from sparseloom.schedule.schedule import Schedule
+
+
+def explain(stages: Stages, sizes: Mapping[str, int]) -> str:
+    """The story of one kernel, on operands of these sizes if there are any yet."""
+    tensor = stages.assign.lhs.tensor
+    lines = [printer.show(stages.assign)]
+    if sizes:
+        lines += ["", "extents", f"  {', '.join(f'{name}: {size:,}' for name, size in sizes.items())}"]
+    lines += ["", "loops", *stages.lowered.remarks]
+    if any(loop.tag.unit is not None for loop in walk(stages.concrete.stmt) if isinstance(loop, Forall)):
+        conflicts = Schedule(stages.concrete).conflicts
+        lines += ["", "races", *([f"  {_resolved(conflict)}" for conflict in conflicts] or ["  none: proved"])]
+    lines += ["", "conversions", *([f"  {conversion}" for conversion in stages.concrete.conversions] or ["  none"])]
+    shared = stages.lowered.shared
+    if tensor.format.is_dense:
+        how = "dense"
+    elif shared is not None:
+        how = f"{name_of(tensor.format)}, with the structure of {shared}: only values are computed"
+    else:
+        how = f"{name_of(tensor.format)}, appended in order"
+    lines += ["", "result", f"  {tensor.name}: {how}, {tensor.dtype}"]
+    if stages.lowered.fill != 0:
+        lines.append(f"  where nothing is stored it is {stages.lowered.fill}")
+    return "\n".join(lines)
+
+
+def _resolved(conflict: Conflict) -> str:
+    if conflict.resolved is None:
+        return f"{conflict}: ignored, as the schedule says"
+    var, strategy = conflict.resolved
+    return f"{conflict}: resolved by {strategy.name} on {var}"
