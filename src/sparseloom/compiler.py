@@ -20,7 +20,7 @@ from sparseloom.core.errors import (
     RaceWarning,
 )
 from sparseloom.core.notices import notify
-from sparseloom.core.trees import Node, rewrite
+from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.iteration.concretize import Concrete, concretize
 from sparseloom.iteration.defaults import default_format
@@ -29,13 +29,14 @@ from sparseloom.loops.rename import alpha_rename
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.notation import printer
 from sparseloom.notation.dtyping import dtype_of, reduced_dtype
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, TensorVar
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, TensorVar, Unit
 from sparseloom.runtime.library import Entry, load
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets import c
 
 STAGES = ("notation", "concrete", "loops", "c")
+GPU_UNITS = (Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,12 @@ class Stages:
     assign: Assign
     concrete: Concrete
     lowered: Lowered
+
+    @cached_property
+    def gpu_unit(self) -> Unit | None:
+        """A unit of a GPU that the schedule asks for."""
+        units = (n.tag.unit for n in walk(self.concrete.stmt) if isinstance(n, Forall))
+        return next((unit for unit in units if unit in GPU_UNITS), None)
 
     @cached_property
     def source(self) -> str:

@@ -31,14 +31,13 @@ from sparseloom.formats.pack import convert, stored_count
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.notation import printer
-from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, TensorVar, Unit
+from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, TensorVar
 from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import IndexOverflow
 from sparseloom.runtime.library import Entry
 from sparseloom.runtime.settings import settings
 
 TARGETS = ("c", "interpret")
-GPU_UNITS = (Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread)
 
 
 def execute(
@@ -172,7 +171,7 @@ class Prepared:
 
     def _entry(self) -> Entry | None:
         """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""
-        gpu = next((n.tag.unit for n in walk(self.stages.concrete.stmt) if isinstance(n, Forall) and n.tag.unit in GPU_UNITS), None)
+        gpu = self.stages.gpu_unit
         if gpu is not None:
             help = "target='interpret' runs it, slowly, with every access checked"
             raise DeviceError(f"the schedule runs a loop on {gpu.name}, and C has none\n  help: {help}")

@@ -11,9 +11,9 @@ from fuzz.drawing import Case, cases
 from fuzz.runner import Job, prepare
 from fuzz.runner import Tally as Statements
 
+from sparseloom.compiler import GPU_UNITS
 from sparseloom.core.errors import ScheduleError
 from sparseloom.core.trees import walk
-from sparseloom.execution import GPU_UNITS
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.notation.nodes import Forall
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive

@@ -134,7 +134,7 @@ def test_a_sparse_result_is_right_or_refused(case: Case, rng: np.random.Generato
 
 REFUSED = (
     ("a_union_by_positions_of_one_operand", "y(i) = A(i,j) + B(i,j)", "A:ds B:ds", "pos(j,p,A(i,j))", "S412"),
-    ("a_row_shared_with_no_strategy", *SPMV, "parallelize(j,CPUThread,NoRaces)", "S812"),
+    ("a_row_shared_with_no_strategy", *SPMV, "parallelize(j,CPUThread,NoRaces)", "S851"),
     ("positions_of_a_block_number", *SPMV, "split(j,j0,j1,4) pos(j0,p,A(i,j))", "S406"),
     ("positions_against_the_storage_order", *SPMV, "reorder(j,i) fuse(j,i,f) pos(f,p,A(i,j))", "S407"),
     ("an_unknown_variable", *SPMV, "split(q,q0,q1,4)", "S102"),

@@ -33,7 +33,7 @@ def _assembly(source: str, folder: Path) -> str:
 
 
 def _packed(assembly: str) -> list[str]:
-    """Additions and fused multiply-adds on whole vectors of numbers."""
+    """Additions and fused multiply-adds on whole vectors."""
     return re.findall(r"\tv?(?:fmadd\w*|add)p[sd]\t.*%[xyz]mm\d+", assembly)
 
 
