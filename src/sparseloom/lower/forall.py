@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
+from sparseloom.core.trees import walk
 from sparseloom.iteration.provenance import parents
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import Style
@@ -24,7 +26,7 @@ from sparseloom.lower.positions import PositionLoops
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.space import Range
 from sparseloom.lower.walking import settle
-from sparseloom.notation.nodes import Forall, IndexVar
+from sparseloom.notation.nodes import Forall, IndexVar, Unit
 from sparseloom.notation.relations import BoundRelation, BoundType, CoordRelation, FuseRelation, PosRelation
 
 
@@ -36,11 +38,17 @@ class LoopLowering(PositionLoops):
         shared = {(tensor, self.context.provenance.root(var)) for var, tensor in self.atomic if var == stmt.var}
         if shared:
             scope = replace(scope, atomic=scope.atomic | shared, edge=None)
-        return self.over_digit(stmt, stmt.var, scope, style_of(stmt.tag), lambda inner: self.lower(stmt.body, inner))
+        return self.over(stmt, scope, lambda inner: self.lower(stmt.body, inner))
 
     def over(self, stmt: Forall, scope: Scope, then: Then) -> ir.Stmt:
-        """The loop over the variable of ``stmt``, with another body."""
-        return self.over_digit(stmt, stmt.var, scope, style_of(stmt.tag), then)
+        """The loop over the variable of ``stmt``, with this body. Lanes cannot end the kernel, so they note what breaks a bound."""
+        if stmt.tag.unit is not Unit.CPUVector or scope.broken is not None:
+            return self.over_digit(stmt, stmt.var, scope, style_of(stmt.tag), then)
+        broken = ir.Var(self.context.names.fresh("broken"), BOOL)
+        made = self.over_digit(stmt, stmt.var, replace(scope, broken=broken), style_of(stmt.tag), then)
+        if broken not in walk(made):
+            return made
+        return ir.block(ir.Declare(broken, ir.FALSE), made, ir.If(broken, ir.Fail(ir.Status.BOUND_VIOLATED)))
 
     def over_digit(self, stmt: Forall, digit: IndexVar, scope: Scope, style: Style, then: Then) -> ir.Stmt:
         """A loop over one variable, original or derived; ``stmt`` is what it belongs to."""
@@ -50,7 +58,7 @@ class LoopLowering(PositionLoops):
         if self._is_gone(root, scope):
             return ir.block(self.hooks.initialise(scope), self.hooks.after(provenance.covered(root)[0], scope))
         before, scope = self.find_ranges(root, scope)
-        before = ir.block(before, self._check_bound(digit, scope))
+        wrong = self._breaks_bound(digit, scope)
         first = self._is_first_digit(root, scope)
         determined = root in provenance.known({*scope.coordinates, digit})
         if not determined:
@@ -66,7 +74,12 @@ class LoopLowering(PositionLoops):
                 case _:
                     made = self.coordinates(stmt, root, digit, scope, style, then)
         ended = ([provenance.covered(root)[0]] if first else []) + [v for v in (digit,) if v != root]
-        return ir.block(before, made, *(self.hooks.after(var, scope) for var in ended))
+        made = ir.block(made, *(self.hooks.after(var, scope) for var in ended))
+        if wrong is None:
+            return ir.block(before, made)
+        if scope.broken is not None:
+            return ir.block(before, ir.If(wrong, ir.Assign(scope.broken, ir.TRUE), made))
+        return ir.block(before, ir.If(wrong, ir.Fail(ir.Status.BOUND_VIOLATED)), made)
 
     def _is_gone(self, root: IndexVar, scope: Scope) -> bool:
         """Whether the operand whose positions are to be walked is known to have none here."""
@@ -117,23 +130,22 @@ class LoopLowering(PositionLoops):
         """Whether no digit of a variable is bound yet."""
         return not any(self.context.provenance.root(var) == root for var in scope.coordinates)
 
-    def _check_bound(self, digit: IndexVar, scope: Scope) -> ir.Stmt:
-        """Check what a bound promises, where its loop begins."""
+    def _breaks_bound(self, digit: IndexVar, scope: Scope) -> ir.Expr | None:
+        """When a bound on a variable is wrong; None if there is none. It is checked where its loop begins."""
         relation = self.context.provenance.made_by(digit)
         if not isinstance(relation, BoundRelation):
-            return ir.block()
+            return None
         low, high = self.context.space(scope).range_of(relation.parent)
         value = ir.index(relation.value)
         match relation.kind:
             case BoundType.MinExact:
-                broken = ir.compare("not_equal", low, value)
+                return ir.compare("not_equal", low, value)
             case BoundType.MaxExact:
-                broken = ir.compare("not_equal", high, value)
+                return ir.compare("not_equal", high, value)
             case BoundType.MinConstraint:
-                broken = ir.compare("less", low, value)
+                return ir.compare("less", low, value)
             case BoundType.MaxConstraint:
-                broken = ir.compare("greater", high, value)
-        return ir.If(broken, ir.Fail(ir.Status.BOUND_VIOLATED))
+                return ir.compare("greater", high, value)
 
     def _again_range(self, relation: CoordRelation, scope: Scope) -> Scope:
         """The coordinates that a coord variable runs through: all of those its positions may have."""

@@ -216,7 +216,8 @@ class _Lowering(ParallelLoops):
     def _lower_part(self, stmt: Stmt, scope: Scope) -> ir.Stmt:
         """A producer or a consumer: only the operands that it reads, or walks along, are followed in it."""
         before, inside = self.operands, set(walk(stmt))
-        driving = {r.access for r in self.context.provenance.relations if isinstance(r, PosRelation) and self.context.provenance.is_here(r.position)}
+        graph = self.context.provenance
+        driving = {r.access for r in graph.relations if isinstance(r, PosRelation) and graph.is_here(r.position)}
         self.operands = [access for access in before if access in inside or access in driving]
         settled, scope = settle(self.context, scope, self.operands)
         made = self.lower(stmt, scope)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparseloom.core import algebra
+from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
@@ -44,6 +45,10 @@ class ParallelLoops(LoopLowering):
         own_reduction = stmt.tag.unit is Unit.CPUVector or (stmt.tag.unit is Unit.CPUThread and stmt.tag.races is Races.ParallelReduction)
         if held is not None and own_reduction:
             return self.forall(stmt, scope)  # the target language reduces scalars itself
+        if stmt.tag.unit is Unit.CPUVector:
+            # Lanes that meet in memory: a copy of the result for each would cost more than lanes gain.
+            self.context.remark(f"{stmt.var}: lanes would meet in {target.tensor}, so they run one after another")
+            return self.forall(replace(stmt, tag=replace(stmt.tag, unit=None, races=None)), scope)
         context, outside = self.context, self.context.provenance
         ranges, scope = self.find_ranges(stmt.var, scope)
         if stmt.tag.unit is Unit.CPUThread:
@@ -57,25 +62,27 @@ class ParallelLoops(LoopLowering):
     def _in_slots(self, stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
         """Each iteration reduces into a slot of its own; the slots are then combined in order."""
         fresh, count = self.context.names.fresh, self._slot_count(stmt, scope)
+        target, slot = written(stmt), ir.Var(fresh("slot"))
         slots = ir.Array(fresh(f"{held.var.name}_slots"), held.var.dtype, ir.Space.LOCAL)
         own = Accumulator(ir.Var(fresh(f"{held.var.name}_own"), held.var.dtype), held.op)
         identity = ir.constant(algebra.identity(held.op, held.var.dtype), held.var.dtype)
-        target = written(stmt)
+        parts = [(slots, own.var, identity)]
+        combined: ir.Stmt = ir.Assign(held.var, operate(held.op, [held.var, ir.Load(slots, slot)], held.var.dtype, held.var.dtype))
+        if held.seen is not None:
+            seen_slots = ir.Array(fresh(f"{held.seen.name}_slots"), BOOL, ir.Space.LOCAL)
+            own = replace(own, seen=ir.Var(fresh(f"{held.seen.name}_own"), BOOL))
+            parts.append((seen_slots, own.seen or held.seen, ir.FALSE))
+            combined = ir.block(combined, ir.If(ir.Load(seen_slots, slot), ir.Assign(held.seen, ir.TRUE)))
 
         def then(inner: Scope) -> ir.Stmt:
             body = self.lower(stmt.body, inner.accumulating(target, own))
             mine = subtract(inner.coordinates[stmt.var], self.context.space(inner).range_of(stmt.var)[0])
-            return ir.block(ir.Declare(own.var, identity), body, ir.Store(slots, mine, own.var))
+            first = [ir.Declare(var, value) for _, var, value in parts]
+            return ir.block(*first, body, *(ir.Store(array, mine, var) for array, var, _ in parts))
 
-        slot = ir.Var(fresh("slot"))
-        added = operate(held.op, [held.var, ir.Load(slots, slot)], held.var.dtype, held.var.dtype)
-        return ir.block(
-            ir.Allocate(slots, count),
-            ir.Fill(slots, ir.ZERO, count, identity),
-            self.over(stmt, scope, then),
-            ir.For(slot, ir.ZERO, count, ir.Assign(held.var, added)),
-            ir.Free(slots),
-        )
+        made = [ir.block(ir.Allocate(array, count), ir.Fill(array, ir.ZERO, count, value)) for array, _, value in parts]
+        freed = [ir.Free(array) for array, _, _ in parts]
+        return ir.block(*made, self.over(stmt, scope, then), ir.For(slot, ir.ZERO, count, combined), *freed)
 
     def _in_copies(self, stmt: Forall, written_to: Access, scope: Scope) -> ir.Stmt:
         """Each iteration writes a copy of the result of its own; the copies are then combined in order."""

@@ -78,6 +78,7 @@ class Scope:
     atomic: frozenset[tuple[TensorVar, IndexVar]] = frozenset()
     edge: ir.Expr | None = None
     copy: tuple[TensorVar, ir.Array, ir.Expr] | None = None
+    broken: ir.Var | None = None  # set by a bound that turns out wrong where nothing can end the kernel: inside a vector loop
     copies: int = 1  # how often the code below is repeated by the cases of outer merges
 
     def at(self, access: Access) -> Place:

@@ -18,8 +18,9 @@ from functools import cached_property
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import Level
-from sparseloom.iteration.formula import All, Any, Formula, Stored, stored
+from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, stored
 from sparseloom.iteration.ordering import level_variables
+from sparseloom.iteration.provenance import children, parents
 from sparseloom.notation.nodes import Access, IndexVar, Relation, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import (
@@ -31,8 +32,7 @@ from sparseloom.notation.relations import (
     RenameRelation,
     SplitRelation,
 )
-from sparseloom.schedule.loops import Path, accesses, loops, paths, provenance, relations_of
-from sparseloom.schedule.provenance import children, parents
+from sparseloom.schedule.loops import Path, accesses, loops, paths, places, provenance, relations_of
 from sparseloom.schedule.svg import Drawing, colour, text_width
 from sparseloom.schedule.walked import walked
 
@@ -104,7 +104,7 @@ class ProvenanceGraph:
         """The variables that no relation makes, in the order of their loops."""
         graph = provenance(self.stmt)
         sources = [var for relation in self.relations for var in parents(relation)]
-        found = [var for var in (*sources, *loops(self.stmt)) if graph.maker(var) is None]
+        found = [var for var in (*sources, *loops(self.stmt)) if graph.made_by(var) is None]
         return tuple(dict.fromkeys(found))
 
     @property
@@ -123,15 +123,13 @@ class ProvenanceGraph:
         return None
 
     def __str__(self) -> str:
-        tracked = [found for relation in self.relations if (found := self.tracked(relation)) is not None]
-        lines = list(self._chains())
-        for heading, found in (
-            ("recover_original", [original(relation) for relation in reversed(self.relations)]),
-            ("recover_derived", [derived(relation) for relation in self.relations]),
-            ("recover_track", tracked),
-        ):
-            lines += [f"{heading if k == 0 else '':16}   {line}" for k, line in enumerate(found)]
-        return "\n".join(lines)
+        recovery = {
+            "recover_original": [original(relation) for relation in reversed(self.relations)],
+            "recover_derived": [derived(relation) for relation in self.relations],
+            "recover_track": [words for relation in self.relations if (words := self.tracked(relation)) is not None],
+        }
+        lines = [f"{name if k == 0 else '':16}   {words}" for name, found in recovery.items() for k, words in enumerate(found)]
+        return "\n".join([*self._chains(), *lines])
 
     def _chains(self) -> Iterator[str]:
         """Each relation once; one that uses only what the line ends in goes on with it."""
@@ -311,16 +309,23 @@ class IterationGraph:
         graph = provenance(self.stmt)
         operands = dict.fromkeys((path.assign.lhs, *accesses(path.assign.rhs)))
         for depth, var in enumerate(path.variables):
-            before = graph.recovered(path.variables[:depth])
-            settled = graph.recovered(path.variables[: depth + 1]) - before
+            before = graph.known(path.variables[:depth])
+            settled = graph.known(path.variables[: depth + 1]) - before
             levels = [
                 (access, level)
                 for access in operands
                 for stored_var, level in zip(level_variables(access), access.tensor.format.levels, strict=True)
                 if stored_var in settled
             ]
-            found = [one.region for one in walked(self.stmt, var) if one.position is None]
-            yield Stop(var, tuple(levels), found[-1] if found else All(()))
+            yield Stop(var, tuple(levels), self._merged(path, depth))
+
+    def _merged(self, path: Path, depth: int) -> Formula:
+        """When a loop that follows several operands has something to do; ALWAYS for one that follows at most one."""
+        var, outer = path.variables[depth], path.variables[:depth]
+        for (around, _), found in zip(places(self.stmt, var), walked(self.stmt, var), strict=True):
+            if around == outer and found.position is None and len(found.sparse) > 1:
+                return found.region
+        return ALWAYS
 
     def __str__(self) -> str:
         texts = []
@@ -362,8 +367,16 @@ def _draw_iteration(graph: IterationGraph) -> Drawing:
 
 
 def _draw_nest(
-    drawing: Drawing, path: Path, stops: tuple[Stop, ...], operands: tuple[Access, ...], lane: float, names: float, left: float, width: float
+    drawing: Drawing,
+    path: Path,
+    stops: tuple[Stop, ...],
+    operands: tuple[Access, ...],
+    lane: float,
+    names: float,
+    left: float,
+    width: float,
 ) -> None:
+    """One assignment: a box per loop, a lane per access beside their names, and the assignment below."""
     top = _MARGIN + 52
     rows = [top + _ROW * depth for depth in range(len(stops))]
     for depth, stop in enumerate(stops):

@@ -104,25 +104,45 @@ def unsearchable(stmt: Stmt) -> Refusal | None:
         for access in reads(path.assign):
             stored = level_variables(access)
             for k, level in enumerate(access.tensor.format.levels):
-                late = [v for v in stored[:k] if settled.get(v, 0) > settled.get(stored[k], 0)]
-                if late and not level.full and not level.ordered:
+                if level.full or level.ordered:
+                    continue
+                other = _driver(graph, path, stored[k])
+                if other is not None and other != access:
+                    why = f"positions of {show(other)} give {stored[k]}, and {access.tensor} stores that in no order, so it cannot be searched"
+                    return Refusal("S613", why, f"use pos on {show(access)}, or convert it to an ordered format", at=stored[k])
+                late = [v for v in stored[:k] if settled.get(v, _START) > settled.get(stored[k], _START)]
+                if late:
                     why = f"{access.tensor} is stored below {listed(late)}, in no order, so {stored[k]} cannot be searched there"
                     return Refusal("S607", why, f"convert it first: {access.tensor}.to({_storable(access, settled)!r})", at=stored[k])
     return None
 
 
-def _settled(graph: Provenance, path: Path) -> dict[IndexVar, int]:
-    """At which loop every variable of a path becomes known."""
-    found: dict[IndexVar, int] = {}
+Moment = tuple[int, int]
+_START: Moment = (0, 0)
+
+
+def _settled(graph: Provenance, path: Path) -> dict[IndexVar, Moment]:
+    """At which loop every variable of a path becomes known, and at which of the loops that a fused one turns into."""
+    found: dict[IndexVar, Moment] = {}
     for depth in range(len(path.loops) + 1):
+        order = graph.covered(path.variables[depth - 1]) if depth else ()
         for var in graph.known(path.variables[:depth]):
-            found.setdefault(var, depth)
+            found.setdefault(var, (depth, order.index(var) if var in order else 0))
     return found
 
 
-def _storable(access: Access, settled: dict[IndexVar, int]) -> str:
+def _driver(graph: Provenance, path: Path, var: IndexVar) -> Access | None:
+    """The operand whose positions give a variable, if positions do."""
+    for depth, loop in enumerate(path.variables):
+        if var in graph.known(path.variables[: depth + 1]):
+            relation = graph.position(loop)
+            return None if relation is None else relation.access
+    return None
+
+
+def _storable(access: Access, settled: dict[IndexVar, Moment]) -> str:
     """The format that stores an operand in the order in which its variables are settled."""
-    order = tuple(sorted(access.indices, key=lambda v: settled.get(v, 0)))
+    order = tuple(sorted(access.indices, key=lambda v: settled.get(v, _START)))
     return name_of(Format(plain(access.tensor.format).levels, modes_in_order(access, order)))
 
 

@@ -20,12 +20,14 @@ from sparseloom.iteration.concretize import Concrete
 from sparseloom.notation.nodes import Access, Expr, IndexVar, Merge, Races, Stmt, Unit
 from sparseloom.notation.relations import BoundType
 from sparseloom.schedule.arguments import build
+from sparseloom.schedule.graphs import IterationGraph, ProvenanceGraph
 from sparseloom.schedule.laws import appended_result, breach
 from sparseloom.schedule.picture import bare, full
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive, spell
 from sparseloom.schedule.primitives import Bound, Coord, Divide, Fuse, MergeBy, Parallelize, Pos, Precompute, Reorder, Split, Unroll
 from sparseloom.schedule.races import Conflict, analyse
 from sparseloom.schedule.refusal import Refusal, listed
+from sparseloom.schedule.spaces import IterationSpace, draw
 from sparseloom.schedule.text import read_steps, unreadable
 
 Variable = IndexVar | str
@@ -116,6 +118,20 @@ class Schedule:
     def stmt(self) -> Stmt:
         """The scheduled statement."""
         return self.concrete.stmt
+
+    @property
+    def provenance(self) -> ProvenanceGraph:
+        """How the variables come from each other, as text and as a picture."""
+        return ProvenanceGraph(self.stmt)
+
+    @property
+    def iteration_graph(self) -> IterationGraph:
+        """The loops and the path of every operand through them, as text and as a picture."""
+        return IterationGraph(self.stmt)
+
+    def picture(self, matrix: object) -> IterationSpace:
+        """In which order the loops visit the entries of a small matrix, and into which tiles they are cut."""
+        return draw(self.stmt, matrix)
 
     @property
     def conflicts(self) -> tuple[Conflict, ...]:

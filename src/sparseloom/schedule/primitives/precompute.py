@@ -60,7 +60,7 @@ class Precompute(Primitive):
 
     def check(self, stmt: Stmt) -> Refusal | None:
         found = self._names(stmt) or self._plan(stmt)
-        return found if isinstance(found, Refusal) else self._pattern(found)
+        return found if isinstance(found, Refusal) else None
 
     def _names(self, stmt: Stmt) -> Refusal | None:
         if not self.i or len(self.i) != len(self.iw):
@@ -122,14 +122,6 @@ class Precompute(Primitive):
         """Whether a reduction over variables of the expression alone may be done in the workspace."""
         op, dtype = plan.path.assign.op, dtype_of(plan.path.assign.rhs)
         return op is not None and plan.match.count == 1 and distributes(plan.match.rest, plan.stand_in, op, dtype)
-
-    def _pattern(self, plan: _Plan) -> Refusal | None:
-        """A sparse result keeps its entries only if the workspace does not decide where they are."""
-        result = plan.path.assign.lhs.tensor
-        if result.format.is_dense or _present(plan.path.assign.rhs) == _present(plan.match.rest):
-            return None
-        why = f"{show(self.e)} decides which entries {result} has, and {self.w} has a value everywhere"
-        return Refusal("S712", why, "precompute a part that leaves a sparse operand outside, or ask for a dense result")
 
     def apply(self, stmt: Stmt) -> Stmt:
         plan = self._plan(stmt)

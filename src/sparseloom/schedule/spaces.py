@@ -1,0 +1,282 @@
+"""The iteration space of a schedule on a small matrix: in which order its entries are visited, and into which tiles they are cut.
+
+    1  .  2  .        split(j,j0,j1,2): two tiles, a and b, of two columns each
+    .  3  .  4
+    a     b
+
+The order follows from the relations alone. Every derived variable has a value at every entry (``recover_derived``), and the
+loops visit the entries in the lexicographic order of those values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.core.errors import ScheduleError
+from sparseloom.iteration.ordering import level_variables
+from sparseloom.iteration.provenance import stored_levels
+from sparseloom.notation.nodes import Access, IndexVar, Stmt
+from sparseloom.notation.printer import show
+from sparseloom.notation.relations import (
+    BoundRelation,
+    CoordRelation,
+    DivideRelation,
+    FuseRelation,
+    PosRelation,
+    RenameRelation,
+    SplitRelation,
+)
+from sparseloom.schedule.loops import Path, operands, paths, provenance, reads
+from sparseloom.schedule.svg import Drawing, colour
+
+Integers = NDArray[np.int64]
+MOST = 16  # rows and columns that a picture can show
+
+
+def draw(stmt: Stmt, matrix: Any) -> IterationSpace:
+    """The picture of a statement's loops over a small matrix: an array, or anything with ``to_numpy`` or ``toarray``."""
+    densely = next((getattr(matrix, name)() for name in ("to_numpy", "toarray") if hasattr(matrix, name)), matrix)
+    values = np.asarray(densely)
+    access = next((found for found in operands(stmt) if len(found.indices) == 2 and len(set(found.indices)) == 2), None)
+    if access is None:
+        names = ", ".join(map(show, operands(stmt)))
+        raise ScheduleError(f"there is no matrix to draw: the statement reads {names}\n  help: pictures show an operand with two variables")
+    if values.ndim != 2 or max(values.shape) > MOST or not values.size:
+        raise ScheduleError(f"a picture shows 1 to {MOST} rows and columns, not shape {values.shape}\n  help: draw a part of the matrix")
+    return IterationSpace(stmt, access, values)
+
+
+@dataclass(frozen=True, eq=False)
+class IterationSpace:
+    """The entries of ``access``, in the order in which the loops visit them."""
+
+    stmt: Stmt
+    access: Access
+    matrix: NDArray[Any]
+
+    @cached_property
+    def points(self) -> Integers:
+        """The visited coordinates, a row each: all of a dense matrix, else those that are not zero."""
+        seen = np.ones_like(self.matrix, bool) if self.access.tensor.format.is_dense else self.matrix != 0
+        return np.argwhere(seen)
+
+    @cached_property
+    def path(self) -> Path:
+        """The assignment that reads the matrix, with its loops."""
+        return next(path for path in paths(self.stmt) if self.access in reads(path.assign))
+
+    @cached_property
+    def order(self) -> Integers:
+        """The numbers of the points in the order of their visits."""
+        keys = [self._values.of(var) for var in reversed(self.path.variables)]
+        return np.lexsort(keys) if keys else np.arange(len(self.points))
+
+    @cached_property
+    def tiles(self) -> Integers:
+        """The tile of every point, numbered in the order of their first visits; one tile if nothing is cut."""
+        cuts = self.cuts
+        if not cuts or not len(self.points):
+            return np.zeros(len(self.points), np.int64)
+        keys = np.stack([self._values.of(var) for var in cuts])
+        _, tile = np.unique(keys, axis=1, return_inverse=True)
+        tile = tile.reshape(-1)
+        first = list(dict.fromkeys(tile[self.order].tolist()))
+        return np.array([first.index(number) for number in tile.tolist()])
+
+    @property
+    def cuts(self) -> tuple[IndexVar, ...]:
+        """The loops that count tiles: the outer halves of splits and divides, and parallel loops; outermost first."""
+        graph = provenance(self.stmt)
+        outer = {r.outer for r in graph.relations if isinstance(r, SplitRelation | DivideRelation)}
+        mine = set(self.access.indices)
+        here = [loop for loop in self.path.loops if mine.intersection(graph.originals(loop.var))]
+        return tuple(loop.var for loop in here if loop.var in outer or loop.tag.unit is not None)
+
+    @cached_property
+    def _values(self) -> _Values:
+        return _Values(self)
+
+    def __str__(self) -> str:
+        """The number of every visit, and the letter of its tile where there are several."""
+        several = len(set(self.tiles.tolist())) > 1
+        cells = np.full(self.matrix.shape, ".", dtype=object)
+        for visit, point in enumerate(self.order):
+            cells[tuple(self.points[point])] = f"{_letter(int(self.tiles[point])) if several else ''}{visit + 1}"
+        width = max((len(cell) for cell in cells.flat), default=1)
+        return "\n".join("  ".join(f"{cell:>{width}}" for cell in row) for row in cells)
+
+    def _repr_svg_(self) -> str:
+        return str(_drawing(self))
+
+
+class _Values:
+    """The values of variables at every point, computed from the relations."""
+
+    def __init__(self, space: IterationSpace) -> None:
+        self.graph = provenance(space.stmt)
+        self.space = space
+        self.known: dict[IndexVar, Integers] = {}
+        self.sizes = dict(zip(space.access.indices, space.matrix.shape, strict=True))
+
+    def of(self, var: IndexVar) -> Integers:
+        """The value of a variable at every point. What the matrix does not have is 0."""
+        if var not in self.known:
+            self.known[var] = self._derived(var)
+        return self.known[var]
+
+    def _derived(self, var: IndexVar) -> Integers:
+        match self.graph.made_by(var):
+            case SplitRelation(parent, outer, _, size):
+                return self.of(parent) // size if var == outer else self.of(parent) % size
+            case DivideRelation(parent, outer, _, count):
+                block = np.maximum(1, -(-self.extent(parent) // count))
+                return self.of(parent) // block if var == outer else self.of(parent) % block
+            case FuseRelation(outer, inner, _):
+                above = self.graph.position(outer)
+                if above is not None and above != self.graph.position(inner):
+                    return _ranks([self.of(outer), self.of(inner)])  # the entries of the lower level, counted through
+                return self.of(outer) * self.extent(inner) + self.of(inner)
+            case PosRelation(coordinate, _, access):
+                return self._position(coordinate, access)
+            case CoordRelation(position, _):
+                covered = self._coordinate(position)
+                return covered - _least(covered, self._group(position))
+            case BoundRelation(parent) | RenameRelation(parent):
+                return self.of(parent)
+        indices = self.space.access.indices
+        return self.space.points[:, indices.index(var)] if var in indices else np.zeros(len(self.space.points), np.int64)
+
+    def extent(self, var: IndexVar) -> Integers:
+        """How many values a variable takes, at every point: the segments of positions differ."""
+        ones = np.ones(len(self.space.points), np.int64)
+        match self.graph.made_by(var):
+            case SplitRelation(parent, outer, _, size):
+                return -(-self.extent(parent) // size) if var == outer else ones * size
+            case DivideRelation(parent, outer, _, count):
+                return ones * count if var == outer else np.maximum(1, -(-self.extent(parent) // count))
+            case FuseRelation(outer, inner, _):
+                return self.extent(outer) * self.extent(inner)
+            case PosRelation() | CoordRelation():
+                return -_least(-self.of(var), self._group(var)) + 1
+            case BoundRelation(parent) | RenameRelation(parent):
+                return self.extent(parent)
+        return np.full_like(ones, self.sizes.get(var, 1))
+
+    def _group(self, var: IndexVar) -> list[Integers]:
+        """What is fixed outside a position or coordinate loop: the levels above it, and the outer digits."""
+        position = self.graph.position(var)
+        match self.graph.made_by(var):
+            case CoordRelation(parent, _):
+                return self._group(parent)
+            case SplitRelation(parent, outer, inner, _) | DivideRelation(parent, outer, inner, _) if var == inner:
+                return [*self._group(parent), self.of(outer)]
+        if position is None:
+            return []
+        variables = level_variables(position.access)
+        span = self.graph.span(position.coordinate, variables)
+        levels = None if span is None else stored_levels(position.access, span.variables)
+        if span is None or levels is None:
+            return []
+        return [self.of(v) for v in (*variables[: levels[0]], *sorted(span.needs, key=str))]
+
+    def _position(self, coordinate: IndexVar, access: Access) -> Integers:
+        """How many entries of the same segment come before this one."""
+        variables, levels = level_variables(access), access.tensor.format.levels
+        span = self.graph.span(coordinate, variables)
+        run = None if span is None else stored_levels(access, span.variables)
+        if span is None or run is None or access != self.space.access:
+            return self.of(coordinate)
+        first, last = run
+        while last + 1 < len(levels) and levels[last + 1].branchless:
+            last += 1  # every entry of a chain has a position of its own
+        group = [self.of(v) for v in (*variables[:first], *sorted(span.needs, key=str))]
+        place = np.zeros(len(self.space.points), np.int64)
+        for k in range(first, last + 1):
+            here = self.of(variables[k])
+            place = place * self.extent(variables[k]) + here if levels[k].full else _ranks([*group, place, here])
+        return place - _least(place, group)
+
+    def _coordinate(self, position: IndexVar) -> Integers:
+        """The coordinates that a position stands for, as one number."""
+        relation = self.graph.position(position)
+        span = None if relation is None else self.graph.span(relation.coordinate)
+        number = np.zeros(len(self.space.points), np.int64)
+        for var in span.variables if span is not None else ():
+            number = number * self.extent(var) + self.of(var)
+        return number
+
+
+def _ranks(keys: Sequence[Integers]) -> Integers:
+    """Equal keys get equal numbers, in lexicographic order, with no gaps."""
+    _, found = np.unique(np.stack(keys), axis=1, return_inverse=True)
+    return found.reshape(-1).astype(np.int64)
+
+
+def _least(values: Integers, group: Sequence[Integers]) -> Integers:
+    """The least value in the group of every point."""
+    if not len(values):
+        return values
+    member = _ranks(group) if group else np.zeros(len(values), np.int64)
+    least = np.full(int(member.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, member, values)
+    return least[member]
+
+
+def _letter(number: int) -> str:
+    return chr(ord("a") + number % 26)
+
+
+_CELL, _MARGIN = 34.0, 30.0
+
+
+def _drawing(space: IterationSpace) -> Drawing:
+    """The grid, every visited entry in its tile's colour with the number of its visit, and arrows from each to the next."""
+    rows, columns = space.matrix.shape
+    drawing = Drawing(_CELL * columns + 2 * _MARGIN, _CELL * rows + 2 * _MARGIN + 24)
+    row, column = space.access.indices
+    for r in range(rows):
+        for c in range(columns):
+            drawing.rectangle(_MARGIN + _CELL * c, _MARGIN + _CELL * r, _CELL, _CELL, 'class="sl-grid"')
+    _axes(drawing, str(row), str(column))
+    for point, (r, c) in enumerate(space.points):
+        paint = colour(int(space.tiles[point]))
+        x, y = _MARGIN + _CELL * c, _MARGIN + _CELL * r
+        drawing.rectangle(x + 1.5, y + 1.5, _CELL - 3, _CELL - 3, f'fill="{paint}" class="sl-pale" stroke="{paint}"', 5)
+    _arrows(drawing, space)
+    for visit, point in enumerate(space.order):
+        r, c = space.points[point]
+        drawing.text(_MARGIN + _CELL * (c + 0.72), _MARGIN + _CELL * (r + 0.76), str(visit + 1), size=9.5)
+    count = len(set(space.tiles.tolist()))
+    words = f"{len(space.points)} visits" + (f", {count} tiles by {', '.join(map(str, space.cuts))}" if space.cuts else "")
+    drawing.text(_MARGIN, drawing.height - 22, words, 'class="sl-faint"', 11, "start")
+    return drawing
+
+
+def _axes(drawing: Drawing, row: str, column: str) -> None:
+    drawing.text(_MARGIN + 12, 15, f"{column} →", 'class="sl-faint"', 12)
+    drawing.text(15, _MARGIN + 12, f"{row} ↓", 'class="sl-faint"', 12)
+
+
+def _arrows(drawing: Drawing, space: IterationSpace) -> None:
+    """From every visit to the next. Inside a tile in its colour; on to another tile faint and dashed."""
+    centres = [(_MARGIN + _CELL * (c + 0.38), _MARGIN + _CELL * (r + 0.4)) for r, c in space.points]
+    visits = space.order.tolist()
+    for before, after in pairwise(visits):
+        (x0, y0), (x1, y1) = centres[before], centres[after]
+        length = float(np.hypot(x1 - x0, y1 - y0))
+        dx, dy = (x1 - x0) / length, (y1 - y0) / length
+        tip = (x1 - 4 * dx, y1 - 4 * dy)
+        line = f"M{x0:g} {y0:g}L{tip[0] - 5 * dx:g} {tip[1] - 5 * dy:g}"
+        same = space.tiles[before] == space.tiles[after]
+        paint = colour(int(space.tiles[before])) if same else None
+        look = f'stroke="{paint}" stroke-width="1.5"' if same else 'class="sl-line" stroke-width="1" stroke-dasharray="3 3"'
+        drawing.arrow(line, tip, (dx, dy), look, paint)
+    for (x, y), tile in zip(centres, space.tiles, strict=True):
+        drawing.circle(x, y, 3, f'fill="{colour(int(tile))}"')
