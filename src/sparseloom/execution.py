@@ -35,6 +35,7 @@ from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, R
 from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import IndexOverflow
 from sparseloom.runtime.library import Entry
+from sparseloom.runtime.memory import aligned
 from sparseloom.runtime.settings import settings
 
 TARGETS = ("c", "interpret")
@@ -198,7 +199,7 @@ class Prepared:
         if tensor.format.is_dense:
             return allocate(tensor, self.shape)
         if lowered.shared is not None:
-            return np.empty(len(storages[lowered.shared].values), tensor.dtype)
+            return aligned(len(storages[lowered.shared].values), tensor.dtype)
         return None
 
     def _work(self) -> int:

@@ -185,21 +185,26 @@ class Provenance:
             return (var,)
         return tuple(dict.fromkeys(x for parent in parents(relation) for x in self.originals(parent)))
 
-    def covered(self, var: IndexVar) -> tuple[IndexVar, ...]:
-        """The coordinate variables that a variable stands for, outermost first: a fuse stands for two."""
-        relation = self.made_by(var)
+    def covered(self, var: IndexVar, levels: tuple[IndexVar, ...] = ()) -> tuple[IndexVar, ...]:
+        """The coordinate variables that a variable stands for, outermost first: a fuse stands for two.
+
+        ``levels`` are variables to stop at although they are derived: those of a blocked format's levels.
+        """
+        relation = None if var in levels else self.made_by(var)
         match relation:
             case FuseRelation(outer, inner):
                 halves = self.halves(relation)
-                return (*self.covered(outer), *self.covered(inner)) if halves is None else self.covered(halves.parent)
+                if halves is not None:
+                    return self.covered(halves.parent, levels)
+                return (*self.covered(outer, levels), *self.covered(inner, levels))
             case SplitRelation(parent) | DivideRelation(parent) | BoundRelation(parent):
-                return self.covered(parent)
+                return self.covered(parent, levels)
             case RenameRelation(original):
-                return self.covered(original)
+                return self.covered(original, levels)
             case CoordRelation(position):
-                return self.covered(position)
+                return self.covered(position, levels)
             case PosRelation(coordinate):
-                return self.covered(coordinate)
+                return self.covered(coordinate, levels)
         return (var,)
 
     def halves(self, relation: FuseRelation) -> Digits | None:
@@ -222,10 +227,14 @@ class Provenance:
         fuses = (r for r in self.relations if isinstance(r, FuseRelation) and self.is_here(r.fused))
         return next((fuse for fuse in fuses if self.halves(fuse) == relation), None)
 
+    def walked(self, relation: PosRelation) -> tuple[IndexVar, ...]:
+        """The variables of the levels that a position variable runs through, outermost first."""
+        return self.covered(relation.coordinate, level_variables(relation.access))
+
     def position_levels(self, relation: PosRelation) -> range:
         """The levels of the operand that a position variable runs through."""
         variables = level_variables(relation.access)
-        covered = self.covered(relation.coordinate)
+        covered = self.walked(relation)
         first = variables.index(covered[0])
         return range(first, first + len(covered))
 

@@ -24,7 +24,7 @@ from sparseloom.lower.coiterate import Style
 from sparseloom.lower.nest import Then, style_of
 from sparseloom.lower.positions import PositionLoops
 from sparseloom.lower.scope import Scope
-from sparseloom.lower.space import Range
+from sparseloom.lower.space import Range, most
 from sparseloom.lower.walking import settle
 from sparseloom.notation.nodes import Forall, IndexVar, Unit
 from sparseloom.notation.relations import BoundRelation, BoundType, CoordRelation, FuseRelation, PosRelation
@@ -153,9 +153,10 @@ class LoopLowering(PositionLoops):
         pos = provenance.made_by(provenance.root(relation.position))
         if not isinstance(pos, PosRelation):
             raise CompilerBug(relation, "coord is applied to positions")
-        covered = provenance.covered(pos.coordinate)
+        covered = provenance.walked(pos)
         whole = covered[0] if len(covered) == 1 else provenance.root(pos.coordinate)
-        return scope.limiting(relation.coordinate, *self.context.space(scope).interval(whole))
+        low, high = self.context.space(scope).interval(whole)
+        return scope.limiting(relation.coordinate, low, most(low, high))
 
     def _inside_block(self, relation: PosRelation, position: ir.Expr, block: Range) -> list[ir.Expr]:
         """What keeps a position inside its block where no walk does: those of a full level are located, not walked."""
@@ -174,7 +175,7 @@ class LoopLowering(PositionLoops):
         access, levels = pos.access, provenance.position_levels(pos)
         block = self.context.space(scope).interval(root)
         driven = replace(scope, drivers=scope.drivers | {access}).cutting(access, levels[-1], *block)
-        covered = provenance.covered(pos.coordinate)
+        covered = provenance.walked(pos)
         self.context.remark(f"{stmt.var}: coordinates of {access.tensor.name} again")
 
         def at_position(point: Scope) -> ir.Stmt:

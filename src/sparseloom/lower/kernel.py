@@ -218,6 +218,8 @@ class _Lowering(ParallelLoops):
         before, inside = self.operands, set(walk(stmt))
         graph = self.context.provenance
         driving = {r.access for r in graph.relations if isinstance(r, PosRelation) and graph.is_here(r.position)}
+        if self.shared is not None and self.lhs in inside:
+            driving.add(self.shared)
         self.operands = [access for access in before if access in inside or access in driving]
         settled, scope = settle(self.context, scope, self.operands)
         made = self.lower(stmt, scope)

@@ -55,7 +55,7 @@ class PositionLoops(FusedLoops):
 
     def _first_interval(self, relation: PosRelation, scope: Scope) -> tuple[ir.Expr, ir.Expr | None]:
         """The coordinates to which outer digits confine the first level of a position variable; None where nothing does."""
-        var = self.context.provenance.covered(relation.coordinate)[0]
+        var = self.context.provenance.walked(relation)[0]
         space = self.context.space(scope)
         low, high = space.interval(var)
         return low, None if (low, high) == space.range_of(var) and var not in scope.limits else high
@@ -77,7 +77,7 @@ class PositionLoops(FusedLoops):
         before = self.hooks.initialise(scope) if scope.uninitialised is not None else ir.block()
         scope = replace(scope, uninitialised=None)
         space = context.space(scope)
-        names = ", ".join(str(v) for v in context.provenance.covered(relation.coordinate))
+        names = ", ".join(str(v) for v in context.provenance.walked(relation))
         context.depth += 1
         context.remark(f"{stmt.var}: positions of {access.tensor.name} ({names})")
         uppers = self._upper_levels(stmt, relation)
@@ -91,7 +91,7 @@ class PositionLoops(FusedLoops):
 
     def _upper_levels(self, stmt: Forall, relation: PosRelation) -> tuple[IndexVar, ...]:
         """The coordinates above the last level that something inside the loop needs."""
-        uppers = self.context.provenance.covered(relation.coordinate)[:-1]
+        uppers = self.context.provenance.walked(relation)[:-1]
         used = {v for n in walk(stmt.body) if isinstance(n, Access) and n != relation.access for v in (*n.indices, *level_variables(n))}
         needed = {x for v in used for x in (v, *self.context.provenance.originals(v))}
         return uppers if needed & set(uppers) else ()
@@ -128,7 +128,7 @@ class PositionLoops(FusedLoops):
         access = relation.access
         form, views = access.tensor.format, self.context.view(access).levels
         levels = self.context.provenance.position_levels(relation)
-        covered = self.context.provenance.covered(relation.coordinate)
+        covered = self.context.provenance.walked(relation)
         code: list[ir.Stmt] = []
         current: ir.Expr = position
         for k in reversed(levels):
@@ -151,7 +151,7 @@ class PositionLoops(FusedLoops):
 
     def named(self, relation: PosRelation, scope: Scope) -> Scope:
         """The variable that positions replaced, where the coordinates it stands for are all known."""
-        covered = self.context.provenance.covered(relation.coordinate)
+        covered = self.context.provenance.walked(relation)
         if any(var not in scope.coordinates for var in covered):
             return scope
         return self._rebuilt(relation.coordinate, scope)
@@ -171,7 +171,7 @@ class PositionLoops(FusedLoops):
             case CoordRelation(position, _):
                 pos = provenance.made_by(provenance.root(position))
                 if isinstance(pos, PosRelation):
-                    covered = provenance.covered(pos.coordinate)
+                    covered = provenance.walked(pos)
                     source = covered[0] if len(covered) == 1 else pos.coordinate
                     scope = self._rebuilt(source, scope)
                     return scope.knowing(var, scope.coordinates[source])
@@ -242,7 +242,7 @@ class PositionLoops(FusedLoops):
         access, provenance = relation.access, self.context.provenance
         form, views = access.tensor.format, self.context.view(access).levels
         levels = provenance.position_levels(relation)
-        covered = provenance.covered(relation.coordinate)
+        covered = provenance.walked(relation)
         k = chain[at]
         end_of_chain = chain[at + 1] if at + 1 < len(chain) else levels[-1] + 1
         place = scope.at(access)

@@ -148,6 +148,18 @@ class DenseResult(LocatedResult):
             offset = ir.add(ir.multiply(offset, self.view.levels[k].size), scope.coordinates[self.variables[k]])
         return offset
 
+    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+        """Where a place has its first value and this one is absent, nothing is written: positions may visit a place in vain."""
+        if assign.op is not None or scope.uninitialised is not None or value.constant or value.fill is None:
+            return super().write(assign, value, scope)
+        present = replace(value, present=ir.TRUE)
+        match value.present:
+            case ir.TRUE:
+                return super().write(assign, value, scope)
+            case ir.FALSE:
+                return ir.block()
+        return ir.If(value.present, super().write(assign, present, scope))
+
     def initialise(self, scope: Scope) -> ir.Stmt:
         """Fill the rows below the modes that are covered by full loops."""
         depth = scope.uninitialised

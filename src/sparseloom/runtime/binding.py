@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.errors import CompilerBug, FormatError, ShapeError
@@ -20,7 +19,7 @@ from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import TensorVar
 from sparseloom.runtime.calling import IndexOverflow, Pack, adopt, run
 from sparseloom.runtime.library import Entry
-from sparseloom.runtime.memory import free_memory
+from sparseloom.runtime.memory import aligned, free_memory
 
 Arguments = list[Any]
 
@@ -184,4 +183,4 @@ def allocate(tensor: TensorVar, shape: tuple[int, ...]) -> NDArray[Any]:
                 f"more than half of the {room / 1e9:.3g} GB of memory that are free\n"
                 "  help: ask for a sparse result, as in sl.evaluate(..., format='csr'), or compute a part of it"
             )
-    return np.empty(math.prod(extents), tensor.dtype)
+    return aligned(math.prod(extents), tensor.dtype)

@@ -1,13 +1,6 @@
-"""The two graphs of a schedule, as text and as SVG.
-
-``ProvenanceGraph``: how the variables come from each other, and how each is recovered.
+"""The provenance graph of a schedule, as text and as SVG: how the variables come from each other, and how each is recovered.
 
     i, j --fuse--> f --pos(A)--> p --split(4)--> p0, p1
-
-``IterationGraph``: the loops in their order, and the path that every operand takes through them.
-
-    forall i     B dense
-      forall j   B compressed ∩ c compressed
 """
 
 from __future__ import annotations
@@ -17,12 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sparseloom.core.errors import CompilerBug
-from sparseloom.formats.level import Level
-from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, stored
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import children, parents
-from sparseloom.notation.nodes import Access, IndexVar, Relation, Stmt
-from sparseloom.notation.printer import show
+from sparseloom.notation.nodes import IndexVar, Relation, Stmt
 from sparseloom.notation.relations import (
     BoundRelation,
     CoordRelation,
@@ -32,9 +22,8 @@ from sparseloom.notation.relations import (
     RenameRelation,
     SplitRelation,
 )
-from sparseloom.schedule.loops import Path, accesses, loops, paths, places, provenance, relations_of
+from sparseloom.schedule.loops import loops, provenance, relations_of
 from sparseloom.schedule.svg import Drawing, colour, text_width
-from sparseloom.schedule.walked import walked
 
 
 def label(relation: Relation) -> str:
@@ -154,6 +143,11 @@ _ORIGINAL, _DERIVED, _TRACK = colour(0), colour(1), colour(2)
 _STEP, _MARGIN = 96.0, 22.0
 
 
+def _pill(relation: Relation) -> float:
+    """Half the width of the pill that names a relation."""
+    return text_width(label(relation), 12) / 2 + 8
+
+
 class _ProvenanceDrawing:
     """Variables in layers, originals on top; a pill with the relation's name between a layer and the next."""
 
@@ -166,27 +160,58 @@ class _ProvenanceDrawing:
         self.x = self._columns()
 
     def _columns(self) -> dict[IndexVar, float]:
+        """Variables that have nothing to do with each other stand side by side, each family in a column of its own."""
+        x: dict[IndexVar, float] = {}
+        left = _MARGIN
+        for family in self._families():
+            found = self._family_columns(family)
+            relations = [relation for relation in self.graph.relations if parents(relation)[0] in family]
+            pills = [(self._middle(relation, found), _pill(relation) + 34) for relation in relations]
+            boxes = [(at, self.width(var) / 2) for var, at in found.items()]
+            first, last = min(at - half for at, half in (*boxes, *pills)), max(at + half for at, half in (*boxes, *pills))
+            x |= {var: at - first + left for var, at in found.items()}
+            left += last - first + 24
+        return x
+
+    def _families(self) -> list[set[IndexVar]]:
+        """The variables, those together that relations connect."""
+        families: list[set[IndexVar]] = [{var} for var in self.graph.originals]
+        for relation in self.graph.relations:
+            ends = {*parents(relation), *children(relation)}
+            touched = [family for family in families if family & ends]
+            families = [family for family in families if family not in touched]
+            families.append(ends.union(*touched))
+        return sorted(families, key=lambda family: min(k for k, var in enumerate(self.graph.originals) if var in family))
+
+    def _family_columns(self, family: set[IndexVar]) -> dict[IndexVar, float]:
         """Children stand below the middle of their parents, with room between neighbours in a layer."""
         x: dict[IndexVar, float] = {}
         edge: dict[int, float] = {}
 
         def place(var: IndexVar, wish: float) -> None:
             half = self.width(var) / 2
-            x[var] = max(wish, edge.get(self.layer[var], 0.0) + half)
-            edge[self.layer[var]] = x[var] + half + 26
+            x[var] = max(wish, edge.get(self.layer[var], -1e9) + half)
+            edge[self.layer[var]] = x[var] + half + 30
 
-        for var in self.graph.originals:
-            place(var, 0)
+        for number, var in enumerate(var for var in self.graph.originals if var in family):
+            place(var, 60.0 * number)
+        used = {var for relation in self.graph.relations for var in parents(relation)}
         for relation in self.graph.relations:
+            if parents(relation)[0] not in family:
+                continue
             middle = sum(x[var] for var in parents(relation)) / len(parents(relation))
             made = children(relation)
-            whole = sum(self.width(var) for var in made) + 70 * (len(made) - 1)
-            start = middle - whole / 2
+            gap = 150 if used.issuperset(made) else 60
+            start = middle - (sum(map(self.width, made)) + gap * (len(made) - 1)) / 2
             for var in made:
                 place(var, start + self.width(var) / 2)
-                start += self.width(var) + 70
-        left = min(x[var] - self.width(var) / 2 for var in x)
-        return {var: at - left + _MARGIN + 60 for var, at in x.items()}
+                start += self.width(var) + gap
+        return x
+
+    @staticmethod
+    def _middle(relation: Relation, x: dict[IndexVar, float]) -> float:
+        ends = (*parents(relation), *children(relation))
+        return sum(x[var] for var in ends) / len(ends)
 
     @staticmethod
     def width(var: IndexVar) -> float:
@@ -196,9 +221,10 @@ class _ProvenanceDrawing:
         return _MARGIN + 16 + _STEP * self.layer[var]
 
     def made(self) -> Drawing:
-        right = max(self.x[var] + self.width(var) / 2 for var in self.x) + 60
+        ends = [self.x[var] + self.width(var) / 2 for var in self.x]
+        ends += [self._middle(relation, self.x) + _pill(relation) + 34 for relation in self.graph.relations]
         below = max(self.y(var) for var in self.x) + 16 + _MARGIN + 30
-        drawing = Drawing(max(right + _MARGIN, 520), below)
+        drawing = Drawing(max(max(ends) + _MARGIN, 520), below)
         for relation in self.graph.relations:
             self._relation(drawing, relation)
         shown = set(loops(self.graph.stmt))
@@ -212,7 +238,7 @@ class _ProvenanceDrawing:
 
     def _relation(self, drawing: Drawing, relation: Relation) -> None:
         above, below = parents(relation), children(relation)
-        x = sum(self.x[var] for var in (*above, *below)) / len((*above, *below))
+        x = self._middle(relation, self.x)
         top, bottom = max(self.y(var) for var in above) + 14, min(self.y(var) for var in below) - 14
         y = (top + bottom) / 2
         for var in above:
@@ -220,8 +246,7 @@ class _ProvenanceDrawing:
         for var in below:
             end, tip = self.x[var], self.y(var) - 14
             drawing.path(f"M{x:g} {y:g}L{end:g} {tip:g}", 'class="sl-line" stroke-width="1.4"')
-        words = label(relation)
-        half = text_width(words, 12) / 2 + 8
+        words, half = label(relation), _pill(relation)
         drawing.rectangle(x - half, y - 11, 2 * half, 22, 'class="sl-box"', 5)
         drawing.text(x, y, words, size=12)
         self._recovery(drawing, x, y, half, top, bottom, self.graph.tracked(relation) is not None)
@@ -252,148 +277,3 @@ class _ProvenanceDrawing:
             drawing.arrow(f"M{x:g} {y:g}L{x + 22:g} {y:g}", (x + 26, y), (1, 0), f'stroke="{paint}" stroke-width="1.6"{dashes}', paint)
             drawing.text(x + 34, y, words, 'class="sl-faint"', 12, "start")
             x += 34 + text_width(words, 12) + 22
-
-
-@dataclass(frozen=True)
-class Stop:
-    """One loop of a nest, and the levels of operands that it walks or finds there."""
-
-    var: IndexVar
-    levels: tuple[tuple[Access, Level], ...]
-    region: Formula
-
-    def __str__(self) -> str:
-        meeting = set(stored(self.region)) if isinstance(self.region, All | Any) else set()
-        words = [f"{access.tensor} {_kind(level)}" for access, level in self.levels if access not in meeting]
-        kinds = {access: _kind(level) for access, level in self.levels}
-        merged = [_joined(self.region, kinds)] if meeting else []
-        return ", ".join([*merged, *words])
-
-    @property
-    def sign(self) -> str:
-        """How several sparse operands meet: an intersection, a union, or some of each."""
-        match self.region:
-            case All(parts):
-                return "∩" if all(isinstance(part, Stored) for part in parts) else "∩∪"
-            case Any(parts):
-                return "∪" if all(isinstance(part, Stored) for part in parts) else "∪∩"
-        return ""
-
-
-def _joined(region: Formula, kinds: dict[Access, str], inside: bool = False) -> str:
-    match region:
-        case Stored(access):
-            return f"{access.tensor} {kinds.get(access, '')}".rstrip()
-        case All(parts) | Any(parts):
-            words = (" ∩ " if isinstance(region, All) else " ∪ ").join(_joined(part, kinds, True) for part in parts)
-            return f"({words})" if inside else words
-    return "all"
-
-
-def _kind(level: Level) -> str:
-    return type(level).__name__.lower()
-
-
-@dataclass(frozen=True)
-class IterationGraph:
-    """The loops of a statement, and the path of every operand through them."""
-
-    stmt: Stmt
-
-    @cached_property
-    def nests(self) -> tuple[tuple[Path, tuple[Stop, ...]], ...]:
-        """Every assignment with its loops; those that fill temporaries come first."""
-        return tuple((path, tuple(self._stops(path))) for path in paths(self.stmt))
-
-    def _stops(self, path: Path) -> Iterator[Stop]:
-        graph = provenance(self.stmt)
-        operands = dict.fromkeys((path.assign.lhs, *accesses(path.assign.rhs)))
-        for depth, var in enumerate(path.variables):
-            before = graph.known(path.variables[:depth])
-            settled = graph.known(path.variables[: depth + 1]) - before
-            levels = [
-                (access, level)
-                for access in operands
-                for stored_var, level in zip(level_variables(access), access.tensor.format.levels, strict=True)
-                if stored_var in settled
-            ]
-            yield Stop(var, tuple(levels), self._merged(path, depth))
-
-    def _merged(self, path: Path, depth: int) -> Formula:
-        """When a loop that follows several operands has something to do; ALWAYS for one that follows at most one."""
-        var, outer = path.variables[depth], path.variables[:depth]
-        for (around, _), found in zip(places(self.stmt, var), walked(self.stmt, var), strict=True):
-            if around == outer and found.position is None and len(found.sparse) > 1:
-                return found.region
-        return ALWAYS
-
-    def __str__(self) -> str:
-        texts = []
-        for path, stops in self.nests:
-            heads = [f"{'  ' * depth}forall {stop.var}" for depth, stop in enumerate(stops)]
-            width = max(map(len, heads), default=0) + 3
-            lines = [f"{head:{width}}{stop}".rstrip() for head, stop in zip(heads, stops, strict=True)]
-            texts.append("\n".join([*lines, "  " * len(stops) + show(path.assign)]))
-        return "\n\n".join(texts)
-
-    def _repr_svg_(self) -> str:
-        return str(_draw_iteration(self))
-
-
-_LANE, _ROW = 46.0, 62.0
-
-
-def _draw_iteration(graph: IterationGraph) -> Drawing:
-    """One column per assignment. A lane per access runs down to the last loop that it has a level in; a dot stands for a level."""
-    columns = []
-    left, height = _MARGIN, 0.0
-    for path, stops in graph.nests:
-        operands = tuple(dict.fromkeys((*accesses(path.assign.rhs), path.assign.lhs)))
-        heading = max((text_width(show(access), 12) for access in operands), default=0) + 18
-        lane = max(_LANE, heading)
-        names = max((text_width(str(stop.var)) for stop in stops), default=0) + 26
-        width = max(names + lane * len(operands) + 44, text_width(show(path.assign), 12) + 10)
-        columns.append((path, stops, operands, lane, names, left, width))
-        left += width + 34
-        height = max(height, _MARGIN + 40 + _ROW * len(stops) + 52)
-    drawing = Drawing(max(left - 34 + _MARGIN, 300), height + 14)
-    for column in columns:
-        _draw_nest(drawing, *column)
-    drawing.circle(_MARGIN + 5, height, 4.5, 'class="sl-faint"')
-    drawing.text(_MARGIN + 15, height, "sparse level", 'class="sl-faint"', 11, "start")
-    drawing.circle(_MARGIN + 121, height, 4, 'fill="none" class="sl-line" stroke-width="2"')
-    drawing.text(_MARGIN + 131, height, "full level", 'class="sl-faint"', 11, "start")
-    return drawing
-
-
-def _draw_nest(
-    drawing: Drawing,
-    path: Path,
-    stops: tuple[Stop, ...],
-    operands: tuple[Access, ...],
-    lane: float,
-    names: float,
-    left: float,
-    width: float,
-) -> None:
-    """One assignment: a box per loop, a lane per access beside their names, and the assignment below."""
-    top = _MARGIN + 52
-    rows = [top + _ROW * depth for depth in range(len(stops))]
-    for depth, stop in enumerate(stops):
-        drawing.rectangle(left, rows[depth] - 17, width, 34, 'class="sl-box"', 17)
-        drawing.text(left + 16, rows[depth], str(stop.var), size=14, anchor="start")
-        if stop.sign:
-            drawing.text(left + width - 20, rows[depth], stop.sign, size=18)
-        if depth + 1 < len(stops):
-            x = left + 24
-            drawing.arrow(f"M{x:g} {rows[depth] + 17:g}V{rows[depth + 1] - 20:g}", (x, rows[depth + 1] - 17), (0, 1), 'class="sl-line"')
-    for number, access in enumerate(operands):
-        x, paint = left + names + lane * (number + 0.5), colour(number)
-        dots = [(rows[k], level) for k, stop in enumerate(stops) for found, level in stop.levels if found == access]
-        drawing.text(x, _MARGIN + 8, show(access), f'fill="{paint}"', 12)
-        if dots:
-            drawing.path(f"M{x:g} {_MARGIN + 20:g}V{dots[-1][0]:g}", f'stroke="{paint}" stroke-width="3" stroke-linecap="round"')
-        for y, level in dots:
-            full = 'class="sl-white"' if level.full else f'fill="{paint}"'
-            drawing.circle(x, y, 6.5, f'{full} stroke="{paint}" stroke-width="3"')
-    drawing.text(left + width / 2, top + _ROW * len(stops) - 18, show(path.assign), 'class="sl-text"', 12)

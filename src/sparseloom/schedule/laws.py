@@ -108,7 +108,7 @@ def unsearchable(stmt: Stmt) -> Refusal | None:
                     continue
                 other = _driver(graph, path, stored[k])
                 if other is not None and other != access:
-                    why = f"positions of {show(other)} give {stored[k]}, and {access.tensor} stores that in no order, so it cannot be searched"
+                    why = f"positions of {show(other)} give {stored[k]}, which {access.tensor} stores in no order, so it cannot be searched"
                     return Refusal("S613", why, f"use pos on {show(access)}, or convert it to an ordered format", at=stored[k])
                 late = [v for v in stored[:k] if settled.get(v, _START) > settled.get(stored[k], _START)]
                 if late:

@@ -1,8 +1,8 @@
 """Which iterations of a parallel loop write one place, and what resolves it.
 
-Two iterations write different places if the loop's variable follows from the place: from the variables that index it, and from
-the loops outside, which are the same for both. A position follows from its coordinates unless they repeat. A temporary that is
-declared inside the loop is private.
+An assignment that reduces nothing writes every place once. Otherwise two iterations write different places if the loop's variable
+follows from the place: from the variables that index it, and from the loops outside, which are the same for both. A position follows
+from its coordinates unless they repeat. A temporary that is declared inside the loop is private.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def analyse(stmt: Stmt, appended: TensorVar | None = None) -> list[Conflict]:
                 continue
             if path.assign.lhs.tensor == appended:
                 found.append(Conflict(loop.var, races, path.assign, None, appends=True))
-            elif loop.var not in follows(graph, {*path.assign.lhs.indices, *path.variables[:depth]}):
+            elif path.assign.op is not None and loop.var not in follows(graph, {*path.assign.lhs.indices, *path.variables[:depth]}):
                 example, repeats = _example(graph, path, depth), _repeats(graph, loop.var)
                 found.append(Conflict(loop.var, races, path.assign, _resolution(path, depth), example, None if example else repeats))
     return found

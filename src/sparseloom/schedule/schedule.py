@@ -20,8 +20,9 @@ from sparseloom.iteration.concretize import Concrete
 from sparseloom.notation.nodes import Access, Expr, IndexVar, Merge, Races, Stmt, Unit
 from sparseloom.notation.relations import BoundType
 from sparseloom.schedule.arguments import build
-from sparseloom.schedule.graphs import IterationGraph, ProvenanceGraph
+from sparseloom.schedule.graphs import ProvenanceGraph
 from sparseloom.schedule.laws import appended_result, breach
+from sparseloom.schedule.nests import IterationGraph
 from sparseloom.schedule.picture import bare, full
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive, spell
 from sparseloom.schedule.primitives import Bound, Coord, Divide, Fuse, MergeBy, Parallelize, Pos, Precompute, Reorder, Split, Unroll

@@ -276,7 +276,9 @@ def _arrows(drawing: Drawing, space: IterationSpace) -> None:
         line = f"M{x0:g} {y0:g}L{tip[0] - 5 * dx:g} {tip[1] - 5 * dy:g}"
         same = space.tiles[before] == space.tiles[after]
         paint = colour(int(space.tiles[before])) if same else None
-        look = f'stroke="{paint}" stroke-width="1.5"' if same else 'class="sl-line" stroke-width="1" stroke-dasharray="3 3"'
+        is_step = same and length < 1.5 * _CELL
+        strength = "1.6" if is_step else '1.2" stroke-opacity=".45'
+        look = f'stroke="{paint}" stroke-width="{strength}"' if same else 'class="sl-line" stroke-width="1" stroke-dasharray="3 3"'
         drawing.arrow(line, tip, (dx, dy), look, paint)
     for (x, y), tile in zip(centres, space.tiles, strict=True):
         drawing.circle(x, y, 3, f'fill="{colour(int(tile))}"')

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from sparseloom.iteration.provenance import Provenance, stored_levels
+from sparseloom.iteration.provenance import Provenance, parents, stored_levels
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import FuseRelation, PosRelation
-from sparseloom.schedule.loops import fresh_variable, loops, paths, places, provenance, replace_loops
+from sparseloom.schedule.loops import body_of, fresh_variable, loops, paths, places, provenance, related, relations_of, replace_loops
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal, listed
 
@@ -67,7 +67,7 @@ class Fuse(Primitive):
         if outer == inner:
             return None
         if self._are_neighbours(graph, outer, inner):
-            return None
+            return self._parts(graph, outer, inner)
         why = f"{self.i} counts positions of {show(outer.access)} and {self.j} those of {show(inner.access)}, no neighbouring levels"
         return Refusal("S307", why, "fuse the coordinates, then use pos once", at=self.j)
 
@@ -78,11 +78,27 @@ class Fuse(Primitive):
             return False
         return stored_levels(outer.access, above.variables + below.variables) is not None
 
+    def _parts(self, graph: Provenance, outer: PosRelation, inner: PosRelation) -> Refusal | None:
+        """Positions that are cut, or named elsewhere too: then the entries below them are not all that is meant."""
+        for var, relation in ((self.i, outer), (self.j, inner)):
+            if var != relation.position or any(var in parents(other) for other in graph.relations):
+                why = f"{var} is a part of the positions {relation.position} of {show(relation.access)}, or stands for them elsewhere too"
+                return Refusal("S308", why, "fuse before split and precompute", at=var)
+        return None
+
     def apply(self, stmt: Stmt) -> Stmt:
         def make(loop: Forall) -> Stmt:
             return Forall(self.fused, loop.body.body) if isinstance(loop.body, Forall) else loop
 
-        return replace_loops(stmt, self.i, make, self.relation)
+        graph = provenance(stmt)
+        outer, inner = graph.made_by(self.i), graph.made_by(self.j)
+        if not isinstance(outer, PosRelation) or not isinstance(inner, PosRelation):
+            return replace_loops(stmt, self.i, make, self.relation)
+        # Entries of the lower level below entries of the upper one: the entries of both levels at once.
+        (both,) = fresh_variable(stmt, f"{outer.coordinate}{inner.coordinate}")
+        kept = tuple(r for r in relations_of(stmt) if r not in (outer, inner))
+        found = FuseRelation(outer.coordinate, inner.coordinate, both), PosRelation(both, self.fused, inner.access)
+        return replace_loops(related(body_of(stmt), kept), self.i, make, *found)
 
     @property
     def relation(self) -> FuseRelation:

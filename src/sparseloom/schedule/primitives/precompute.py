@@ -23,7 +23,7 @@ from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.named import dense
 from sparseloom.iteration.formula import ALWAYS, Formula, Stored
 from sparseloom.iteration.region import present
-from sparseloom.notation.dtyping import dtype_of, fill_of
+from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt, TensorVar, Where
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import RenameRelation
@@ -138,9 +138,12 @@ class Precompute(Primitive):
 
         A sum that moves into it keeps the precision of the sum that it leaves.
         """
-        dtype = dtype_of(plan.path.assign.rhs) if plan.moved else dtype_of(plan.match.found)
         op = plan.path.assign.op
-        fill: Scalar | None = algebra.identity(op, dtype) if plan.moved and op is not None else fill_of(plan.match.found)
+        if plan.moved and op is not None:
+            dtype = reduced_dtype(op, plan.path.assign.rhs)
+            fill: Scalar | None = algebra.identity(op, dtype)
+        else:
+            dtype, fill = dtype_of(plan.match.found), fill_of(plan.match.found)
         partial = plan.path.assign.lhs.tensor.may_be_absent and _present(plan.path.assign.rhs) != _present(plan.match.rest)
         return TensorVar(self.w, len(self.i), dense(len(self.i)), dtype, fill=0 if fill is None else fill, partial=partial)
 
