@@ -110,7 +110,11 @@ EXAMPLES = {
         "parallelize(p0, CPUThread, Atomics)",
         "fuse(i, j, f) pos(f, p, A(i,j)) split(p, p0, p1, 4)",
     ),
-    "unroll": Example(("`i` is a loop, not unrolled yet.", "`factor` is at least 1."), "unroll(p1, 4)", "pos(j, p, A(i,j)) split(p, p0, p1, 4)"),
+    "unroll": Example(
+        ("`i` is a loop, not unrolled yet.", "`factor` is at least 1."),
+        "unroll(p1, 4)",
+        "pos(j, p, A(i,j)) split(p, p0, p1, 4)",
+    ),
     "bound": Example(
         (
             "`i` is a loop, and `bounded` a new name.",
@@ -146,7 +150,7 @@ def pages() -> dict[str, str]:
 def page(word: str, step: type[Primitive], example: Example) -> str:
     """The page of one primitive."""
     title, _, text = (inspect.getmodule(step).__doc__ or "").strip().partition("\n")
-    name, _, sentence = title.partition(": ")
+    sentence = title.partition(": ")[2]
     parts = [f"# {word}", f"`{usage(step)}`: {sentence}", *_prose(text), "## Arguments", arguments(step), "## What must hold"]
     parts += ["\n".join(f"- {need}" for need in example.needs), "## Example", example_text(example)]
     parts += ["## Refusals", "Every refusal has a code, says why, and where it can, what to do.", *refusals(word)]
@@ -158,8 +162,13 @@ def _prose(text: str) -> list[str]:
     found = []
     for part in text.strip("\n").split("\n\n"):
         shown = inspect.cleandoc("\n" + part)
-        found.append(f"```text\n{shown}\n```" if part.startswith("    ") else " ".join(shown.split()))
+        found.append(f"```text\n{shown}\n```" if part.startswith("    ") else _marked(" ".join(shown.split())))
     return found
+
+
+def _marked(text: str) -> str:
+    """Code as Markdown marks it."""
+    return text.replace("``", "`")
 
 
 def arguments(step: type[Primitive]) -> str:
@@ -169,7 +178,7 @@ def arguments(step: type[Primitive]) -> str:
         rows.append("| `i, j, ...` | loops, from the outermost in |")
     else:
         rows += [f"| `{name}` | {_kind(kind)} |" for name, kind in kinds(step).items()]
-    return "\n".join(rows) + f"\n\n{inspect.getdoc(step)}"
+    return "\n".join(rows) + "\n\n" + _marked(inspect.getdoc(step) or "")
 
 
 def _kind(kind: type) -> str:
@@ -207,8 +216,9 @@ def example_text(example: Example) -> str:
 
 
 def _loops(kernel: sl.Kernel) -> str:
-    """The loops without the line of parameters."""
-    return "```text\n" + "\n".join(line.removeprefix("  ") for line in kernel.show("loops").rstrip().splitlines()[1:]) + "\n```"
+    """The loops without the line of parameters, and without the places where a kernel asks whether it was cancelled."""
+    lines = [line.removeprefix("  ") for line in kernel.show("loops").rstrip().splitlines()[1:]]
+    return "\n".join(["```text", *(line for line in lines if line.strip() != "poll"), "```"])
 
 
 def _call(example: Example) -> str:
@@ -248,7 +258,7 @@ def index() -> str:
     for word, step in sorted(PRIMITIVES.items()):
         sentence = (inspect.getmodule(step).__doc__ or "").strip().partition("\n")[0].partition(": ")[2]
         rows.append(f"| [`{usage(step)}`]({word}.md) | {sentence} |")
-    return INDEX.replace("TABLE", "\n".join(rows))
+    return INDEX.replace("TABLE", "\n".join(rows)).replace("REFUSALS", "\n\n".join(refusals("text")))
 
 
 INDEX = """# The steps of a schedule
@@ -303,4 +313,10 @@ a1   .   .   .
 ```
 
 The lesson on [SpMV](../lessons/spmv.md) uses them one after another.
+
+## Refusals of the text
+
+What a step refuses stands on its page. These refusals are about how a schedule is written.
+
+REFUSALS
 """

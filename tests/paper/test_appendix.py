@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from paper.tensors import SHAPES, operands
+from paper.tensors import SHAPES, Operands, operands
 from primitives.golden import GOLDEN, WRITES, read_cases, write_cases
 from primitives.paper_schedules import PAPER, PaperSchedule
 
@@ -49,12 +49,26 @@ def test_a_schedule_for_the_gpu_says_that_c_cannot_run_it(paper: PaperSchedule, 
         kernel(paper, "c")(**given)
 
 
-@pytest.mark.parametrize("paper", [p for p in PAPER if p.name in ("spmm_gpu", "mttkrp_gpu")], ids=lambda paper: paper.name)
+BOUNDED = [paper for paper in PAPER if "MaxExact" in paper.steps]
+
+
+def widened(given: Operands) -> Operands:
+    """Dense matrices of 128 columns instead of 32."""
+    return {name: np.hstack([value] * 4) if value.ndim == 2 and value.shape[1] == 32 else value for name, value in given.items()}
+
+
+@pytest.mark.parametrize("paper", BOUNDED, ids=lambda paper: paper.name)
 def test_a_broken_bound_raises(paper: PaperSchedule, rng: np.random.Generator) -> None:
     given, _ = operands(paper.name.split("_")[0], rng, 5, 7, 0.3)
-    wide = {name: np.hstack([value, value]) if name in "BCD" and value.ndim == 2 else value for name, value in given.items()}
     with pytest.raises(sl.ShapeError, match="bound"):
-        kernel(paper, "interpret")(**wide)
+        kernel(paper, "interpret")(**widened(given))
+
+
+@pytest.mark.parametrize("paper", BOUNDED, ids=lambda paper: paper.name)
+def test_four_times_the_columns_need_four_times_the_bound(paper: PaperSchedule, rng: np.random.Generator) -> None:
+    given, wanted = operands(paper.name.split("_")[0], rng, 5, 7, 0.3)
+    wide = paper._replace(steps=paper.steps.replace("dense_val,1,MaxExact", "dense_val,4,MaxExact"))
+    assert np.array_equal(kernel(wide, "interpret")(**widened(given)).to_numpy(), np.hstack([wanted] * 4))
 
 
 @named

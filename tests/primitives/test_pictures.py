@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from itertools import islice
+from random import Random
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,6 +16,7 @@ from primitives.statements import schedule
 
 import sparseloom as sl
 from sparseloom.loops.memory import Cells
+from sparseloom.schedule.primitive import PRIMITIVES
 
 SPMV = "y(i) = A(i,j) * x(j)"
 STORED = np.array([[0, 1, 0, 0, 1], [1, 0, 0, 1, 1], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 1, 0, 0], [0, 0, 0, 0, 1.0]])
@@ -64,9 +68,8 @@ def test_iteration_spaces_as_text() -> None:
     check("spaces", {name: str(schedule(SPMV, *case).picture(STORED)) for name, case in SPACES.items()})
 
 
-@pytest.mark.parametrize("name", [name for name in SPACES if name != "row cut"])
-def test_the_picture_shows_the_order_in_which_the_loops_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    formats, steps = SPACES[name]
+def check_order(form: str, steps: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter reads the entries of A in the order that the picture shows."""
     read: list[int] = []
     load = Cells.load_number
 
@@ -76,13 +79,36 @@ def test_the_picture_shows_the_order_in_which_the_loops_read(name: str, monkeypa
         return load(cells, place)
 
     monkeypatch.setattr(Cells, "load_number", recorded)
-    form = formats.partition(":")[2] or "dense"
     sl.program(SPMV, {"A": form}, steps, target="interpret")(STORED, np.ones(5))
     places = np.argwhere(STORED if form != "dense" else np.ones_like(STORED))
-    if form == "csc":
+    if form in ("csc", "dcsc"):
         places = places[np.lexsort((places[:, 0], places[:, 1]))]
-    space = schedule(SPMV, formats, steps).picture(STORED)
-    assert [tuple(places[k]) for k in read] == [tuple(space.points[k]) for k in space.order]
+    space = schedule(SPMV, f"A:{form}", steps).picture(STORED)
+    assert [tuple(places[k]) for k in read] == [tuple(space.points[k]) for k in space.order], steps
+
+
+@pytest.mark.parametrize("name", [name for name in SPACES if name != "row cut"])
+def test_the_picture_shows_the_order_in_which_the_loops_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    formats, steps = SPACES[name]
+    check_order(formats.partition(":")[2] or "dense", steps, monkeypatch)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "dcsr", "dcsc", "coo", "dense"])
+def test_pictures_of_random_schedules_show_the_order_too(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(25):
+        check_order(form, drawn(form, Random(f"{form} {number}")), monkeypatch)
+
+
+def drawn(form: str, random: Random) -> str:
+    """The text of a random schedule that runs serially and has one assignment."""
+    made = schedule(SPMV, f"A:{form}")
+    for _ in range(random.randint(1, 5)):
+        word = random.choice(("split", "divide", "fuse", "reorder", "pos", "coord", "bound"))
+        for step in islice(PRIMITIVES[word].candidates(made.stmt, random), 2):
+            with suppress(sl.ScheduleError):
+                made = made.then(step)
+                break
+    return made.text
 
 
 def drawings() -> dict[str, str]:

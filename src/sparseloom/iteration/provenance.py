@@ -231,6 +231,27 @@ class Provenance:
         """The variables of the levels that a position variable runs through, outermost first."""
         return self.covered(relation.coordinate, level_variables(relation.access))
 
+    def found_again(self, relation: CoordRelation) -> IndexVar:
+        """The variable whose coordinates a coord variable counts: that of one level, or the fused one of several."""
+        position = self.made_by(self.root(relation.position))
+        if not isinstance(position, PosRelation):
+            raise CompilerBug(relation, "coord is applied to positions")
+        walked = self.walked(position)
+        return walked[0] if len(walked) == 1 else self.root(position.coordinate)
+
+    def cuts_rows(self, var: IndexVar, levels: tuple[IndexVar, ...] = ()) -> bool:
+        """Whether outer digits cut the range of a variable that stands for several, so that it may begin and end within a row."""
+        match self.made_by(var):
+            case SplitRelation(parent) | DivideRelation(parent):
+                return len(self.covered(parent, levels)) > 1
+            case BoundRelation(parent) | RenameRelation(parent):
+                return self.cuts_rows(parent, levels)
+            case FuseRelation(outer):
+                return self.cuts_rows(outer, levels)
+            case CoordRelation() as relation:
+                return len(self.covered(self.found_again(relation), levels)) > 1
+        return False
+
     def position_levels(self, relation: PosRelation) -> range:
         """The levels of the operand that a position variable runs through."""
         variables = level_variables(relation.access)

@@ -14,6 +14,7 @@ from sparseloom.loops.nodes import (
     FALSE,
     TRUE,
     Allocate,
+    Assign,
     Block,
     Cast,
     Comment,
@@ -25,6 +26,7 @@ from sparseloom.loops.nodes import (
     Op,
     Select,
     Stmt,
+    Var,
     While,
     constant,
 )
@@ -175,6 +177,8 @@ def _fold_stmt(stmt: Stmt) -> Stmt | None:
     match stmt:
         case Block(stmts):
             return _flatten(stmts)
+        case Assign(var, Var() as value) if value == var:
+            return _NOTHING
         case If(Literal(True), then, other) if _is_empty(other) and _declared(then):
             return None
         case If(Literal(decided), then, other):

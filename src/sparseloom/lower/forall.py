@@ -24,7 +24,7 @@ from sparseloom.lower.coiterate import Style
 from sparseloom.lower.nest import Then, style_of
 from sparseloom.lower.positions import PositionLoops
 from sparseloom.lower.scope import Scope
-from sparseloom.lower.space import Range, most
+from sparseloom.lower.space import Range, least, most
 from sparseloom.lower.walking import settle
 from sparseloom.notation.nodes import Forall, IndexVar, Unit
 from sparseloom.notation.relations import BoundRelation, BoundType, CoordRelation, FuseRelation, PosRelation
@@ -114,7 +114,7 @@ class LoopLowering(PositionLoops):
             case PosRelation() if var in scope.limits:
                 return ir.block(), scope
             case PosRelation():
-                found, scope = self.find_ranges(relation.coordinate, scope, extents_only=True)
+                found, scope = self.find_ranges(relation.coordinate, scope)
                 code.append(found)
                 found, scope = self.position_range(relation, scope)
                 return ir.block(*code, found), scope
@@ -149,13 +149,7 @@ class LoopLowering(PositionLoops):
 
     def _again_range(self, relation: CoordRelation, scope: Scope) -> Scope:
         """The coordinates that a coord variable runs through: all of those its positions may have."""
-        provenance = self.context.provenance
-        pos = provenance.made_by(provenance.root(relation.position))
-        if not isinstance(pos, PosRelation):
-            raise CompilerBug(relation, "coord is applied to positions")
-        covered = provenance.walked(pos)
-        whole = covered[0] if len(covered) == 1 else provenance.root(pos.coordinate)
-        low, high = self.context.space(scope).interval(whole)
+        low, high = self.context.space(scope).interval(self.context.provenance.found_again(relation))
         return scope.limiting(relation.coordinate, low, most(low, high))
 
     def _inside_block(self, relation: PosRelation, position: ir.Expr, block: Range) -> list[ir.Expr]:
@@ -174,7 +168,7 @@ class LoopLowering(PositionLoops):
             raise CompilerBug(relation, "coord is applied to positions")
         access, levels = pos.access, provenance.position_levels(pos)
         block = self.context.space(scope).interval(root)
-        driven = replace(scope, drivers=scope.drivers | {access}).cutting(access, levels[-1], *block)
+        driven = replace(scope, drivers=scope.drivers | {access}).cutting(access, levels[-1], least(*block), block[1])
         covered = provenance.walked(pos)
         self.context.remark(f"{stmt.var}: coordinates of {access.tensor.name} again")
 

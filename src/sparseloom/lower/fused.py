@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import SERIAL, Style
 from sparseloom.lower.coordinates import CoordinateLoops
@@ -24,6 +26,8 @@ class FusedLoops(CoordinateLoops):
         self, stmt: Forall, relation: FuseRelation, digit: IndexVar, scope: Scope, style: Style, then: Then, tree: IndexVar | None = None
     ) -> ir.Stmt:
         """A fused loop: a nest over its two variables, cut in the first and the last row to the interval that is left."""
+        before = self.hooks.initialise(scope)
+        scope = replace(scope, uninitialised=None)
         space = self.context.space(scope)
         names = self.context.names
         fused = relation.fused
@@ -68,4 +72,4 @@ class FusedLoops(CoordinateLoops):
 
         nest = self.over_digit(stmt, relation.outer, rows, style, in_row)
         declared = ir.block(ir.Declare(row_first, first), ir.Declare(row_last, last))
-        return ir.block(*code, ir.If(ir.compare("less", low, high), ir.block(declared, nest)))
+        return ir.block(before, *code, ir.If(ir.compare("less", low, high), ir.block(declared, nest)))

@@ -230,7 +230,9 @@ class _Lowering(ParallelLoops):
         """Fill an array, then read it. In the producer, renamed variables stand for the consumer's."""
         context, temporary = self.context, written(producer)
         reads = [n for n in walk(consumer) if isinstance(n, Access) and n.tensor == temporary.tensor]
-        masked = temporary.tensor.partial
+        readers = [n for n in walk(consumer) if isinstance(n, Assign) and not set(reads).isdisjoint(walk(n.rhs))]
+        needed = any(n.lhs.tensor.may_be_absent for n in readers) or any(decides(consumer, read) for read in reads)
+        masked = temporary.tensor.partial and needed
         outside, around = context.provenance, self.hooks
         context.provenance = context.everything
         ranges, scope = self.find_extents(reads[0].indices, scope)

@@ -93,7 +93,8 @@ class ParallelLoops(LoopLowering):
         values, op, target = sink.view.values, innermost(stmt).op, written_to.tensor
         if op is None:
             raise CompilerBug(stmt, "iterations that meet in one place must reduce")
-        size = ir.Var(fresh(f"{values.name}_size"))
+        first, size = ir.Var(fresh(f"{values.name}_first")), ir.Var(fresh(f"{values.name}_size"))
+        begin, extent = sink.part(scope)
         copies = ir.Array(fresh(f"{values.name}_copies"), values.dtype)
         identity = ir.constant(algebra.identity(op, values.dtype), values.dtype)
         ready = sink.initialise(scope)
@@ -101,13 +102,14 @@ class ParallelLoops(LoopLowering):
 
         def then(inner: Scope) -> ir.Stmt:
             mine = subtract(inner.coordinates[stmt.var], self.context.space(inner).range_of(stmt.var)[0])
-            return self.lower(stmt.body, replace(inner, copy=(target, copies, ir.multiply(mine, size))))
+            return self.lower(stmt.body, replace(inner, copy=(target, copies, subtract(ir.multiply(mine, size), first))))
 
         slot, place = ir.Var(fresh("slot")), ir.Var(fresh("place"))
-        added = ir.Store(values, place, ir.Load(copies, ir.add(ir.multiply(slot, size), place)), op)
+        added = ir.Store(values, ir.add(first, place), ir.Load(copies, ir.add(ir.multiply(slot, size), place)), op)
         return ir.block(
             ready,
-            ir.Declare(size, sink.extent()),
+            ir.Declare(first, begin),
+            ir.Declare(size, extent),
             ir.Allocate(copies, ir.multiply(count, size)),
             ir.Fill(copies, ir.ZERO, ir.multiply(count, size), identity),
             self.over(stmt, scope, then),

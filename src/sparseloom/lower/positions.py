@@ -14,12 +14,21 @@ from sparseloom.iteration.ordering import level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import SERIAL, Style
 from sparseloom.lower.fused import FusedLoops
+from sparseloom.lower.lexicographic import first_position
 from sparseloom.lower.nest import Then
 from sparseloom.lower.scope import Place, Scope
 from sparseloom.lower.space import Range, most, subtract
 from sparseloom.lower.walking import cut, segment, settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar
-from sparseloom.notation.relations import CoordRelation, FuseRelation, PosRelation
+from sparseloom.notation.relations import (
+    BoundRelation,
+    CoordRelation,
+    DivideRelation,
+    FuseRelation,
+    PosRelation,
+    RenameRelation,
+    SplitRelation,
+)
 
 
 class PositionLoops(FusedLoops):
@@ -45,7 +54,21 @@ class PositionLoops(FusedLoops):
             begin = form.levels[k].bounds(views[k], above[0])[0]
             end = form.levels[k].bounds(views[k], above[1])[0] if not form.levels[k].branchless else above[1]
             scope = self._declare_range(relation, k, begin, end, code, scope)
+        if context.provenance.cuts_rows(relation.coordinate, level_variables(access)):
+            scope = self._cut_rows(relation, code, scope)
         return ir.block(*code), scope.limiting(relation.position, *scope.cuts[access, levels[-1]])
+
+    def _cut_rows(self, relation: PosRelation, code: list[ir.Stmt], scope: Scope) -> Scope:
+        """Confine the positions of several levels to a block that may begin and end within a row."""
+        access, levels = relation.access, self.context.provenance.position_levels(relation)
+        space, place, ends = self.context.space(scope), scope.at(access), []
+        positions = scope.cuts[access, levels[0]]
+        for value in space.range_of(relation.coordinate):
+            members = space.members_at(relation.coordinate, value, level_variables(access))
+            found, position = first_position(self.context, access, levels, positions, place.position, members)
+            code += found
+            ends.append(position)
+        return self._declare_range(relation, levels[-1], ends[0], most(ends[0], ends[1]), code, scope)
 
     def _declare_range(self, relation: PosRelation, level: int, begin: ir.Expr, end: ir.Expr, code: list[ir.Stmt], scope: Scope) -> Scope:
         name = f"{relation.position.name}_{level + 1}"
@@ -94,7 +117,7 @@ class PositionLoops(FusedLoops):
         uppers = self.context.provenance.walked(relation)[:-1]
         used = {v for n in walk(stmt.body) if isinstance(n, Access) and n != relation.access for v in (*n.indices, *level_variables(n))}
         needed = {x for v in used for x in (v, *self.context.provenance.originals(v))}
-        return uppers if needed & set(uppers) else ()
+        return uppers if any(needed & self.context.provenance.ancestors(var) for var in uppers) else ()
 
     def _flat_positions(
         self, stmt: Forall, relation: PosRelation, digit: IndexVar, scope: Scope, style: Style, searched: bool, then: Then
@@ -143,11 +166,19 @@ class PositionLoops(FusedLoops):
             if parent is None or k == levels[0]:
                 break
             current = parent
-        scope = self.named(relation, scope.placing({access: scope.at(access).below(levels[-1] + 1, position)}))
-        recovered, guard, scope = self.recover(scope)
+        scope = scope.placing({access: scope.at(access).below(levels[-1] + 1, position)})
+        recovered, guard, scope = self._recover_all(relation, scope)
         settled, scope = settle(self.context, scope, self.operands)
-        body = ir.block(settled, self._around_all(covered, then(scope), scope))
+        inside, scope = self._inside_blocks(relation, scope)
+        body = self._around_all(covered, then(scope), scope)
+        body = ir.block(settled, body if inside == ir.TRUE else ir.If(inside, body))
         return ir.block(*code, *recovered, body if guard == ir.TRUE else ir.If(guard, body))
+
+    def _recover_all(self, relation: PosRelation, scope: Scope) -> tuple[list[ir.Stmt], ir.Expr, Scope]:
+        """Every variable that follows from a position: from its coordinates, and from the variable that they replaced."""
+        first, guard, scope = self.recover(scope)
+        second, also, scope = self.recover(self.named(relation, scope))
+        return [*first, *second], ir.both(guard, also), scope
 
     def named(self, relation: PosRelation, scope: Scope) -> Scope:
         """The variable that positions replaced, where the coordinates it stands for are all known."""
@@ -157,7 +188,7 @@ class PositionLoops(FusedLoops):
         return self._rebuilt(relation.coordinate, scope)
 
     def _rebuilt(self, var: IndexVar, scope: Scope) -> Scope:
-        """The value of a derived coordinate variable from the originals it was made of."""
+        """The value of a derived coordinate variable from those it was made of."""
         if var in scope.coordinates:
             return scope
         provenance = self.context.provenance
@@ -168,25 +199,48 @@ class PositionLoops(FusedLoops):
                 row = subtract(scope.coordinates[outer], space.range_of(outer)[0])
                 column = subtract(scope.coordinates[inner], space.range_of(inner)[0])
                 return scope.knowing(var, ir.add(ir.multiply(row, space.extent(inner)), column))
-            case CoordRelation(position, _):
-                pos = provenance.made_by(provenance.root(position))
-                if isinstance(pos, PosRelation):
-                    covered = provenance.walked(pos)
-                    source = covered[0] if len(covered) == 1 else pos.coordinate
-                    scope = self._rebuilt(source, scope)
-                    return scope.knowing(var, scope.coordinates[source])
-            case None:
+            case FuseRelation() as fuse if (halves := provenance.halves(fuse)) is not None:
+                scope = self._rebuilt(halves.parent, scope)
+                return scope.knowing(var, subtract(scope.coordinates[halves.parent], self.context.space(scope).range_of(halves.parent)[0]))
+            case CoordRelation() as again:
+                source = provenance.found_again(again)
+            case BoundRelation(source) | RenameRelation(source):
+                pass
+            case SplitRelation(parent, outer) | DivideRelation(parent, outer) as digits:
+                scope = self._rebuilt(parent, scope)
+                values = self.context.space(scope).split_value(digits, scope.coordinates[parent])
+                return scope.knowing(var, values[0] if var == outer else values[1])
+            case _:
                 raise CompilerBug(var, "an original variable should be known")
-        root = provenance.root(var)
-        scope = self._rebuilt(root, scope)
-        value = self.context.space(scope).digit_of(root, scope.coordinates[root], var)
-        if value is None:
-            raise CompilerBug(var, f"should be a digit of {root}")
-        return scope.knowing(var, value)
+        scope = self._rebuilt(source, scope)
+        return scope.knowing(var, scope.coordinates[source])
+
+    def _inside_blocks(self, relation: PosRelation, scope: Scope) -> tuple[ir.Expr, Scope]:
+        """Positions of coordinates found again: whether these stand in the block of positions that they were found for."""
+        provenance, tests = self.context.provenance, []
+        for var in provenance.ancestors(relation.coordinate):
+            again = provenance.made_by(var)
+            if not isinstance(again, CoordRelation):
+                continue
+            root = provenance.root(again.position)
+            block = provenance.made_by(root)
+            if not isinstance(block, PosRelation):
+                raise CompilerBug(again, "coord is applied to positions")
+            place = scope.at(block.access)
+            position = place.position_at(provenance.position_levels(block)[-1] + 1)
+            low, high = self.context.space(scope).interval(root)
+            tests += [place.present, ir.compare("greater_equal", position, low), ir.compare("less", position, high)]
+            scope = scope.knowing(root, position)
+            value = self.context.space(scope).digit_of(root, position, again.position)
+            scope = scope if value is None else scope.knowing(again.position, value)
+        return ir.both(*tests), scope
 
     def _around_all(self, covered: tuple[IndexVar, ...], body: ir.Stmt, scope: Scope) -> ir.Stmt:
+        """A coordinate of several levels at once: each is appended around those below it, and the rows below end here."""
         for var in reversed(covered):
             body = self.hooks.around(var, body, scope)
+            if var != covered[0]:
+                body = ir.block(body, self.hooks.after(var, scope))
         return body
 
     def _parent(self, relation: PosRelation, level: int, position: ir.Expr, scope: Scope, code: list[ir.Stmt]) -> ir.Expr:
@@ -265,11 +319,13 @@ class PositionLoops(FusedLoops):
             inner = inner.knowing(relation.position, position)
             if base is not None:
                 inner = inner.knowing(digit, ir.add(subtract(position, base), self.context.space(scope).range_of(digit)[0]))
-            inner = self.named(relation, inner)
-        recovered, guard, inner = self.recover(inner)
+            recovered, guard, inner = self._recover_all(relation, inner)
+        else:
+            recovered, guard, inner = self.recover(inner)
         settled, inner = settle(self.context, inner, self.operands)
         if is_last:
-            rest = then(inner)
+            inside, inner = self._inside_blocks(relation, inner)
+            rest = then(inner) if inside == ir.TRUE else ir.If(inside, then(inner))
         else:
             rest = self.enter(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, then))
         body = ir.block(settled, self._around_all(covered[k - levels[0] : end_of_chain - levels[0]], rest, inner))

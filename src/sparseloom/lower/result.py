@@ -96,8 +96,8 @@ class LocatedResult(Result):
             return combine(self.lhs.tensor, array, where, cast(value.full, dtype), assign.op, scope)
         return ir.If(value.present, combine(self.lhs.tensor, array, where, cast(value.computed, dtype), assign.op, scope))
 
-    def extent(self) -> ir.Expr:
-        """How many values the result has."""
+    def part(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
+        """Where the values begin that the scope's coordinates leave open, and how many there are."""
         raise CompilerBug(self.lhs, "a located result must say how large it is")
 
 
@@ -131,12 +131,13 @@ class DenseResult(LocatedResult):
         super().__init__(context, lhs, view, fill)
         self._outside = outside
 
-    def extent(self) -> ir.Expr:
-        """The product of the modes."""
+    def part(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
+        """What stands below the leading modes whose coordinates are known."""
+        known = next((k for k, var in enumerate(self.variables) if var not in scope.coordinates), len(self.variables))
         count: ir.Expr = ir.ONE
-        for level in self.view.levels:
+        for level in self.view.levels[known:]:
             count = ir.multiply(count, level.size)
-        return count
+        return ir.multiply(self._offset(scope, known), count), count
 
     def location(self, scope: Scope) -> ir.Expr:
         """Row-major in the order of the levels."""
@@ -209,9 +210,9 @@ class SharedResult(LocatedResult):
             return ir.block()
         return ir.Fill(self.view.values, ir.ZERO, self._size, ir.constant(self.fill, self.view.values.dtype))
 
-    def extent(self) -> ir.Expr:
+    def part(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
         """As many as the operand has positions."""
-        return self._size
+        return ir.ZERO, self._size
 
     def location(self, scope: Scope) -> ir.Expr:
         """The operand's position."""

@@ -17,6 +17,7 @@ from sparseloom.notation.nodes import IndexVar
 from sparseloom.notation.relations import (
     BoundRelation,
     BoundType,
+    CoordRelation,
     DivideRelation,
     FuseRelation,
     RenameRelation,
@@ -174,6 +175,32 @@ class Space:
                 found = self.digit_of(relation.outer, outer, digit)
                 return found if found is not None else self.digit_of(relation.inner, inner, digit)
         return None
+
+    def members_at(self, var: IndexVar, value: ir.Expr, levels: tuple[IndexVar, ...] = ()) -> tuple[ir.Expr, ...]:
+        """The coordinates that a value of ``var`` stands for, outermost first; one beyond the end of a range is moved to the end.
+
+        ``levels`` are variables to stop at although they are derived.
+        """
+        relation = None if var in levels else self.provenance.made_by(var)
+        match relation:
+            case BoundRelation(parent, _, _, _) | RenameRelation(parent, _):
+                return self.members_at(parent, value, levels)
+            case SplitRelation(parent, outer, _, _) | DivideRelation(parent, outer, _, _):
+                low, high = self.range_of(parent)
+                begin = ir.add(low, ir.multiply(self.values[outer], self.block_size(relation)))
+                return self.members_at(parent, least(ir.add(begin, value), high), levels)
+            case FuseRelation(outer, inner, _):
+                halves = self.provenance.halves(relation)
+                if halves is not None:
+                    low, high = self.range_of(halves.parent)
+                    return self.members_at(halves.parent, least(ir.add(low, value), high), levels)
+                width = most(ir.ONE, self.extent(inner))
+                row = ir.add(self.range_of(outer)[0], ir.Op("floor_divide", (value, width)))
+                column = ir.add(self.range_of(inner)[0], ir.Op("remainder", (value, width)))
+                return (*self.members_at(outer, row, levels), *self.members_at(inner, column, levels))
+            case CoordRelation():
+                return self.members_at(self.provenance.found_again(relation), value, levels)
+        return (value,)
 
     def joined(self, relation: Digits) -> ir.Expr:
         """The parent's value from its digits: recover_original. It may lie beyond the end of the parent's range."""

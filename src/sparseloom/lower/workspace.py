@@ -46,9 +46,9 @@ class Workspace:
         if self._mask is not None:
             context.masks[tensor] = self._mask
 
-    def extent(self) -> ir.Expr:
-        """How many elements there are."""
-        return self._size
+    def part(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
+        """All elements."""
+        return ir.ZERO, self._size
 
     def initialise(self, scope: Scope) -> ir.Stmt:
         """Nothing is left to do: a workspace is initialised when it is opened."""

@@ -188,9 +188,7 @@ def _append_order(stmt: Stmt, lhs: Access) -> tuple[list[IndexVar], int]:
 
 def _cut_rows(stmt: Stmt, appended: TensorVar) -> Refusal | None:
     """Blocks of a fused variable that end within a row: the next block would append the row again."""
-    graph, form, stored = provenance(stmt), appended.format, level_variables(result(stmt))
-    last = max(k for k, level in enumerate(form.levels) if level.can_append and not level.branchless)
-    rows = {var for var, level in zip(stored[:last], form.levels, strict=False) if not level.full}
+    graph, stored, rows = provenance(stmt), level_variables(result(stmt)), _rows(result(stmt))
     for relation in relations_of(stmt):
         if not isinstance(relation, SplitRelation | DivideRelation):
             continue
@@ -199,6 +197,15 @@ def _cut_rows(stmt: Stmt, appended: TensorVar) -> Refusal | None:
             why = f"a block of {relation.parent} may end within a {cut[-1]}, and {appended} would append that {cut[-1]} twice"
             return Refusal("S611", why, "split before fuse, or ask for a format whose upper levels are dense", at=relation.outer)
     return None
+
+
+def _rows(lhs: Access) -> set[IndexVar]:
+    """The variables of which each value is appended once, for all that stands below it."""
+    levels, stored = lhs.tensor.format.levels, level_variables(lhs)
+    last = max(k for k, level in enumerate(levels) if level.can_append and not level.branchless)
+    tail = max(k for k, level in enumerate(levels) if level.can_append)
+    rows = {stored[k] for k in range(last) if not levels[k].full}
+    return rows | {stored[tail]} if tail + 1 < len(stored) else rows
 
 
 def _members(graph: Provenance, var: IndexVar, levels: tuple[IndexVar, ...]) -> tuple[IndexVar, ...]:
@@ -215,6 +222,15 @@ def _repeated(stmt: Stmt, appended: TensorVar) -> Refusal | None:
     for relation in relations_of(stmt):
         if not isinstance(relation, PosRelation):
             continue
+        levels = graph.position_levels(relation)
+        again = [
+            var
+            for k, var in zip(levels, graph.walked(relation)[:-1], strict=False)
+            if not relation.access.tensor.format.levels[k].unique and var in _rows(result(stmt))
+        ]
+        if again:
+            why = f"{show(relation.access)} repeats {again[0]} for every entry of it, and {appended} appends each once"
+            return Refusal("S614", why, _ADVICE, at=relation.position)
         if not graph.is_distinct(relation) and {*graph.originals(relation.coordinate)} & {*result(stmt).indices}:
             why = f"{show(relation.access)} repeats coordinates of {relation.coordinate}, and {appended} appends each once"
             return Refusal("S610", why, _ADVICE, at=relation.position)

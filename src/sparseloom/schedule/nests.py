@@ -162,11 +162,12 @@ def _draw_nest(
         if dots:
             drawing.path(f"M{x:g} {_MARGIN + 20:g}V{dots[-1][0]:g}", f'stroke="{paint}" stroke-width="2.5" stroke-linecap="round"')
         for y, level in dots:
-            full = 'class="sl-white"' if level.full else f'fill="{paint}"'
+            full = 'class="sl-hollow"' if level.full else f'fill="{paint}"'
             drawing.circle(x, y, 5, f'{full} stroke="{paint}" stroke-width="2.5"')
     drawing.text(left + width / 2, top + _ROW * len(stops) - 18, show(path.assign), 'class="sl-text"', 12)
 
 
 def _dots(y: float, levels: list[Level]) -> list[tuple[float, Level]]:
     """Where the levels of one operand stand in a loop's box: below each other, if the loop settles several."""
-    return [(y + 13 * (k - (len(levels) - 1) / 2), level) for k, level in enumerate(levels)]
+    step = min(13.0, 23 / max(1, len(levels) - 1))
+    return [(y + step * (k - (len(levels) - 1) / 2), level) for k, level in enumerate(levels)]

@@ -14,11 +14,11 @@ COLOURS = ("#3b7dd8", "#e08214", "#2a9d6f", "#c0504d", "#8e63b8", "#b8960c", "#1
 _STYLE = """
 .sl-ground{fill:#ffffff;stroke:#d9dde3}
 .sl-text{fill:#1d2733}.sl-faint{fill:#66717f}.sl-line{stroke:#97a1ad}.sl-box{fill:#f4f6f9;stroke:#97a1ad}.sl-grid{fill:#f7f8fa;stroke:#e1e5ea}
-.sl-pale{fill-opacity:.16}.sl-white{fill:#ffffff}
+.sl-pale{fill-opacity:.16}.sl-hollow{fill:#ffffff}
 @media (prefers-color-scheme:dark){
 .sl-ground{fill:#171c23;stroke:#303844}
 .sl-text{fill:#e8edf3}.sl-faint{fill:#9aa6b4}.sl-line{stroke:#66717f}.sl-box{fill:#222a34;stroke:#66717f}.sl-grid{fill:#1c222b;stroke:#2c3540}
-.sl-pale{fill-opacity:.30}}
+.sl-pale{fill-opacity:.30}.sl-hollow{fill:#171c23}}
 """
 _FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 

@@ -22,7 +22,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.named import dense
 from sparseloom.iteration.formula import ALWAYS, Formula, Stored
-from sparseloom.iteration.region import present
+from sparseloom.iteration.region import is_skippable, present
 from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt, TensorVar, Where
 from sparseloom.notation.printer import show
@@ -144,7 +144,7 @@ class Precompute(Primitive):
             fill: Scalar | None = algebra.identity(op, dtype)
         else:
             dtype, fill = dtype_of(plan.match.found), fill_of(plan.match.found)
-        partial = plan.path.assign.lhs.tensor.may_be_absent and _present(plan.path.assign.rhs) != _present(plan.match.rest)
+        partial = is_skippable(plan.match.found, op) if plan.moved and op is not None else _present(plan.match.found) != ALWAYS
         return TensorVar(self.w, len(self.i), dense(len(self.i)), dtype, fill=0 if fill is None else fill, partial=partial)
 
     def _consumer(self, plan: _Plan, workspace: TensorVar) -> Stmt:

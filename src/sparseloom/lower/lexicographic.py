@@ -1,0 +1,51 @@
+"""Searching an operand's levels for a tuple of coordinates: where a block of a fused variable begins and ends.
+
+    (i, j) = (2, 5)        p1 = first entry of level 1 with i >= 2
+                           p2 = first entry of level 2 below p1 with j >= 5, if p1 has i = 2; else the first below p1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparseloom.core.dtypes import BOOL
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.context import Context
+from sparseloom.lower.space import Range, least
+from sparseloom.notation.nodes import Access
+
+
+def first_position(
+    context: Context, access: Access, levels: range, segment: Range, parent: ir.Expr, coordinates: Sequence[ir.Expr]
+) -> tuple[list[ir.Stmt], ir.Expr]:
+    """The first position at the last of some levels whose coordinates are not before the given ones.
+
+    ``segment`` has the positions of the first level, below ``parent``.
+    """
+    form, views = access.tensor.format, context.view(access).levels
+    code: list[ir.Stmt] = []
+    begin, end = segment
+    exact: ir.Expr = ir.TRUE
+    position: ir.Expr = begin
+    for k, coordinate in zip(levels, coordinates, strict=True):
+        level, view = form.levels[k], views[k]
+        found = ir.Var(context.names.fresh(f"p{access.tensor.name}{k + 1}_first"))
+        same = ir.Var(context.names.fresh(f"{found.name}_same"), BOOL)
+        if level.full:
+            here = least(coordinate, view.size)
+            code.append(ir.Declare(found, level.locate(view, parent, here if exact == ir.TRUE else ir.Select(exact, here, ir.ZERO))))
+            code.append(ir.Declare(same, ir.both(exact, ir.compare("less", coordinate, view.size))))
+        else:
+            crd = view.arrays["crd"]
+            code.append(ir.Declare(found, ir.Search(crd, begin, end, coordinate)))
+            there = ir.compare("equal", level.coordinate(view, parent, found), coordinate)
+            code.append(ir.Declare(same, ir.both(exact, ir.compare("less", found, end), there)))
+        parent, exact, position = found, same, found
+        if k == levels[-1]:
+            break
+        if form.levels[k + 1].branchless:
+            begin, end = found, ir.Select(same, ir.Search(view.arrays["crd"], found, end, ir.add(coordinate, ir.ONE)), found)
+        elif not form.levels[k + 1].full:
+            first = form.levels[k + 1].bounds(views[k + 1], found)[0]
+            begin, end = first, ir.Select(same, form.levels[k + 1].bounds(views[k + 1], found)[1], first)
+    return code, position
