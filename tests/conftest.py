@@ -15,6 +15,7 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
+from fuzz import scheduled_tally
 from fuzz.tally import summary
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,11 +71,12 @@ def pytest_report_header() -> list[str]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tabulate what the differential tests compared and what was refused; their reports come from all workers."""
     reports = [report for group in terminalreporter.stats.values() for report in group if isinstance(report, pytest.TestReport)]
-    lines = summary(found for report in reports for found in report.user_properties if report.when == "call")
-    if lines:
-        terminalreporter.section("random statements")
-        for line in lines:
-            terminalreporter.write_line(line)
+    found = [one for report in reports for one in report.user_properties if report.when == "call"]
+    for title, lines in (("random statements", summary(found)), ("random schedules", scheduled_tally.summary(found))):
+        if lines:
+            terminalreporter.section(title)
+            for line in lines:
+                terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

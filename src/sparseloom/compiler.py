@@ -15,6 +15,7 @@ import numpy as np
 
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import (
+    DeviceError,
     DTypeError,
     NotationError,
     RaceWarning,
@@ -53,9 +54,16 @@ class Stages:
         units = (n.tag.unit for n in walk(self.concrete.stmt) if isinstance(n, Forall))
         return next((unit for unit in units if unit in GPU_UNITS), None)
 
+    def require_c(self) -> None:
+        """Refuse a schedule that C cannot run."""
+        if self.gpu_unit is not None:
+            help = "target='interpret' runs it, slowly, with every access checked"
+            raise DeviceError(f"the schedule runs a loop on {self.gpu_unit.name}, and C has none\n  help: {help}")
+
     @cached_property
     def source(self) -> str:
         """The C text, in the user's names."""
+        self.require_c()
         return c.translation_unit([(self.lowered.function, "entry")])
 
     @cached_property

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sparseloom.compiler import Stages, build, choose_loops, resolve, with_index_dtype
 from sparseloom.core.dtypes import INT32, INT64, DType
 from sparseloom.core.errors import (
-    DeviceError,
     DTypeError,
     FormatError,
     ScheduleError,
@@ -172,10 +171,7 @@ class Prepared:
 
     def _entry(self) -> Entry | None:
         """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""
-        gpu = self.stages.gpu_unit
-        if gpu is not None:
-            help = "target='interpret' runs it, slowly, with every access checked"
-            raise DeviceError(f"the schedule runs a loop on {gpu.name}, and C has none\n  help: {help}")
+        self.stages.require_c()
         try:
             return self.stages.entry
         except ToolchainError as missing:

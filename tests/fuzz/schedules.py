@@ -5,33 +5,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from random import Random
 
 from fuzz.drawing import Case, cases
-from fuzz.runner import Job, prepare
-from fuzz.runner import Tally as Statements
 
-from sparseloom.compiler import GPU_UNITS
 from sparseloom.core.errors import ScheduleError
-from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.notation.nodes import Forall
+from sparseloom.notation.nodes import SERIAL, Stmt, Unit
+from sparseloom.schedule.loops import loops, operands, places, provenance, reads, tag_of
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive
+from sparseloom.schedule.primitives import Divide, Fuse, Parallelize, Pos, Split
 from sparseloom.schedule.schedule import Schedule
 
 MOST_STEPS = 8
-TRIES = 5
+TRIES = 3
 SPACE_STEPS = ("pos", "fuse", "precompute")  # those that change what a loop runs over, or what it computes
-# How often each step is drawn. What is often refused is tried with several candidates, so that it is taken all the same.
+# How often each step is drawn.
 WEIGHTS = {
-    "split": 3, "divide": 2, "fuse": 4, "pos": 5, "coord": 3, "reorder": 2, "precompute": 4, "bound": 2, "unroll": 1, "mergeby": 1,
-    "parallelize": 5,
+    "split": 4, "divide": 3, "fuse": 4, "pos": 4, "coord": 3, "reorder": 3, "precompute": 5, "bound": 2, "unroll": 2, "mergeby": 1,
+    "parallelize": 4,
 }  # fmt: skip
 
 
 @dataclass
 class Drawn:
-    """Which steps were drawn, and what became of them."""
+    """Which steps were drawn, and what became of them: refusals by code and step."""
 
     taken: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -59,10 +58,14 @@ class Scheduled:
         return any(step.word() in SPACE_STEPS for step in self.steps)
 
 
-def scheduled_cases(seed: int, stream: int) -> Iterator[Case]:
-    """Statements to schedule. A schedule reorders sums, so data have no infinities whose order would matter."""
-    for case in cases(seed, stream):
-        yield replace(case, specs={name: replace(spec, specials=False) for name, spec in case.specs.items()})
+def schedulable(seed: int, stream: int) -> Iterator[Case]:
+    """Statements to schedule. A schedule reorders sums, so their data have no infinities whose order would matter."""
+    return (finite(case) for case in cases(seed, stream))
+
+
+def finite(case: Case) -> Case:
+    """A case without nan and infinities among its entries."""
+    return replace(case, specs={name: replace(spec, specials=False) for name, spec in case.specs.items()})
 
 
 def draw_steps(case: Case, concrete: Concrete, drawn: Drawn) -> tuple[Primitive, ...]:
@@ -70,15 +73,15 @@ def draw_steps(case: Case, concrete: Concrete, drawn: Drawn) -> tuple[Primitive,
     random = Random(f"schedule {case.seed}")
     made = Schedule(concrete)
     for _ in range(random.randint(1, MOST_STEPS)):
-        made = _with_a_step(made, random, drawn)
+        made = with_a_step(made, random, drawn)
     return made.trace
 
 
-def _with_a_step(made: Schedule, random: Random, drawn: Drawn) -> Schedule:
-    """The schedule with one step more, if a legal one is found in a few tries."""
+def with_a_step(made: Schedule, random: Random, drawn: Drawn) -> Schedule:
+    """The schedule with one step more, if a few tries find a legal one."""
     (word,) = random.choices(list(WEIGHTS), list(WEIGHTS.values()))
-    candidates = PRIMITIVES[word].candidates(made.stmt, random)
-    for _, step in zip(range(TRIES), candidates, strict=False):
+    likely = (step for step in PRIMITIVES[word].candidates(made.stmt, random) if is_likely(made.stmt, step))
+    for step in islice(likely, TRIES):
         try:
             following = made.then(step)
         except ScheduleError as refusal:
@@ -89,17 +92,30 @@ def _with_a_step(made: Schedule, random: Random, drawn: Drawn) -> Schedule:
     return made
 
 
+def is_likely(stmt: Stmt, step: Primitive) -> bool:
+    """Whether a step is worth a try: most of those that are plainly out of place are left out, so that most drawn steps are taken."""
+    graph = provenance(stmt)
+    match step:
+        case Pos(var, _, access):
+            read = all(access in reads(loop.body) for _, loop in places(stmt, var))
+            sparse = not access.tensor.format.is_dense or len(operands(stmt)) == 1
+            return read and sparse and graph.position(var) is None and graph.span(var) is not None
+        case Split(var) | Divide(var):
+            return tag_of(stmt, var) == SERIAL
+        case Fuse(outer, inner, _):
+            return tag_of(stmt, outer) == SERIAL == tag_of(stmt, inner)
+        case Parallelize(var, unit, _):
+            others = {tag_of(stmt, loop).unit for loop in loops(stmt)} - {None}
+            mixed = any((other in _CPU) != (unit in _CPU) for other in others)
+            fixed = unit is not Unit.GPUThread or graph.extent(var) is not None
+            outermost = unit is not Unit.GPUBlock or var == loops(stmt)[0]
+            return unit not in others and not mixed and fixed and outermost
+    return True
+
+
+_CPU = (Unit.CPUThread, Unit.CPUVector)
+
+
 def code_of(refusal: ScheduleError) -> str:
     """The code at the head of a refusal."""
     return str(refusal)[1:].split("]")[0]
-
-
-def prepared_job(case: Case, statements: Statements) -> Job | None:
-    """The operands and the unscheduled loops of a case."""
-    return prepare(case, statements)
-
-
-def uses_gpu(job: Job) -> bool:
-    """Whether a loop runs on a GPU, which C has none of."""
-    stmt = job.prepared.stages.concrete.stmt
-    return any(isinstance(found, Forall) and found.tag.unit in GPU_UNITS for found in walk(stmt))

@@ -1,0 +1,76 @@
+"""Random schedules of random statements: the dense oracle, the loop interpreter and compiled C must agree."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+from fuzz.drawing import draw
+from fuzz.runner import Tally as Statements
+from fuzz.runner import prepare
+from fuzz.scheduled_runner import Tally, attempt, compare, shrink
+from fuzz.scheduled_tally import PROPERTY, packed
+from fuzz.schedules import Drawn, Scheduled, draw_steps, finite, schedulable
+
+CHUNKS = 12
+
+
+def report(tally: Tally) -> str:
+    """Every failure, with how to repeat it; the first one also made small."""
+    texts = []
+    for number, (scheduled, problem) in enumerate(tally.failures):
+        texts.append(f"{scheduled}\n{problem}")
+        if number == 0:
+            small = shrink(scheduled)
+            texts.append(f"the same, made small:\n{small}\n{attempt(small)}")
+    return "\n\n".join(texts)
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads are enough to disagree, and more would only wait for each other."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_a_schedule_never_changes_the_result(chunk: int, seed: int, case_count: int, record_property: object) -> None:
+    share = -(-max(case_count // 2, 1500) // CHUNKS)
+    tally = compare(schedulable(seed, 2000 + chunk), share)
+    record_property(PROPERTY, packed(tally))  # type: ignore[operator]
+    assert not tally.failures, report(tally)
+    assert tally.compared >= share
+    assert tally.changing >= tally.compared / 2
+    assert tally.in_c >= tally.compared / 2
+
+
+def test_most_drawn_steps_are_taken(seed: int) -> None:
+    drawn = Drawn()
+    for case in islice(schedulable(seed, 3000), 300):
+        job = prepare(case, Statements())
+        if job is not None:
+            draw_steps(case, job.prepared.unscheduled(), drawn)
+    assert drawn.accepted >= 0.7, drawn.refused
+
+
+def test_a_schedule_follows_from_its_numbers_alone() -> None:
+    case = finite(draw(1, 2))
+    job = prepare(case, Statements())
+    assert job is not None
+    first, second = (draw_steps(case, job.prepared.unscheduled(), Drawn()) for _ in range(2))
+    assert first == second
+
+
+def test_shrinking_a_scheduled_case_keeps_what_fails() -> None:
+    """A case counts as failing here while its schedule still splits."""
+
+    def splits(scheduled: Scheduled) -> bool:
+        return any(step.word() == "split" for step in scheduled.steps)
+
+    for case in schedulable(5, 0):
+        job = prepare(case, Statements())
+        large = Scheduled(case, draw_steps(case, job.prepared.unscheduled(), Drawn())) if job is not None else Scheduled(case, ())
+        if splits(large) and len(large.steps) > 3:
+            break
+    small = shrink(large, splits)
+    assert [step.word() for step in small.steps] == ["split"]
+    assert len(str(small.case)) <= len(str(large.case))
