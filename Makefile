@@ -13,17 +13,18 @@ export SPARSELOOM_SEED := $(SEED)
 
 # Targets share .venv, so they run one after another.
 .NOTPARALLEL:
-.PHONY: help demo test lint fuzz bench clean core dev
+.PHONY: help demo test lint fuzz bench bench-schedules clean core dev
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo          compile and run SpMV and a fused expression, show the C, time it beside SciPy"
-	@echo "make test          run all tests in parallel (SEED=7 for other random data, ARGS='-k split' for some)"
-	@echo "make lint          ruff, and mypy --strict"
-	@echo "make fuzz N=20000  compare N random statements across the oracles, with a new seed each time"
-	@echo "make bench         measure kernels beside hand-written C and other libraries (ARGS are passed on)"
-	@echo "make clean         remove .venv and everything else that was made"
-	@echo "PYTHON=...         the Python to make .venv with; else the newest one found"
+	@echo "make demo              compile and run SpMV and a fused expression, show the C, time it beside SciPy"
+	@echo "make test              run all tests in parallel (SEED=7 for other random data, ARGS='-k split' for some)"
+	@echo "make lint              ruff, and mypy --strict"
+	@echo "make fuzz N=20000      compare N random statements, and schedules of N/2, across the oracles; a new seed each time"
+	@echo "make bench             measure kernels beside hand-written C and other libraries (ARGS are passed on)"
+	@echo "make bench-schedules   measure what schedules gain, on one and two threads"
+	@echo "make clean             remove .venv and everything else that was made"
+	@echo "PYTHON=...             the Python to make .venv with; else the newest one found"
 
 demo: core
 	@$(python) -m sparseloom.cli.demo $(ARGS)
@@ -39,11 +40,14 @@ lint: dev
 
 fuzz: dev
 	@SPARSELOOM_CASES=$(N) SPARSELOOM_SEED=$${SPARSELOOM_SEED:-$$($(python) -c 'import secrets; print(secrets.randbelow(10**9))')} \
-		$(pytest) tests/laws/test_differential.py $(ARGS)
+		$(pytest) tests/laws/test_differential.py tests/laws/test_schedule_differential.py $(ARGS)
 
 bench:
 	@.ci/setup bench
 	@$(python) bench/run.py $(ARGS)
+
+bench-schedules: core
+	@$(python) bench/schedules.py $(ARGS)
 
 core:
 	@.ci/setup core

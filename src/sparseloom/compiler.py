@@ -14,12 +14,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from sparseloom.core.dtypes import DType
-from sparseloom.core.errors import (
-    DeviceError,
-    DTypeError,
-    NotationError,
-    RaceWarning,
-)
+from sparseloom.core.errors import DeviceError, DTypeError, NotationError, RaceWarning
 from sparseloom.core.notices import notify
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.format import Format
@@ -34,10 +29,10 @@ from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Tenso
 from sparseloom.runtime.library import Entry, load
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.schedule import Schedule
+from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.targets import c
 
 STAGES = ("notation", "concrete", "loops", "c")
-GPU_UNITS = (Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,14 +14,7 @@ from numpy.typing import NDArray
 
 from sparseloom.compiler import Stages, build, choose_loops, resolve, with_index_dtype
 from sparseloom.core.dtypes import INT32, INT64, DType
-from sparseloom.core.errors import (
-    DTypeError,
-    FormatError,
-    ScheduleError,
-    ShapeError,
-    StorageError,
-    ToolchainError,
-)
+from sparseloom.core.errors import DTypeError, FormatError, NotationError, ScheduleError, ShapeError, StorageError, ToolchainError
 from sparseloom.core.notices import notify
 from sparseloom.core.trees import walk
 from sparseloom.explain import explain
@@ -29,8 +23,10 @@ from sparseloom.formats.named import name_of
 from sparseloom.formats.pack import convert, stored_count
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.provenance import Provenance, children
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, TensorVar
+from sparseloom.notation.relations import PosRelation
 from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import IndexOverflow
 from sparseloom.runtime.library import Entry
@@ -38,6 +34,14 @@ from sparseloom.runtime.memory import aligned
 from sparseloom.runtime.settings import settings
 
 TARGETS = ("c", "interpret")
+_LONGEST_LOOP = 2**62
+
+
+def known_target(name: str) -> str:
+    """The name of a target, or a refusal that says which there are."""
+    if name not in TARGETS:
+        raise NotationError(f"there is no target {name!r}; there are {', '.join(TARGETS)}")
+    return name
 
 
 def execute(
@@ -46,15 +50,13 @@ def execute(
     format: Format | None = None,
     dtype: DType | None = None,
     sizes: Mapping[str, int] | None = None,
-    target: str = "c",
 ) -> Storage:
     """Compile and run a statement whose reductions are explicit, on real tensors.
 
-    ``operands`` holds the right side's tensors by name, and the initial value under the result's name for ``+=``.
+    ``operands`` holds the right side's tensors by name, and the initial value under the result's name for ``+=``. ``format`` and
+    ``dtype`` are the result's; left out, the compiler derives them. ``sizes`` gives extents that no operand fixes, by variable.
     """
-    prepared = Prepared(assign, operands, format, dtype, sizes or {})
-    call = prepared.bind(operands, target)
-    return prepared.finish(call, operands, target)
+    return Prepared(assign, operands, format, dtype, sizes or {}).run(operands)
 
 
 def declared(name: str, storage: Storage) -> TensorVar:
@@ -99,7 +101,10 @@ class Prepared:
     @cached_property
     def stages(self) -> Stages:
         """Everything the compiler made of the statement."""
-        return build(self._assign, self._cheapest, self._share, settings.int32_limit, self._schedule)
+        stages = build(self._assign, self._cheapest, self._share, settings.int32_limit, self._schedule)
+        if self._schedule:
+            _check_ranges(stages.concrete, self.sizes)
+        return stages
 
     def check_schedule(self, deterministic: bool) -> None:
         """Refuse a schedule now that would be refused when the kernel is called; and one without a fixed order, if that is asked."""
@@ -117,7 +122,7 @@ class Prepared:
 
     @property
     def fills_values(self) -> bool:
-        """Whether the result only needs values: it is dense, or shares the structure of an operand."""
+        """Whether an output can be filled in place: a dense one only needs values."""
         return self._assign.lhs.tensor.format.is_dense
 
     @property
@@ -180,8 +185,9 @@ class Prepared:
             notify(f"{missing}\nThis small problem is answered by the interpreter instead.")
             return None
 
-    def finish(self, call: Call, operands: Mapping[str, Storage], target: str = "c") -> Storage:
-        """Run a bound call; a result that outgrows int32 positions is computed again with int64."""
+    def run(self, operands: Mapping[str, Storage], target: str = "c") -> Storage:
+        """Compute the result; one that outgrows int32 positions is computed again with int64."""
+        call = self.bind(operands, target)
         try:
             call.start()
         except IndexOverflow:
@@ -211,6 +217,22 @@ def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:
         call.start()
 
     return Call(start, call.result)
+
+
+def _check_ranges(concrete: Concrete, sizes: Mapping[str, int]) -> None:
+    """Refuse loops that a schedule makes longer than 64-bit counters reach. Loops over positions are as short as the storage."""
+    provenance = Provenance.of(concrete.stmt)
+    for relation in provenance.relations:
+        if isinstance(relation, PosRelation) or any(isinstance(provenance.used_by(v), PosRelation) for v in children(relation)):
+            continue
+        var = children(relation)[0]
+        whole = provenance.originals(var)
+        if provenance.position(var) is None and math.prod(sizes.get(v.name, 1) for v in whole) > _LONGEST_LOOP:
+            runs = " * ".join(str(sizes[v.name]) for v in whole if v.name in sizes)
+            raise ShapeError(
+                f"the schedule runs {', '.join(map(str, children(relation)))} over {runs} coordinates, more than 64 bits count\n"
+                "  help: turn a fused loop over coordinates into one over positions with pos(...), or leave the step out"
+            )
 
 
 def extents(assign: Assign, operands: Mapping[str, Storage], sizes: Mapping[str, int]) -> dict[str, int]:

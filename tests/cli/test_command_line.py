@@ -147,6 +147,13 @@ def test_run_adds_to_a_given_tensor(capsys: pytest.CaptureFixture[str]) -> None:
     assert (np.load("y.npy") == 10).all()
 
 
+def test_run_follows_its_schedule(capsys: pytest.CaptureFixture[str]) -> None:
+    problem = ("run", SPMV, "-f", "A:csr", "-d", "i:30", "-d", "j:20")
+    plain = printed(capsys, *problem)
+    assert printed(capsys, *problem, "-s", "split(i,i0,i1,8) parallelize(i0,CPUThread,NoRaces)") == plain
+    assert refused(capsys, *problem, "-s", "split(k,k0,k1,8)").startswith("[S102] cannot split(k, k0, k1, 8): there is no loop over k")
+
+
 def test_run_tells_times(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", SPMV, "-f", "A:csr", "-d", "i:30", "-d", "j:20", "--time", "--repeat", "5"]) == 0
     assert re.search(r"^y  median \S+ (s|ms|µs) of 5 runs, fastest \S+ (s|ms|µs)$", capsys.readouterr().err, re.MULTILINE)

@@ -15,12 +15,10 @@ from fuzz.runner import Tally as Statements
 from fuzz.schedules import Drawn, Scheduled, draw_steps
 from fuzz.shrink import simpler
 
-from sparseloom.compiler import GPU_UNITS, load_together, lower_concrete
+from sparseloom.compiler import load_together, lower_concrete
 from sparseloom.core.errors import ScheduleError, ShapeError, SparseloomError
-from sparseloom.core.trees import walk
 from sparseloom.formats.storage import Storage
 from sparseloom.loops.verify import verify
-from sparseloom.notation.nodes import Forall
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
 
@@ -51,8 +49,7 @@ class ScheduledJob:
     @property
     def uses_gpu(self) -> bool:
         """Whether a loop runs on a GPU, which C has none of."""
-        stmt = self.job.prepared.stages.concrete.stmt
-        return any(isinstance(found, Forall) and found.tag.unit in GPU_UNITS for found in walk(stmt))
+        return self.job.prepared.stages.gpu_unit is not None
 
 
 def compare(cases: Iterator[Case], wanted: int, targets: Sequence[str] = ("interpret", "c")) -> Tally:

@@ -17,6 +17,7 @@ from sparseloom.schedule.loops import loops, operands, places, provenance, reads
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive
 from sparseloom.schedule.primitives import Divide, Fuse, Parallelize, Pos, Split
 from sparseloom.schedule.schedule import Schedule
+from sparseloom.schedule.units import CPU_UNITS
 
 MOST_STEPS = 8
 TRIES = 3
@@ -106,14 +107,11 @@ def is_likely(stmt: Stmt, step: Primitive) -> bool:
             return tag_of(stmt, outer) == SERIAL == tag_of(stmt, inner)
         case Parallelize(var, unit, _):
             others = {tag_of(stmt, loop).unit for loop in loops(stmt)} - {None}
-            mixed = any((other in _CPU) != (unit in _CPU) for other in others)
+            mixed = any((other in CPU_UNITS) != (unit in CPU_UNITS) for other in others)
             fixed = unit is not Unit.GPUThread or graph.extent(var) is not None
             outermost = unit is not Unit.GPUBlock or var == loops(stmt)[0]
             return unit not in others and not mixed and fixed and outermost
     return True
-
-
-_CPU = (Unit.CPUThread, Unit.CPUVector)
 
 
 def code_of(refusal: ScheduleError) -> str:

@@ -25,11 +25,6 @@ class Module:
         return ast.parse(self.text, self.path)
 
     @property
-    def is_package(self) -> bool:
-        """Whether this is the ``__init__`` of a folder."""
-        return self.path.endswith("__init__.py")
-
-    @property
     def part(self) -> str:
         """The part of the house it belongs to: ``formats`` for ``sparseloom.formats.levels.dense``, "" for the package itself."""
         return self.name.split(".")[1] if "." in self.name else ""

@@ -8,11 +8,11 @@ from levels.random_storage import named_formats, random_format
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels import Compressed, Singleton
 from sparseloom.formats.named import name_of
-from sparseloom.formats.text import format_text, parse_format
+from sparseloom.formats.text import parse_format
 
 
 def assert_reads_back(format: Format) -> None:
-    for text in (format_text(format), str(format), name_of(format)):
+    for text in (format.text, str(format), name_of(format)):
         assert parse_format(text) == format
         assert parse_format(text, format.order) == format
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from fuzz.drawing import Case
@@ -102,3 +104,59 @@ def test_whether_a_sparse_result_can_be_assembled_does_not_depend_on_the_data() 
         B, C = sl.asarray(left, format="csr"), sl.asarray(right, format="csr")
         result = sl.evaluate("A(i) = B(j,i) * C(i,j)", B=B, C=C, format="s")
         np.testing.assert_array_equal(result.to_numpy(), [1, 1, 1, 1])
+
+
+@pytest.mark.parametrize("target", ["c", "interpret"])
+def test_a_number_that_a_dtype_cannot_hold_widens_it(target: str) -> None:
+    """It was cut to the operand's bits: 257 equalled 1, and 1 was below -1."""
+    small = np.array([1, 2], np.uint8)
+    below = sl.evaluate("y(i) = x(i) < -1", x=small, target=target)
+    np.testing.assert_array_equal(below.to_numpy(), [False, False])
+    added = sl.evaluate("y(i) = x(i) + 300", x=small, target=target)
+    assert added.dtype == np.uint16
+    np.testing.assert_array_equal(added.to_numpy(), [301, 302])
+    for form in ("s", "d"):
+        np.testing.assert_array_equal((sl.asarray(small).to(form) == 257).to_numpy(), [False, False])
+
+
+def test_an_output_that_shares_memory_with_index_arrays_is_filled_after_they_are_read() -> None:
+    """The loops read positions that they had just overwritten."""
+    A = sl.asarray(np.array([[1, 2, 0], [0, 3, 4], [5, 0, 6]]), format="csr")
+    A = sl.from_arrays("csr", (3, 3), {name: array.astype(np.int64) for name, array in A.arrays.items()})
+    x = np.array([1, 10, 100])
+    wanted = A.to_numpy() @ x
+    filled = sl.program("y(i) = A(i,j) * x(j)", formats={"A": "csr"})(A, x, out=A.arrays["pos1"][1:])
+    np.testing.assert_array_equal(filled.to_numpy(), wanted)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "shape"),
+    [("fuse(i,j,f)", (2**32, 2**31)), ("fuse(i,j,f) divide(f,f0,f1,4)", (2**40, 2**42)), ("split(i,i0,i1,1000)", (2**63 - 1, 2))],
+)
+def test_loops_longer_than_64_bits_count_are_refused(schedule: str, shape: tuple[int, int]) -> None:
+    """Their length wrapped around, and nothing was visited."""
+    A = sl.from_coo([[shape[0] - 2], [1]], [1.0], shape=shape, format="dcsr")
+    with pytest.raises(sl.ShapeError, match="more than 64 bits count"):
+        sl.program("s = A(i,j)", formats={"A": "dcsr"}, schedule=schedule)(A)
+    positions = sl.program("s = A(i,j)", formats={"A": "dcsr"}, schedule="fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,4)")
+    assert positions(A).item() == 1
+
+
+def test_shapes_that_no_dense_array_has_broadcast() -> None:
+    A = sl.from_coo([[2**40 - 1], [2**41]], [1.0], shape=(2**40, 2**42), format="dcsr")
+    assert (A + A * 2).sum() == 3
+    with pytest.raises(sl.ShapeError, match="does not fit in 64 bits"):
+        sl.zeros((2**64,), format="s")
+
+
+def test_what_is_not_text_is_refused_as_a_statement_and_as_a_schedule() -> None:
+    with pytest.raises(sl.NotationError, match="a statement is text such as"):
+        sl.program(None)  # type: ignore[arg-type]
+    with pytest.raises(sl.ScheduleError, match="it must be text, not NoneType"):
+        sl.program("y(i) = x(i)", schedule=None)  # type: ignore[arg-type]
+
+
+def test_a_folder_that_does_not_exist_is_named_as_it_was_given(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        sl.write(tmp_path / "missing" / "a.mtx", np.eye(2))
+    assert caught.value.filename == str(tmp_path / "missing" / "a.mtx")

@@ -48,6 +48,24 @@ def test_an_assignment_waits_until_its_result_is_read() -> None:
     assert y.assignment is None
 
 
+def test_an_assignment_runs_under_a_schedule() -> None:
+    y = zeros(4, dtype=int, name="y")
+    with pytest.raises(NotationError, match="there is nothing to schedule: no assignment waits"):
+        y.schedule()
+    y[i] = A[i, j] * x[j]
+    schedule = y.schedule().split(i, "i0", "i1", 2)
+    assert y.assignment is not None
+    for target in ("c", "interpret"):
+        y[i] = 0 * A[i, j]
+        kernel = schedule.compile(target)
+        kernel()
+        assert y.assignment is None
+        np.testing.assert_array_equal(y.to_numpy(), A.to_numpy() @ x.to_numpy())
+    assert "i = i0 * 2 + i1" in kernel.show("concrete")
+    with pytest.raises(NotationError, match="there is no target 'fortran'; there are c, interpret"):
+        schedule.compile("fortran")
+
+
 def test_accumulation() -> None:
     y = zeros(4, dtype=int, name="y")
     y[i] = A[i, j] * x[j]

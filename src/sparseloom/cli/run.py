@@ -23,15 +23,16 @@ from sparseloom.cli.arguments import (
     require_known,
 )
 from sparseloom.cli.terminal import facts, plural, say, seconds, working
+from sparseloom.core.algebra import semiring
 from sparseloom.core.dtypes import FLOAT64, DType
 from sparseloom.core.errors import ShapeError
 from sparseloom.core.trees import walk
 from sparseloom.execution import TARGETS
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.text import as_format
+from sparseloom.kernel import Bound, Kernel
 from sparseloom.notation.nodes import Access, Assign
 from sparseloom.notation.text import parse
-from sparseloom.program import evaluate, program
 from sparseloom.tensor.creation import asarray, from_coo, random
 from sparseloom.tensor.io.files import read, write
 from sparseloom.tensor.tensor import Tensor
@@ -119,21 +120,15 @@ def execute(options: argparse.Namespace) -> int:
     operands = {name: given[name] if name in given else _random(problem, name, sizes, dtype_of, options) for name in problem.operands}
     if not options.quiet:
         _describe(given, operands)
+    kernel = _kernel(problem, sizes, options)
     with working("compiling and running"):
         began = time.perf_counter()
-        result = evaluate(
-            problem.text,
-            format=problem.formats.get(problem.result),
-            semiring=options.semiring,
-            sizes={var: sizes[var] for var in problem.free_extents},
-            target=options.target,
-            **operands,
-        )
+        result = kernel(**operands)
         first = time.perf_counter() - began
     if not options.quiet:
         say(f"{problem.result}  {facts(result)}; the first call took {seconds(first)}, compiling included")
     if options.time:
-        _tell_times(problem, operands, result, options)
+        _tell_times(problem, kernel.bind(**operands), options.repeat)
     if target_file is None:
         print(result)
     else:
@@ -241,26 +236,31 @@ def _random(
         return random(shape, density, wanted, seed, dtype_of.get(name, FLOAT64), name)
 
 
+def _kernel(problem: Problem, sizes: Mapping[str, int], options: argparse.Namespace) -> Kernel:
+    """The statement for operands as they are stored, under the schedule that was asked for."""
+    wanted = problem.formats.get(problem.result)
+    form = None if wanted is None else as_format(wanted, problem.order(problem.result))
+    ring = None if options.semiring is None else semiring(options.semiring)
+    free = {var: sizes[var] for var in problem.free_extents}
+    return Kernel(problem.assign, problem.text, None, form, None, ring, free, options.target, options.schedule)
+
+
 def _describe(given: Mapping[str, Tensor], operands: Mapping[str, Tensor]) -> None:
     width = max(map(len, operands), default=0)
     for name, tensor in operands.items():
         say(f"{name:{width}}  {facts(tensor)}{'' if name in given else ', random'}")
 
 
-def _tell_times(problem: Problem, operands: Mapping[str, Tensor], result: Tensor, options: argparse.Namespace) -> None:
+def _tell_times(problem: Problem, bound: Bound, repeat: int | None) -> None:
     """Run the kernel again and again on the same arrays."""
-    formats = {name: tensor.format for name, tensor in operands.items()} | {problem.result: result.format}
-    sizes = dict(zip(dict(problem.accesses[:1])[problem.result], result.shape, strict=True))
-    kernel = program(problem.text, formats, options.schedule, semiring=options.semiring, sizes=sizes, target=options.target)
-    bound = kernel.bind(**operands)
     times: list[float] = []
     with working("timing"):
         began = time.perf_counter()
-        while len(times) < (options.repeat or MOST_RUNS):
+        while len(times) < (repeat or MOST_RUNS):
             before = time.perf_counter()
             bound.start()
             after = time.perf_counter()
             times.append(after - before)
-            if options.repeat is None and len(times) >= LEAST_RUNS and after - began > LONGEST_TIMING:
+            if repeat is None and len(times) >= LEAST_RUNS and after - began > LONGEST_TIMING:
                 break
     say(f"{problem.result}  median {seconds(median(times))} of {plural(len(times), 'run')}, fastest {seconds(min(times))}")

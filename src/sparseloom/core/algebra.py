@@ -116,10 +116,7 @@ def compute_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
     if found.rule == "cast":
         return _CASTS[found.name]
     compared = arguments[1:] if found.rule == "select" else arguments
-    try:
-        promoted: DType = np.result_type(*compared)
-    except OverflowError:  # a Python integer that the other dtype cannot hold: NumPy refuses, we widen
-        promoted = np.result_type(*(np.min_scalar_type(a) if isinstance(a, int) else a for a in compared))
+    promoted = _promoted(compared)
     if found.rule == "inexact":
         promoted = dtypes.as_inexact(promoted)
     if promoted not in dtypes.VALUE_DTYPES:
@@ -130,6 +127,17 @@ def compute_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
                                        "ceil", "trunc", "arctan2", "hypot", "cbrt", "sign"):  # fmt: skip
         raise DTypeError(f"{op} is not defined on complex numbers: they have no order")
     return promoted
+
+
+def _promoted(arguments: Sequence[DType | Scalar]) -> DType:
+    """The dtype to which the arguments promote. A Python integer that it cannot hold widens it, where NumPy refuses to compute."""
+    promoted: DType = np.result_type(*arguments)
+    if promoted.kind not in "iu":
+        return promoted
+    limits = np.iinfo(promoted)
+    if all(limits.min <= a <= limits.max for a in arguments if isinstance(a, int)):
+        return promoted
+    return np.result_type(*(np.min_scalar_type(a) if isinstance(a, int) else a for a in arguments))
 
 
 def compute(op: str, arguments: Sequence[Any], dtype: DType) -> Any:

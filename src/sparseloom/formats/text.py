@@ -31,11 +31,6 @@ def parse_format(text: str, order: int | None = None) -> Format:
     return format
 
 
-def format_text(format: Format) -> str:
-    """The letters of a format; ``parse_format`` reads them back."""
-    return format.text
-
-
 def as_format(wanted: Format | str, order: int | None = None) -> Format:
     """A format from its text, or the format itself, checked against the order of the tensor."""
     match wanted:

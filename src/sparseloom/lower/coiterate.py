@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from sparseloom.core.dtypes import BOOL, INT64
+from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, NEVER, Any, Formula, Stored, condition, has_flags, stored, substitute
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
@@ -53,7 +54,9 @@ class Style:
         return ir.While(condition, body, self.factor if self.kind is ir.LoopKind.UNROLLED else 0)
 
     def loop(self, var: ir.Var, begin: ir.Expr, end: ir.Expr, body: ir.Stmt) -> ir.Stmt:
-        """The loop in this style."""
+        """The loop in this style. Lanes cannot allocate: what does is run one after another."""
+        if self.kind is ir.LoopKind.VECTOR and any(isinstance(n, ir.Allocate) for n in walk(body)):
+            return ir.For(var, begin, end, body)
         return ir.For(var, begin, end, body, self.kind, self.factor)
 
 

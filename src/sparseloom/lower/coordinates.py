@@ -111,9 +111,11 @@ class CoordinateLoops(Nest):
             return base
         counter = ir.Var(digit.name)
         if space.is_leading(tree, digit):
-            begin, _ = space.range_of(digit)
-            recover = (ir.Declare(coordinate, ir.add(subtract(low, begin), counter)),)
-            return replace(base, counter=counter, begin=begin, end=ir.add(begin, subtract(high, low)), recover=recover)
+            # The digit counts from where its block begins, also where this loop runs through a part of the block.
+            start, (first, _) = space.interval(tree)[0], space.range_of(digit)
+            recover = (ir.Declare(coordinate, ir.add(subtract(start, first), counter)),)
+            begin, end = ir.add(first, subtract(low, start)), ir.add(first, subtract(high, start))
+            return replace(base, counter=counter, begin=begin, end=end, recover=recover)
         begin, end = space.range_of(digit)
         known = scope.knowing(digit, counter)
         recovered, guard, after = self.recover(known)
@@ -170,9 +172,13 @@ class CoordinateLoops(Nest):
 
     def _bind(self, var: IndexVar, digit: IndexVar, scope: Scope, then: Then) -> ir.Stmt:
         """What runs at one coordinate: recover, locate, then the statement inside."""
+        before = set(scope.coordinates)
         recovered, guard, scope = self.recover(scope)
         settled, scope = settle(self.context, scope, self.operands)
         inner = then(scope)
+        for level in reversed(self.hooks.variables):
+            if level not in (var, digit) and level in scope.coordinates and level not in before:
+                inner = self.hooks.around(level, inner, scope)
         if digit != var:
             inner = self.hooks.around(digit, inner, scope)
         body = ir.block(settled, self.hooks.around(var, inner, scope))

@@ -24,7 +24,7 @@ from sparseloom.lower.coiterate import Style
 from sparseloom.lower.nest import Then, style_of
 from sparseloom.lower.positions import PositionLoops
 from sparseloom.lower.scope import Scope
-from sparseloom.lower.space import Range, least, most
+from sparseloom.lower.space import Range, Space, least, most
 from sparseloom.lower.walking import settle
 from sparseloom.notation.nodes import Forall, IndexVar, Unit
 from sparseloom.notation.relations import BoundRelation, BoundType, CoordRelation, FuseRelation, PosRelation
@@ -55,7 +55,7 @@ class LoopLowering(PositionLoops):
         provenance = self.context.provenance
         root = provenance.root(digit)
         relation = provenance.made_by(root)
-        if self._is_gone(root, scope):
+        if self.is_gone(root, scope):
             return ir.block(self.hooks.initialise(scope), self.hooks.after(provenance.covered(root)[0], scope))
         before, scope = self.find_ranges(root, scope)
         wrong = self._breaks_bound(digit, scope)
@@ -74,6 +74,7 @@ class LoopLowering(PositionLoops):
                 case _:
                     made = self.coordinates(stmt, root, digit, scope, style, then)
         ended = ([provenance.covered(root)[0]] if first else []) + [v for v in (digit,) if v != root]
+        ended += [v for v in self.hooks.variables if v not in ended and self._begins_block(v, digit, scope)]
         made = ir.block(made, *(self.hooks.after(var, scope) for var in ended))
         if wrong is None:
             return ir.block(before, made)
@@ -81,14 +82,16 @@ class LoopLowering(PositionLoops):
             return ir.block(before, ir.If(wrong, ir.Assign(scope.broken, ir.TRUE), made))
         return ir.block(before, ir.If(wrong, ir.Fail(ir.Status.BOUND_VIOLATED)), made)
 
-    def _is_gone(self, root: IndexVar, scope: Scope) -> bool:
+    def is_gone(self, root: IndexVar, scope: Scope) -> bool:
         """Whether the operand whose positions are to be walked is known to have none here."""
         relation = self.context.provenance.made_by(root)
         match relation:
             case PosRelation(_, _, access):
                 return scope.at(access).is_absent
             case CoordRelation(position, _):
-                return self._is_gone(self.context.provenance.root(position), scope)
+                return self.is_gone(self.context.provenance.root(position), scope)
+            case FuseRelation(outer, inner, _):
+                return any(self.is_gone(self.context.provenance.root(var), scope) for var in (outer, inner))
         return False
 
     def find_extents(self, variables: Iterable[IndexVar], scope: Scope) -> tuple[ir.Stmt, Scope]:
@@ -126,26 +129,24 @@ class LoopLowering(PositionLoops):
             scope = self._again_range(relation, scope)
         return ir.block(*code), scope
 
+    def _begins_block(self, level: IndexVar, digit: IndexVar, scope: Scope) -> bool:
+        """Whether a loop is the outermost of those into which a variable of a blocked result was cut."""
+        graph = self.context.provenance
+        if graph.made_by(level) is None or level not in graph.ancestors(digit):
+            return False
+        return not any(level in graph.ancestors(var) for var in scope.coordinates)
+
     def _is_first_digit(self, root: IndexVar, scope: Scope) -> bool:
         """Whether no digit of a variable is bound yet."""
         return not any(self.context.provenance.root(var) == root for var in scope.coordinates)
 
     def _breaks_bound(self, digit: IndexVar, scope: Scope) -> ir.Expr | None:
-        """When a bound on a variable is wrong; None if there is none. It is checked where its loop begins."""
-        relation = self.context.provenance.made_by(digit)
-        if not isinstance(relation, BoundRelation):
-            return None
-        low, high = self.context.space(scope).range_of(relation.parent)
-        value = ir.index(relation.value)
-        match relation.kind:
-            case BoundType.MinExact:
-                return ir.compare("not_equal", low, value)
-            case BoundType.MaxExact:
-                return ir.compare("not_equal", high, value)
-            case BoundType.MinConstraint:
-                return ir.compare("less", low, value)
-            case BoundType.MaxConstraint:
-                return ir.compare("greater", high, value)
+        """When a promise about a variable is wrong; None if there is none. It is checked where the first loop over the variable begins."""
+        graph = self.context.provenance
+        begun = {above for var in scope.coordinates for above in graph.ancestors(var)}
+        made = [graph.made_by(var) for var in sorted(graph.ancestors(digit) - begun, key=str)]
+        broken = [_is_broken(relation, self.context.space(scope)) for relation in made if isinstance(relation, BoundRelation)]
+        return ir.either(*broken) if broken else None
 
     def _again_range(self, relation: CoordRelation, scope: Scope) -> Scope:
         """The coordinates that a coord variable runs through: all of those its positions may have."""
@@ -190,3 +191,18 @@ class LoopLowering(PositionLoops):
         if not isinstance(fuse, FuseRelation):
             raise CompilerBug(relation, "several levels are walked by a fuse")
         return self.fused(stmt, fuse, digit, driven, style, at_position, tree=relation.coordinate)
+
+
+def _is_broken(relation: BoundRelation, space: Space) -> ir.Expr:
+    """When the limits of a variable are not what a bound promises."""
+    low, high = space.range_of(relation.parent)
+    value = ir.index(relation.value)
+    match relation.kind:
+        case BoundType.MinExact:
+            return ir.compare("not_equal", low, value)
+        case BoundType.MaxExact:
+            return ir.compare("not_equal", high, value)
+        case BoundType.MinConstraint:
+            return ir.compare("less", low, value)
+        case BoundType.MaxConstraint:
+            return ir.compare("greater", high, value)

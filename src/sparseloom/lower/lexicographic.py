@@ -29,7 +29,7 @@ def first_position(
     position: ir.Expr = begin
     for k, coordinate in zip(levels, coordinates, strict=True):
         level, view = form.levels[k], views[k]
-        found = ir.Var(context.names.fresh(f"p{access.tensor.name}{k + 1}_first"))
+        found = ir.Var(context.names.fresh(f"p{access.tensor.name}{k + 1}_from"))
         same = ir.Var(context.names.fresh(f"{found.name}_same"), BOOL)
         if level.full:
             here = least(coordinate, view.size)

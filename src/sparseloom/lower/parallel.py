@@ -39,7 +39,7 @@ class ParallelLoops(LoopLowering):
     def parallel(self, stmt: Forall, scope: Scope) -> ir.Stmt:
         """A loop, with private slots or copies if its iterations meet in one place and its strategy asks for them."""
         target = written(stmt)
-        if (stmt.var, target.tensor) not in self.private:
+        if (stmt.var, target.tensor) not in self.private or self.is_gone(self.context.provenance.root(stmt.var), scope):
             return self.forall(stmt, scope)
         held = scope.accumulators.get(target)
         own_reduction = stmt.tag.unit is Unit.CPUVector or (stmt.tag.unit is Unit.CPUThread and stmt.tag.races is Races.ParallelReduction)

@@ -78,8 +78,12 @@ class PositionLoops(FusedLoops):
 
     def _first_interval(self, relation: PosRelation, scope: Scope) -> tuple[ir.Expr, ir.Expr | None]:
         """The coordinates to which outer digits confine the first level of a position variable; None where nothing does."""
-        var = self.context.provenance.walked(relation)[0]
-        space = self.context.space(scope)
+        provenance, space = self.context.provenance, self.context.space(scope)
+        var = provenance.walked(relation)[0]
+        if any(isinstance(provenance.made_by(v), CoordRelation) for v in provenance.ancestors(relation.coordinate)):
+            levels = level_variables(relation.access)
+            first, last = (space.members_at(relation.coordinate, value, levels) for value in space.range_of(relation.coordinate))
+            return first[0], last[0] if len(first) == 1 else ir.add(last[0], ir.ONE)
         low, high = space.interval(var)
         return low, None if (low, high) == space.range_of(var) and var not in scope.limits else high
 

@@ -91,7 +91,7 @@ class Space:
         whole = self.provenance.whole_again(relation)
         if whole is not None:
             first, last = self.interval(whole.fused)
-            if (first, last) == self.range_of(whole.fused):
+            if whole.fused not in self.limits and (first, last) == self.range_of(whole.fused):
                 return low, high
             return ir.add(low, first), least(ir.add(low, last), high)
         if relation.outer in self.values:

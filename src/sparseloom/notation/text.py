@@ -49,6 +49,8 @@ def parse(text: str, tensors: Collection[str] = ()) -> ParsedStatement:
     >>> parse("y(i) = A(i,j) * x(j)").operands
     ('A', 'x')
     """
+    if not isinstance(text, str):
+        raise NotationError(f"a statement is text such as 'y(i) = A(i,j) * x(j)', not {type(text).__name__}")
     statement = read_statement(text, tensors)
     assign = _Meaning(text, statement).assign()
     check_scopes(assign)

@@ -9,15 +9,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sparseloom.core.errors import CompilerBug, FormatError, ShapeError
+from sparseloom.core.errors import FormatError
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.storage import Storage
 from sparseloom.loops import interpret
-from sparseloom.loops.nodes import Array, Function, Role, Status
+from sparseloom.loops.nodes import Array, Function, Role
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import TensorVar
-from sparseloom.runtime.calling import IndexOverflow, Pack, adopt, run
+from sparseloom.runtime.calling import Pack, adopt, bind, failure
 from sparseloom.runtime.library import Entry
 from sparseloom.runtime.memory import aligned, free_memory
 
@@ -38,10 +38,7 @@ def bind_entry(entry: Entry, lowered: Lowered, arguments: Arguments, read: Calla
     """Prepare a call of a compiled kernel."""
     pack = Pack(arguments)
     params = lowered.function.params
-
-    def start() -> None:
-        run(entry, pack)
-
+    start = bind(entry, pack)
     if not lowered.hands_out:
         return Call(start, lambda: read(arguments))
 
@@ -67,7 +64,7 @@ def bind_interpreter(lowered: Lowered, arguments: Arguments, read: Callable[[Seq
         try:
             found[:] = interpret.run(lowered.function, arguments, outputs_initialised=initialised)
         except interpret.KernelStatus as ended:
-            raise _raised(ended.status) from None
+            raise failure(ended.status.value) from None
 
     def result() -> Storage:
         counts = {slot: found[k] for k, slot in enumerate(lowered.slots) if lowered.function.params[k].role is Role.COUNT}
@@ -78,17 +75,6 @@ def bind_interpreter(lowered: Lowered, arguments: Arguments, read: Callable[[Seq
         return read(trimmed)
 
     return Call(start, result)
-
-
-def _raised(status: Status) -> BaseException:
-    match status:
-        case Status.OUT_OF_MEMORY:
-            return MemoryError("a kernel could not allocate memory for its result or workspace")
-        case Status.INDEX_OVERFLOW:
-            return IndexOverflow("a position does not fit into the index type of the result")
-        case Status.BOUND_VIOLATED:
-            return ShapeError("a bound that the schedule promises does not hold for these operands")
-    return CompilerBug(status, "the interpreter ends in a failure or not at all")
 
 
 def level_sizes(lowered: Lowered, tensor: TensorVar, arguments: Arguments, indices: Sequence[str]) -> tuple[int, ...]:

@@ -108,19 +108,17 @@ def _word(value: Value) -> int:
 
 
 def run(entry: Entry, pack: Pack) -> None:
-    """Call a kernel and raise what its status means. Ctrl-C ends a kernel that polls within 0.2 s."""
-    status = entry(pack.address)
-    if status:
-        raise _failure(status)
+    """Call a kernel once and raise what its status means. Ctrl-C ends a kernel that polls within 0.2 s."""
+    bind(entry, pack)()
 
 
 def bind(entry: Entry, pack: Pack) -> Callable[[], None]:
-    """``run`` with both arguments fixed: the shortest way into a kernel."""
+    """``run`` with both arguments fixed, for many calls: the shortest way into a kernel."""
 
     def call() -> None:
         status = entry(pack.address)
         if status:
-            raise _failure(status)
+            raise _stopped() if status == Status.CANCELLED.value else failure(status)
 
     return call
 
@@ -140,7 +138,15 @@ def adopt(address: int, count: int, dtype: DType) -> np.ndarray[Any, DType]:
     return np.asarray(_Owner(address, count, dtype))
 
 
-def _failure(status: int) -> BaseException:
+def _stopped() -> BaseException:
+    """What a signal's handler raised while a kernel ran."""
+    raised = _watch.raised
+    _watch.renew()
+    return raised or KeyboardInterrupt()
+
+
+def failure(status: int) -> Exception:
+    """The exception for a status other than OK."""
     match status:
         case Status.OUT_OF_MEMORY.value:
             return MemoryError("a kernel could not allocate memory for its result or workspace")
@@ -151,10 +157,6 @@ def _failure(status: int) -> BaseException:
                 "a bound that the schedule promises does not hold for these operands\n"
                 "  help: correct the bound(...) step, or leave it out and the loop takes its limits from the operands"
             )
-        case Status.CANCELLED.value:
-            raised = _watch.raised
-            _watch.renew()
-            return raised or KeyboardInterrupt()
     return CompilerBug(f"status {status}", "a kernel should return a known status")
 
 

@@ -180,7 +180,7 @@ def taken_names(stmt: Stmt) -> frozenset[str]:
     return frozenset(tensors(stmt)) | {var.name for var in (*loops(stmt), *indices, *derived)}
 
 
-def fresh_variable(stmt: Stmt, *wishes: str) -> tuple[IndexVar, ...]:
+def fresh_variables(stmt: Stmt, *wishes: str) -> tuple[IndexVar, ...]:
     """Variables named as wished for, or nearly so."""
     names = Names(taken_names(stmt))
     return tuple(IndexVar(names.fresh(wish)) for wish in wishes)

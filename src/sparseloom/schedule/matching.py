@@ -9,6 +9,7 @@ from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import CompilerBug
 from sparseloom.notation.dtyping import compute_dtype_of, dtype_of
 from sparseloom.notation.nodes import Access, Apply, Expr, Literal
+from sparseloom.schedule.loops import accesses
 
 Key = tuple[object, ...]
 
@@ -138,9 +139,4 @@ def distributes(expr: Expr, inner: Access, reduction: str, dtype: DType) -> bool
 
 def reads_tensor(expr: Expr, access: Access) -> bool:
     """Whether an expression reads the tensor of ``access``."""
-    match expr:
-        case Access(tensor, _):
-            return tensor.name == access.tensor.name
-        case Apply(_, args):
-            return any(reads_tensor(arg, access) for arg in args)
-    return False
+    return any(found.tensor.name == access.tensor.name for found in accesses(expr))

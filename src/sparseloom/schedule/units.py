@@ -15,8 +15,8 @@ LANES = 32
 THREADS_PER_BLOCK = 1024
 
 # From the outside in: a unit may contain those behind it.
-_CPU = (Unit.CPUThread, Unit.CPUVector)
-_GPU = (Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread)
+CPU_UNITS = (Unit.CPUThread, Unit.CPUVector)
+GPU_UNITS = (Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread)
 
 
 def misplaced(stmt: Stmt) -> Refusal | None:
@@ -37,7 +37,7 @@ def misplaced(stmt: Stmt) -> Refusal | None:
 
 
 def _nesting(loop: Forall, unit: Unit, outer: tuple[Forall, ...]) -> Refusal | None:
-    order = _CPU if unit in _CPU else _GPU
+    order = CPU_UNITS if unit in CPU_UNITS else GPU_UNITS
     for around in outer:
         above = around.tag.unit
         if above is None:

@@ -57,7 +57,9 @@ from sparseloom.targets.c_expr import (
 VECTOR_BYTES = 64  # of the vector types in the prelude; a processor with smaller registers uses several
 
 _CLAUSES = {"add": "+", "multiply": "*", "minimum": "min", "maximum": "max", "logical_or": "||", "logical_and": "&&"}
-_CLAUSES_ON_BOOL = {"add": "||", "maximum": "||", "logical_or": "||", "multiply": "&&", "minimum": "&&", "logical_and": "&&"}
+_CLAUSES_ON_BOOL = {
+    "add": "||", "maximum": "||", "logical_or": "||", "multiply": "&&", "minimum": "&&", "logical_and": "&&", "logical_xor": "^",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sparseloom.execution import declared, extents
+from sparseloom.execution import Prepared, declared, extents
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Assign, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import close_over
-from sparseloom.tensor.engine import evaluate
 from sparseloom.tensor.expression import Expression, rename, wrong_count
 
 
@@ -22,10 +21,14 @@ class Assignment:
     operands: Mapping[str, Storage]
     sizes: Mapping[str, int]
 
-    def run(self) -> Storage:
-        """Compute the result in the format and dtype of the tensor it was assigned to."""
+    def prepare(self, schedule: str = "") -> Prepared:
+        """The statement made definite, under a schedule, with a result in the format and dtype of the tensor it was assigned to."""
         result = self.statement.lhs.tensor
-        return evaluate(self.statement, self.operands, result.format, result.dtype, self.sizes)
+        return Prepared(self.statement, self.operands, result.format, result.dtype, self.sizes, schedule)
+
+    def run(self) -> Storage:
+        """Compute the result."""
+        return self.prepare().run(self.operands)
 
     def __str__(self) -> str:
         return show(self.statement)

@@ -192,4 +192,6 @@ def _sizes(shape: Shape) -> tuple[int, ...]:
         raise ShapeError(f"a shape is an integer or a tuple of integers, not {shape!r}") from None
     if any(size < 0 for size in sizes):
         raise ShapeError(f"the shape {sizes} has a negative size")
+    if any(size >= 2**63 for size in sizes):
+        raise ShapeError(f"the shape {sizes} has a size that does not fit in 64 bits")
     return sizes

@@ -15,13 +15,12 @@ from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import ShapeError
-from sparseloom.execution import declared
+from sparseloom.execution import declared, execute
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.text import placeholder
-from sparseloom.tensor.engine import evaluate
 from sparseloom.tensor.indexing import select
 from sparseloom.tensor.interop.numpy import dense_storage
 
@@ -47,7 +46,7 @@ class Statement:
         """Compute ``R(variables) = rhs``; without a format, in the one that follows from the operands."""
         lhs = Access(placeholder("R", len(variables)), tuple(variables))
         extents = {variable.name: size for variable, size in zip(variables, sizes, strict=True)}
-        return evaluate(Assign(lhs, rhs), self.operands, format, sizes=extents)
+        return execute(Assign(lhs, rhs), self.operands, format, sizes=extents)
 
 
 def variables(count: int) -> tuple[IndexVar, ...]:
@@ -91,11 +90,12 @@ def matmul(left: Storage, right: Storage) -> Storage:
 
 
 def broadcast_shape(op: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The common shape, as NumPy broadcasts."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise ShapeError(f"{op} cannot combine the shapes {' and '.join(map(str, shapes))}: sizes must agree or be 1") from None
+    """The common shape, as NumPy broadcasts. NumPy's own function refuses shapes that no dense array can have."""
+    order = max(map(len, shapes), default=0)
+    modes = list(zip(*((1,) * (order - len(shape)) + shape for shape in shapes), strict=True))
+    if any(len(set(sizes) - {1}) > 1 for sizes in modes):
+        raise ShapeError(f"{op} cannot combine the shapes {' and '.join(map(str, shapes))}: sizes must agree or be 1")
+    return tuple(next((size for size in sizes if size != 1), 1) for sizes in modes)
 
 
 def cast(storage: Storage, dtype: DType) -> Storage:

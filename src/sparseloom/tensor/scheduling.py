@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sparseloom.execution import Prepared
+from sparseloom.execution import known_target
 from sparseloom.formats.storage import Storage
-from sparseloom.notation.nodes import Assign
 from sparseloom.schedule.schedule import Schedule
-
-
-@dataclass(frozen=True)
-class Pending:
-    """A statement with its operands, and who receives the result."""
-
-    statement: Assign
-    operands: Mapping[str, Storage]
-    sizes: Mapping[str, int]
-    receive: Callable[[Storage], None]
-
-    def prepare(self, schedule: str = "") -> Prepared:
-        """The statement made definite, under a schedule."""
-        result = self.statement.lhs.tensor
-        return Prepared(self.statement, self.operands, result.format, result.dtype, self.sizes, schedule)
+from sparseloom.tensor.assignment import Assignment
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,25 +25,26 @@ class TensorSchedule(Schedule):
     array([0., 2., 4., 6., 8.])
     """
 
-    pending: Pending = field(kw_only=True)
+    assignment: Assignment = field(kw_only=True)
+    receive: Callable[[Storage], None] = field(kw_only=True)
 
     def compile(self, target: str = "c") -> TensorKernel:
         """The kernel of the schedule; calling it fills the tensor."""
-        return TensorKernel(self.pending.prepare(self.text), self.pending, target)
+        return TensorKernel(self.assignment, self.text, known_target(target), self.receive)
 
 
 class TensorKernel:
     """A compiled assignment. Every call computes it anew from the operands it was written with."""
 
-    def __init__(self, prepared: Prepared, pending: Pending, target: str) -> None:
-        self._prepared = prepared
-        self._pending = pending
+    def __init__(self, assignment: Assignment, schedule: str, target: str, receive: Callable[[Storage], None]) -> None:
+        self._prepared = assignment.prepare(schedule)
+        self._operands = assignment.operands
         self._target = target
+        self._receive = receive
 
     def __call__(self) -> None:
         """Compute, and give the tensor its values."""
-        operands = self._pending.operands
-        self._pending.receive(self._prepared.finish(self._prepared.bind(operands, self._target), operands, self._target))
+        self._receive(self._prepared.run(self._operands, self._target))
 
     @property
     def source(self) -> str:

@@ -29,7 +29,7 @@ from sparseloom.tensor.interop import scipy, torch
 from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.operators import cast
 from sparseloom.tensor.repr import html_of, text_of
-from sparseloom.tensor.scheduling import Pending, TensorSchedule
+from sparseloom.tensor.scheduling import TensorSchedule
 
 
 class Tensor(Arithmetic):
@@ -200,8 +200,7 @@ class Tensor(Arithmetic):
         waiting = self._assignment
         if waiting is None:
             raise NotationError("there is nothing to schedule: no assignment waits\n  help: write one first, as in y[i] = A[i, j] * x[j]")
-        pending = Pending(waiting.statement, waiting.operands, waiting.sizes, self.replace_storage)
-        return TensorSchedule(pending.prepare().unscheduled(), pending=pending)
+        return TensorSchedule(waiting.prepare().unscheduled(), assignment=waiting, receive=self.replace_storage)
 
     def replace_storage(self, storage: Storage) -> None:
         """Take over a result that was computed for this tensor; an assignment that waited for it is done."""

@@ -14,7 +14,7 @@ from random import Random
 
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.relations import BoundRelation, BoundType
-from sparseloom.schedule.loops import fresh_variable, loops, provenance, replace_loops
+from sparseloom.schedule.loops import fresh_variables, loops, provenance, replace_loops
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal
 
@@ -62,7 +62,7 @@ class Bound(Primitive):
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Bound]:
         graph = provenance(stmt)
         for var in rng.sample(loops(stmt), len(loops(stmt))):
-            (bounded,) = fresh_variable(stmt, f"{var}b")
+            (bounded,) = fresh_variables(stmt, f"{var}b")
             lower, upper = graph.limits(var)
             kind = rng.choice(tuple(BoundType))
             if kind in (BoundType.MinExact, BoundType.MinConstraint):

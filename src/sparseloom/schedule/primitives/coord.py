@@ -16,7 +16,7 @@ from sparseloom.iteration.provenance import are_distinct
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import CoordRelation
-from sparseloom.schedule.loops import fresh_variable, loops, provenance, replace_loops
+from sparseloom.schedule.loops import fresh_variables, loops, provenance, replace_loops
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal
 
@@ -63,5 +63,5 @@ class Coord(Primitive):
         graph = provenance(stmt)
         positions = [var for var in loops(stmt) if graph.position(var) is not None]
         for var in rng.sample(positions, len(positions)):
-            (coordinate,) = fresh_variable(stmt, f"{var}c")
+            (coordinate,) = fresh_variables(stmt, f"{var}c")
             yield cls(var, coordinate)

@@ -14,7 +14,7 @@ from random import Random
 
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.relations import DivideRelation
-from sparseloom.schedule.loops import fresh_variable, loops, replace_loops
+from sparseloom.schedule.loops import fresh_variables, loops, replace_loops
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal
 
@@ -48,5 +48,5 @@ class Divide(Primitive):
     @classmethod
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Divide]:
         for var in rng.sample(loops(stmt), len(loops(stmt))):
-            outer, inner = fresh_variable(stmt, f"{var}0", f"{var}1")
+            outer, inner = fresh_variables(stmt, f"{var}0", f"{var}1")
             yield cls(var, outer, inner, rng.choice((1, 2, 3, 4, 7)))

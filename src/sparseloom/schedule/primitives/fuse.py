@@ -17,7 +17,7 @@ from sparseloom.iteration.provenance import Provenance, parents, stored_levels
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import FuseRelation, PosRelation
-from sparseloom.schedule.loops import body_of, fresh_variable, loops, paths, places, provenance, related, relations_of, replace_loops
+from sparseloom.schedule.loops import body_of, fresh_variables, loops, paths, places, provenance, related, relations_of, replace_loops
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal, listed
 
@@ -95,7 +95,7 @@ class Fuse(Primitive):
         if not isinstance(outer, PosRelation) or not isinstance(inner, PosRelation):
             return replace_loops(stmt, self.i, make, self.relation)
         # Entries of the lower level below entries of the upper one: the entries of both levels at once.
-        (both,) = fresh_variable(stmt, f"{outer.coordinate}{inner.coordinate}")
+        (both,) = fresh_variables(stmt, f"{outer.coordinate}{inner.coordinate}")
         kept = tuple(r for r in relations_of(stmt) if r not in (outer, inner))
         found = FuseRelation(outer.coordinate, inner.coordinate, both), PosRelation(both, self.fused, inner.access)
         return replace_loops(related(body_of(stmt), kept), self.i, make, *found)
@@ -109,5 +109,5 @@ class Fuse(Primitive):
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Fuse]:
         pairs = [(loop.var, loop.body.var) for var in loops(stmt) for _, loop in places(stmt, var) if isinstance(loop.body, Forall)]
         for outer, inner in rng.sample(pairs, len(pairs)):
-            (fused,) = fresh_variable(stmt, "f")
+            (fused,) = fresh_variables(stmt, "f")
             yield cls(outer, inner, fused)

@@ -18,7 +18,7 @@ from sparseloom.iteration.provenance import Provenance, Span, stored_levels
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import PosRelation
-from sparseloom.schedule.loops import fresh_variable, loops, operands, places, provenance, reads, replace_loops, tag_of
+from sparseloom.schedule.loops import accesses, fresh_variables, loops, operands, places, provenance, reads, replace_loops, tag_of
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.walked import implies, lost_without, presence
@@ -126,7 +126,7 @@ class Pos(Primitive):
         graph = provenance(stmt)
         pairs = [(var, access) for var in loops(stmt) for access in operands(stmt) if {*graph.originals(var)} & {*access.indices}]
         for var, access in rng.sample(pairs, len(pairs)):
-            (position,) = fresh_variable(stmt, f"{var}p")
+            (position,) = fresh_variables(stmt, f"{var}p")
             yield cls(var, position, access)
 
 
@@ -149,18 +149,8 @@ def is_linear(expr: Expr, access: Access) -> bool:
         case Apply("negative", (inner,), _):
             return is_linear(inner, access)
         case Apply("divide", (above, below), _):
-            return is_linear(above, access) and not mentions(below, access)
+            return is_linear(above, access) and access not in accesses(below)
         case Apply("multiply", args, _):
-            holding = [arg for arg in args if mentions(arg, access)]
+            holding = [arg for arg in args if access in accesses(arg)]
             return len(holding) == 1 and is_linear(holding[0], access)
-    return False
-
-
-def mentions(expr: Expr, access: Access) -> bool:
-    """Whether an expression reads ``access``."""
-    match expr:
-        case Access():
-            return expr == access
-        case Apply(_, args, _):
-            return any(mentions(arg, access) for arg in args)
     return False

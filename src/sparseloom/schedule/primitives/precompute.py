@@ -27,7 +27,7 @@ from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt, TensorVar, Where
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import RenameRelation
-from sparseloom.schedule.loops import Path, accesses, body_of, fresh_variable, paths, provenance, related, relations_of
+from sparseloom.schedule.loops import Path, accesses, body_of, fresh_variables, paths, provenance, related, relations_of
 from sparseloom.schedule.matching import Match, distributes, take_out
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal, listed
@@ -184,7 +184,7 @@ class Precompute(Primitive):
         for path, expr in rng.sample(found, len(found)):
             first = rng.randrange(len(path.loops))
             chosen = path.variables[first : first + rng.randint(1, len(path.loops) - first)]
-            *names, workspace = fresh_variable(stmt, *(f"{var}w" for var in chosen), "w")
+            *names, workspace = fresh_variables(stmt, *(f"{var}w" for var in chosen), "w")
             renamed = tuple(names) if rng.random() < 0.8 else chosen
             yield cls(expr, chosen, renamed, workspace.name)
 

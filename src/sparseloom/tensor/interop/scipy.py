@@ -80,7 +80,6 @@ def from_coordinates(shape: tuple[int, ...], coordinates: tuple[NDArray[Any], ..
         raise StorageError(f"{len(coordinates)} coordinate arrays do not fit the shape {shape}")
     format = _coo(len(shape))
 
-
     def build(count: int) -> Storage:
         return Storage(format, shape, _coo_levels(coordinates, count), data)
 

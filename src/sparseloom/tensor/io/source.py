@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import zlib
@@ -40,6 +41,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Write beside ``path``, then move into place: a failed write leaves the old file as it was."""
     target = Path(os.path.realpath(path))
     part = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     try:
         with part.open("xb") as file:
             yield file

@@ -1,0 +1,301 @@
+"""The ``Kernel``: a statement that can be called on tensors, and what it remembers of the calls it had."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sparseloom.core.algebra import Semiring, same_value
+from sparseloom.core.dtypes import DType, value_dtype
+from sparseloom.core.errors import FormatError, NotationError, ShapeError
+from sparseloom.execution import Prepared, declared, known_target
+from sparseloom.formats.format import Format
+from sparseloom.formats.named import dense
+from sparseloom.formats.pack import convert
+from sparseloom.formats.storage import Storage
+from sparseloom.notation.nodes import Assign, TensorVar
+from sparseloom.notation.terms import close_over, operand_dtype, semiring_zero, tensors_of
+from sparseloom.notation.text import declare
+from sparseloom.runtime.binding import Call
+from sparseloom.tensor.creation import asarray
+from sparseloom.tensor.intake import enter_aloud
+from sparseloom.tensor.operators import cast
+from sparseloom.tensor.tensor import Tensor
+
+MOST_PREPARED = 64  # how many combinations of formats, dtypes and shapes a kernel remembers
+
+
+class Kernel:
+    """A statement that can be called on tensors.
+
+    It is compiled when it first meets a combination of formats and dtypes, and remembers every one. Operands go by position in
+    order of first appearance, or by name. Any array-like serves; one in another format than the kernel was made for is converted.
+
+    >>> import numpy as np, sparseloom as sl
+    >>> k = sl.program("y(i) = A(i,j) * x(j)", formats={"A": "csr"})
+    >>> k(np.eye(3), np.arange(3.0)).to_numpy()
+    array([0., 1., 2.])
+    """
+
+    def __init__(
+        self,
+        statement: Assign,
+        text: str,
+        formats: Mapping[str, Format] | None = None,
+        format: Format | None = None,
+        dtype: DType | None = None,
+        ring: Semiring | None = None,
+        sizes: Mapping[str, int] | None = None,
+        target: str = "c",
+        schedule: str = "",
+    ) -> None:
+        self._statement = statement
+        self._text = text
+        self._format = format
+        self._dtype = dtype
+        self._ring = ring
+        self._sizes = dict(sizes or {})
+        self._target = known_target(target)
+        self._schedule = schedule
+        self.result_name = statement.lhs.tensor.name
+        found = [t for t in tensors_of(statement.rhs) if t.name != self.result_name]
+        self.operand_names = tuple(t.name for t in found)
+        self._orders = {t.name: t.order for t in (statement.lhs.tensor, *found)}
+        self._formats = None if formats is None else {t.name: formats.get(t.name) or dense(t.order) for t in found}
+        self._prepared: dict[tuple[Any, ...], Prepared] = {}
+        self._bound: dict[tuple[int, ...], _Remembered] = {}
+        self._last: Prepared | None = None
+
+    def __repr__(self) -> str:
+        return f"<sparseloom kernel: {self._text}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        options = (self._formats, self._format, self._dtype, self._ring, self._sizes, self._target, self._schedule)
+        return Kernel, (self._statement, self._text, *options)
+
+    # Calling
+
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Tensor:
+        """Run on these operands. ``out`` is a result to fill again; left out, a new tensor is made."""
+        if out is not None and not named:
+            remembered = self._bound.get((*map(id, args), id(out)))
+            if remembered is not None and remembered.fits(args, out):
+                remembered.start()
+                return out  # type: ignore[no-any-return]
+        storages = self._operands(args, named, out)
+        prepared = self._prepare(storages)
+        if out is None:
+            return Tensor(prepared.run(storages, self._target), self.result_name)
+        return self._fill(prepared, storages, args, out, named)
+
+    def _fill(self, prepared: Prepared, storages: Mapping[str, Storage], args: Sequence[Any], out: Any, named: Mapping[str, Any]) -> Tensor:
+        """Compute into an existing tensor."""
+        tensor = out if isinstance(out, Tensor) else asarray(out, copy=False)
+        given = tensor.storage
+        prepared.check_output(given)
+        if not prepared.fills_values or _overlaps(given, storages, self.result_name):
+            made = prepared.run(storages, self._target)
+            if prepared.fills_values:
+                given.values[:] = made.values
+            else:
+                tensor.replace_storage(made)
+            return tensor
+        call = prepared.bind(storages, self._target, given.values)
+        call.start()
+        if not named and self._target == "c" and not prepared.converts and all(isinstance(a, Tensor) for a in (*args, out)):
+            self._remember(args, tensor, call)
+        return tensor
+
+    def _remember(self, args: Sequence[Any], out: Tensor, call: Call) -> None:
+        if len(self._bound) >= MOST_PREPARED:
+            self._bound.clear()
+        self._bound[(*map(id, args), id(out))] = _Remembered((*args, out), call.start)
+
+    def bind(self, *args: Any, out: Any = None, **named: Any) -> Bound:
+        """Prepare one call; the bound kernel runs again and again on the same arrays, reading their values anew.
+
+        >>> import numpy as np, sparseloom as sl
+        >>> x = np.ones(3)
+        >>> run = sl.program("y(i) = 2 * x(i)").bind(x)
+        >>> x[:] = 5
+        >>> run().to_numpy()
+        array([10., 10., 10.])
+        """
+        storages = self._operands(args, named, out)
+        prepared = self._prepare(storages)
+        values = None
+        if out is not None:
+            tensor = out if isinstance(out, Tensor) else asarray(out, copy=False)
+            prepared.check_output(tensor.storage)
+            if not prepared.fills_values or _overlaps(tensor.storage, storages, self.result_name):
+                raise ShapeError("bind cannot fill this output in place: it is sparse, or overlaps an operand\n  help: leave out= away")
+            values = tensor.storage.values
+        call = prepared.bind(storages, self._target, values)
+        return Bound(call, self.result_name, prepared.fills_values)
+
+    def _operands(self, args: Sequence[Any], named: Mapping[str, Any], out: Any) -> dict[str, Storage]:
+        given = self._by_name(args, named, out)
+        storages: dict[str, Storage] = {}
+        for name, value in given.items():
+            storage = value.storage if isinstance(value, Tensor) else enter_aloud(value)
+            order = self._orders[name]
+            if len(storage.shape) != order:
+                modes = "1 mode" if order == 1 else f"{order} modes"
+                raise ShapeError(f"{name} has {modes} in {self._text}, but the operand has shape {storage.shape}")
+            if self._formats is not None and name != self.result_name:
+                wanted = self._formats[name]
+                if storage.format is not wanted and storage.format != wanted:
+                    storage = convert(storage, wanted)
+            storages[name] = storage
+        return storages if self._ring is None else self._under_semiring(storages, self._ring)
+
+    def _by_name(self, args: Sequence[Any], named: Mapping[str, Any], out: Any) -> dict[str, Any]:
+        if len(args) > len(self.operand_names):
+            raise NotationError(
+                f"{len(args)} operands were given, but {self._text} has {len(self.operand_names)}: {', '.join(self.operand_names)}"
+            )
+        given = dict(zip(self.operand_names, args, strict=False))
+        for name, value in named.items():
+            if name in given:
+                raise NotationError(f"{name} was given twice, by position and by name")
+            if name not in self._orders or (name == self.result_name and self._statement.op is None):
+                raise NotationError(f"there is no operand {name!r} in {self._text}; there are {', '.join(self.operand_names)}")
+            given[name] = value
+        if self._statement.op is not None and self.result_name not in given:
+            if out is None:
+                raise NotationError(
+                    f"{self._text} adds to {self.result_name}, so it needs the initial value\n  help: pass {self.result_name}=..., or out="
+                )
+            given[self.result_name] = out
+        missing = [name for name in self.operand_names if name not in given]
+        if missing:
+            them = ", ".join(f"{name}=..." for name in missing)
+            raise NotationError(f"{self._text} needs {', '.join(missing)}, and nothing was given for it\n  help: pass {them}")
+        return given
+
+    def _under_semiring(self, storages: Mapping[str, Storage], ring: Semiring) -> dict[str, Storage]:
+        """Absent entries are the semiring's zero, and integers of different widths meet in one dtype."""
+        typed = declare(self._statement, {name: declared(name, storage) for name, storage in storages.items()})
+        common = operand_dtype(typed)
+        zero = semiring_zero(typed, ring)
+        made = {}
+        for name, storage in storages.items():
+            if storage.format.is_dense:
+                made[name] = storage
+                continue
+            if storage.fill != 0 and not same_value(storage.fill, zero):
+                raise FormatError(f"absent entries of {name} are {storage.fill}, but under this semiring they must be its zero, {zero}")
+            same = storage if storage.dtype == common or not np.issubdtype(common, np.integer) else cast(replace(storage, fill=0), common)
+            made[name] = replace(same, fill=zero)
+        return made
+
+    def _prepare(self, storages: Mapping[str, Storage]) -> Prepared:
+        key = tuple((id(s.format), s.shape, s.dtype.num, _width(s), s.fill) for s in storages.values())
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            if len(self._prepared) >= MOST_PREPARED:
+                self._prepared.clear()
+            typed = declare(self._statement, {name: declared(name, storage) for name, storage in storages.items()})
+            closed = close_over(typed, self._ring)
+            prepared = Prepared(closed, storages, self._format, self._dtype, self._sizes, self._schedule)
+            self._prepared[key] = prepared
+        self._last = prepared
+        return prepared
+
+    # Looking inside
+
+    @property
+    def source(self) -> str:
+        """The C of the kernel, in the user's names: what ran last, or what would run on float64 operands."""
+        return self.show("c")
+
+    def show(self, stage: str) -> str:
+        """The kernel at one stage: notation, concrete, loops or c."""
+        return self._example().stages.show(stage)
+
+    def explain(self) -> str:
+        """Who drives each loop, which races there are, what is converted, and where the result goes."""
+        return self._example().explain()
+
+    def _example(self) -> Prepared:
+        return self._last or self.preview()
+
+    def preview(self, dtypes: Mapping[str, Any] | None = None) -> Prepared:
+        """What would run on operands of these dtypes, float64 where none is given. It needs no data, and no C compiler.
+
+        >>> import sparseloom as sl
+        >>> k = sl.program("y(i) = A(i,j) * x(j)", formats={"A": "csr"})
+        >>> k.preview({"A": "float32", "x": "float32"}).stages.show("notation")
+        'y(i) = sum(j, A(i,j) * x(j))'
+        """
+        given = {name: value_dtype(dtype) for name, dtype in (dtypes or {}).items()}
+        for name in given:
+            if name not in self.operand_names:
+                raise NotationError(f"there is no operand {name!r} in {self._text}; there are {', '.join(self.operand_names)}")
+        formats, usual = self._formats or {}, self._dtype or np.dtype(np.float64)
+        tensors = {
+            name: TensorVar(name, self._orders[name], formats.get(name) or dense(self._orders[name]), given.get(name, usual))
+            for name in self.operand_names
+        }
+        typed = declare(self._statement, tensors)
+        if self._ring is not None:
+            zero = semiring_zero(typed, self._ring)
+            typed = declare(typed, {name: replace(tensor, fill=zero) for name, tensor in tensors.items() if not tensor.format.is_dense})
+        return Prepared.without_data(close_over(typed, self._ring), self._format, self._dtype, self._schedule)
+
+
+class Bound:
+    """A kernel with its arrays: calling it computes, in under a microsecond of overhead."""
+
+    __slots__ = ("_call", "_fills", "_name", "_tensor", "start")
+
+    def __init__(self, call: Call, name: str, fills: bool) -> None:
+        self._call = call
+        self._name = name
+        self._fills = fills
+        self._tensor: Tensor | None = None
+        self.start = call.start
+
+    def __call__(self) -> Tensor:
+        """Compute and return the result; a dense one is the same tensor every time, with new values."""
+        self.start()
+        if self._tensor is None or not self._fills:
+            self._tensor = Tensor(self._call.result(), self._name)
+        return self._tensor
+
+
+class _Remembered:
+    """A call that was made with these tensors; they are held weakly."""
+
+    __slots__ = ("_storages", "_tensors", "start")
+
+    def __init__(self, tensors: Sequence[Tensor], start: Callable[[], None]) -> None:
+        self._tensors = [weakref.ref(t) for t in tensors]
+        self._storages = [weakref.ref(t.storage) for t in tensors]
+        self.start = start
+
+    def fits(self, args: Sequence[Any], out: Any) -> bool:
+        """Whether these are the same tensors, still with the same storage."""
+        for tensor, storage, given in zip(self._tensors, self._storages, (*args, out), strict=True):
+            known = tensor()
+            if known is None or known is not given or known.assignment is not None or known.storage is not storage():
+                return False
+        return True
+
+
+def _width(storage: Storage) -> int:
+    for level in storage.levels:
+        for array in level.arrays.values():
+            return array.itemsize
+    return 0
+
+
+def _overlaps(out: Storage, operands: Mapping[str, Storage], result: str) -> bool:
+    """Whether filling ``out`` would change an operand: its values, or the index arrays that the loops follow."""
+    read = (s for name, s in operands.items() if name != result)
+    arrays = (array for s in read for array in (s.values, *(a for level in s.levels for a in level.arrays.values())))
+    return any(np.may_share_memory(out.values, array) for array in arrays)
