@@ -102,3 +102,19 @@ def test_whether_a_sparse_result_can_be_assembled_does_not_depend_on_the_data() 
         B, C = sl.asarray(left, format="csr"), sl.asarray(right, format="csr")
         result = sl.evaluate("A(i) = B(j,i) * C(i,j)", B=B, C=C, format="s")
         np.testing.assert_array_equal(result.to_numpy(), [1, 1, 1, 1])
+
+
+@pytest.mark.parametrize("form", ["sd", "ds", "ss"])
+def test_a_sum_inside_a_row_of_a_sparse_result_is_added_up(form: str) -> None:
+    rng = np.random.default_rng(3)
+    X, Y = rng.integers(-3, 4, (5, 2)), rng.integers(-3, 4, (5, 4)) * (rng.random((5, 4)) < 0.5)
+    result = sl.evaluate("Z(j,k) = X(i,j) * Y(i,k)", X=X, Y=sl.asarray(Y, format="csr"), format=form)
+    np.testing.assert_array_equal(result.to_numpy(), X.T @ Y)
+
+
+def test_a_diagonal_of_a_sparse_result_closes_the_rows_beside_it() -> None:
+    A = np.array([[0.0, 2.0], [3.0, 0.0]])
+    result = sl.evaluate("R(i,i,j) = A(i,j)", A=sl.asarray(A, format="csr"), format="dds")
+    wanted = np.zeros((2, 2, 2))
+    wanted[[0, 1], [0, 1]] = A
+    np.testing.assert_array_equal(result.to_numpy(), wanted)

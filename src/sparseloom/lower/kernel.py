@@ -122,7 +122,7 @@ class _Lowering(ParallelLoops):
             return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
         repeated = len(set(lhs.indices)) < len(lhs.indices)
         gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
-        return AppendResult(self.context, lhs, view, result_fill(self.assign), gaps)
+        return AppendResult(self.context, lhs, view, fill if self.combines else result_fill(self.assign), gaps)
 
     def run(self, name: str) -> Lowered:
         """The whole kernel."""
