@@ -455,7 +455,7 @@ def needs_workspace(assign: Assign, why: str) -> NotationError:
     return NotationError(
         f"cannot assemble {assign.lhs.tensor.name} as {form} in one ordered pass: {why}.\n"
         f"  in {show(assign)}\n"
-        f"  help: such results need a workspace, which is not offered yet; ask for a dense result (format='dense')"
+        f"  help: ask for a format that can be appended to, such as csr, and convert it with .to(...); or for a dense result"
     )
 
 
