@@ -160,3 +160,19 @@ def test_a_folder_that_does_not_exist_is_named_as_it_was_given(tmp_path: Path) -
     with pytest.raises(FileNotFoundError) as caught:
         sl.write(tmp_path / "missing" / "a.mtx", np.eye(2))
     assert caught.value.filename == str(tmp_path / "missing" / "a.mtx")
+
+
+@pytest.mark.parametrize("form", ["sd", "ds", "ss"])
+def test_a_sum_inside_a_row_of_a_sparse_result_is_added_up(form: str) -> None:
+    rng = np.random.default_rng(3)
+    X, Y = rng.integers(-3, 4, (5, 2)), rng.integers(-3, 4, (5, 4)) * (rng.random((5, 4)) < 0.5)
+    result = sl.evaluate("Z(j,k) = X(i,j) * Y(i,k)", X=X, Y=sl.asarray(Y, format="csr"), format=form)
+    np.testing.assert_array_equal(result.to_numpy(), X.T @ Y)
+
+
+def test_a_diagonal_of_a_sparse_result_closes_the_rows_beside_it() -> None:
+    A = np.array([[0.0, 2.0], [3.0, 0.0]])
+    result = sl.evaluate("R(i,i,j) = A(i,j)", A=sl.asarray(A, format="csr"), format="dds")
+    wanted = np.zeros((2, 2, 2))
+    wanted[[0, 1], [0, 1]] = A
+    np.testing.assert_array_equal(result.to_numpy(), wanted)

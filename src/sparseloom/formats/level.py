@@ -143,6 +143,10 @@ class Level(Node):
         """The coordinate at a position, as int64."""
         raise CompilerBug(self, "a level must say what its coordinates are")
 
+    def slot(self, view: LevelView, position: Expr) -> Expr:
+        """Where the values of a position stand: at the position itself, unless a level says otherwise."""
+        return position
+
     def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> Expr:
         """The position of a coordinate; only for levels that ``can_locate``."""
         raise CompilerBug(self, "this level cannot locate a coordinate")

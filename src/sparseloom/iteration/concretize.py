@@ -21,6 +21,7 @@ from sparseloom.core.errors import NotationError
 from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.format import Format
+from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.named import name_of
 from sparseloom.iteration.layout import block_sizes, can_append, modes_in_order, plain, reordered, streams, walks_blocks
 from sparseloom.iteration.ordering import Edges, block_variables, hard_edges, level_variables, loop_order, soft_edges, sparse_variables
@@ -43,6 +44,7 @@ from sparseloom.notation.nodes import (
 )
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import SplitRelation
+from sparseloom.notation.terms import free_variables
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,27 @@ def concretize(assign: Assign, costs: Mapping[str, float] | None = None, share: 
         return _best(assign, costs or {}, share, keep_blocks=False)
 
 
+class _RowsOutOfOrder(Exception):
+    """The entries of a sparse result do not come in order; they can be scattered into a workspace, a row at a time."""
+
+
 class _BlocksInTheWay(Exception):
     """A blocked operand would have to be walked in another order; without blocks it can be converted."""
 
 
 def _best(assign: Assign, costs: Mapping[str, float], share: bool, keep_blocks: bool) -> Concrete:
     together = _Attempt(assign, costs, share, keep_blocks)
+    scattered = _Attempt(assign, costs, share, keep_blocks)
+    if scattered.can_scatter():
+        # In order without a workspace if that takes no conversion; else a row at a time, in any order.
+        try:
+            made = together.in_one_nest()
+        except _RowsOutOfOrder:
+            return scattered.by_rows()
+        if not together.replaced:
+            return made
+        rows = scattered.by_rows()
+        return rows if len(scattered.replaced) < len(together.replaced) else made
     made = together.in_one_nest()
     if made.shared is not None and made.shared in together.replaced:
         return _best(assign, costs, share=False, keep_blocks=keep_blocks)
@@ -136,9 +153,29 @@ class _Attempt:
         steps += [Assign(self._assign.lhs, group, "add") for group in rest]
         return self._concrete(Sequence(tuple(self._order(step) for step in steps)))
 
-    def _order(self, assign: Assign) -> Stmt:
-        orderer = _Orderer(self._converter, assign, self._shared is not None)
-        stmt = orderer.order(build_nest(assign, self._names))
+    def can_scatter(self) -> bool:
+        """Whether the rows of a sparse result can be built in a workspace: they are appended, and each sum skips absent terms."""
+        lhs, form = self._assign.lhs, self._assign.lhs.tensor.format
+        if form.is_dense or form.blocks or self._shared is not None or self._assign.op is not None or not can_append(form):
+            return False
+        last = lhs.indices[form.modes[-1]]
+        sums = [n for n in _reductions(self._assign.rhs) if last in free_variables(n)]
+        return (
+            not form.levels[-1].full
+            and len(set(lhs.indices)) == len(lhs.indices)
+            and bool(sums)
+            and all(is_skippable(n.body, n.op) for n in sums)
+        )
+
+    def by_rows(self) -> Concrete:
+        """Each sum is scattered into a workspace, a row at a time, and the result appended from there."""
+        last = self._assign.lhs.indices[self._assign.lhs.tensor.format.modes[-1]]
+        return self._concrete(self._order(self._assign, last))
+
+    def _order(self, assign: Assign, scattered: IndexVar | None = None) -> Stmt:
+        orderer = _Orderer(self._converter, assign, self._shared is not None, self.can_scatter() and scattered is None)
+        nest = build_nest(assign, self._names) if scattered is None else build_rows(assign, self._names, scattered)
+        stmt = orderer.order(nest)
         self.replaced.update(orderer.replaced)
         return stmt
 
@@ -206,6 +243,38 @@ def build_nest(assign: Assign, names: Names) -> Nest:
         return expr
 
     return Nest(Assign(lhs, extract(rhs), op), tuple(dict.fromkeys(variables)), producers)
+
+
+def build_rows(assign: Assign, names: Names, last: IndexVar) -> Nest:
+    """The loops of a result whose sums over ``last`` are scattered into rows; other sums become scalars as ever."""
+    producers: list[Nest] = []
+
+    def extract(expr: Expr) -> Expr:
+        match expr:
+            case Reduce() if last in free_variables(expr):
+                dtype = dtype_of(expr)
+                row = TensorVar(names.fresh("w"), 1, Format((Scattered(),), (0,)), dtype, fill=algebra.identity(expr.op, dtype))
+                found = Access(row, (last,))
+            case Reduce():
+                found = make_temporary(expr, names)
+            case Apply(op, args, zero):
+                return Apply(op, tuple(extract(arg) for arg in args), zero)
+            case _:
+                return expr
+        producers.append(build_nest(Assign(found, expr), names))
+        return found
+
+    rhs = extract(join_reductions(assign.rhs))
+    return Nest(Assign(assign.lhs, rhs), assign.lhs.indices, producers)
+
+
+def _reductions(expr: Expr) -> Iterator[Reduce]:
+    """The outermost reductions of an expression."""
+    if isinstance(expr, Reduce):
+        yield expr
+    elif isinstance(expr, Apply):
+        for arg in expr.args:
+            yield from _reductions(arg)
 
 
 def join_reductions(rhs: Expr) -> Expr:
@@ -276,10 +345,11 @@ class _Converter:
 class _Orderer:
     """Orders the loops of a nest, converting operands that stand in the way."""
 
-    def __init__(self, converter: _Converter, assign: Assign, shared: bool) -> None:
+    def __init__(self, converter: _Converter, assign: Assign, shared: bool, may_scatter: bool = False) -> None:
         self._converter = converter
         self._assign = assign
         self._shared = shared
+        self._may_scatter = may_scatter
         self.replaced: dict[Access, Access] = {}
 
     def order(self, nest: Nest) -> Stmt:
@@ -343,7 +413,7 @@ class _Orderer:
         for access in accesses:
             edges.hard |= hard_edges(access)
             edges.soft |= soft_edges(access, sparse)
-        if not lhs.tensor.format.is_dense and not self._shared:
+        if not lhs.tensor.format.is_dense and not self._shared and lhs == self._assign.lhs:
             results = level_variables(lhs)
             edges.hard |= {(a, b) for n, a in enumerate(results) for b in results[n + 1 :] if a != b}
             edges.firm |= {(a, b) for a in results for b in nest.variables if b not in lhs.indices}
@@ -370,6 +440,8 @@ class _Orderer:
         last = max(k for k, level in enumerate(lhs.tensor.format.levels) if not level.full)
         ends = path.index(wanted[last])
         early = [v for v in path[:ends] if v not in wanted]
+        if early and self._may_scatter:
+            raise _RowsOutOfOrder
         if early:
             why = f"the loop over {early[0]} reduces outside the loop over {wanted[last]}, so entries come out of order"
             raise needs_workspace(self._assign, why)
@@ -383,7 +455,7 @@ def needs_workspace(assign: Assign, why: str) -> NotationError:
     return NotationError(
         f"cannot assemble {assign.lhs.tensor.name} as {form} in one ordered pass: {why}.\n"
         f"  in {show(assign)}\n"
-        f"  help: such results need a workspace, which is not offered yet; ask for a dense result (format='dense')"
+        f"  help: ask for a format that can be appended to, such as csr, and convert it with .to(...); or for a dense result"
     )
 
 

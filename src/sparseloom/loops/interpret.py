@@ -44,6 +44,7 @@ from sparseloom.loops.nodes import (
     Select,
     Status,
     Stmt,
+    Sort,
     Store,
     Var,
     While,
@@ -245,6 +246,8 @@ class _Writer:
                 return f"{self.arrays[array]}.allocate({self._size(size)})"
             case Fill(array, begin, count, value):
                 return f"{self.arrays[array]}.fill({self._expr(begin)}, {self._expr(count)}, {self._expr(value)})"
+            case Sort(array, _, count):
+                return f"{self.arrays[array]}.sort({self._expr(count)})"
             case Grow(array, capacity, needed):
                 name = self._scalar(capacity.name)
                 return f"{name} = {self.arrays[array]}.grow({name}, {self._expr(needed)})"

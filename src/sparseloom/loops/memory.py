@@ -95,6 +95,14 @@ class Cells:
         if count < 0:
             raise CompilerBug(self.name, f"a fill of {self.name} has a count of at least 0, not {count}")
 
+    def sort(self, count: int) -> None:
+        """Sort the first ``count`` elements."""
+        ordered = sorted(self.load_number(place) for place in range(count))
+        if len(set(ordered)) < count:
+            raise CompilerBug(self.name, f"what is sorted in {self.name} is all different")
+        for place, value in enumerate(ordered):
+            self.store(place, value)
+
     def search(self, begin: int, end: int, key: int) -> int:
         """The first position in ``[begin, end)`` whose element is at least ``key``, or ``end``."""
         if not 0 <= begin <= end <= len(self.known):

@@ -229,6 +229,15 @@ class Fill(Stmt):
 
 
 @node
+class Sort(Stmt):
+    """Sort the first ``count`` elements of an index array, all different, into ascending order; ``scratch`` is as large."""
+
+    array: Array
+    scratch: Array
+    count: Expr
+
+
+@node
 class Grow(Stmt):
     """Make sure ``array`` holds at least ``needed`` elements: if ``capacity`` is less, reallocate to twice as much or ``needed``.
 

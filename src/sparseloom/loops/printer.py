@@ -43,6 +43,7 @@ from sparseloom.loops.nodes import (
     Select,
     Space,
     Stmt,
+    Sort,
     Store,
     Var,
     While,
@@ -129,6 +130,8 @@ def _simple(stmt: Stmt) -> str:
             return f"allocate {array.name}: {array.dtype}[{_text(size)}]{where}"
         case Fill(array, begin, count, value):
             return f"{array.name}[{_text(begin)} : +{_text(count)}] = {_text(value)}"
+        case Sort(array, _, count):
+            return f"sort {array.name}[0 : {_text(count)}]"
         case Grow(array, capacity, needed):
             return f"grow {array.name} to {_text(needed)} (capacity {capacity.name})"
         case Free(array):

@@ -26,6 +26,7 @@ from sparseloom.loops.nodes import (
     Param,
     Poll,
     Stmt,
+    Sort,
     Store,
     Var,
     While,
@@ -99,6 +100,6 @@ def _rename(stmt: Stmt, scope: _Scope) -> Stmt:
         case For(var, begin, end, body, kind, factor):
             begin, end, inner = scope.replace(begin), scope.replace(end), scope.inner()
             return For(inner.bind(var), begin, end, _rename(body, inner), kind, factor)
-        case Assign() | Store() | Fill() | Grow() | Free() | Fail() | Poll():
+        case Assign() | Store() | Fill() | Sort() | Grow() | Free() | Fail() | Poll():
             return scope.replace(stmt)
     raise CompilerBug(stmt, "a statement that renaming knows")

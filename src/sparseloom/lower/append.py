@@ -26,9 +26,9 @@ class AppendResult(Result):
 
     needs_presence = True
 
-    def __init__(self, context: Context, lhs: Access, view: TensorView, fill: Scalar, gaps: bool = False) -> None:
+    def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, gaps: bool = False) -> None:
         super().__init__(context, lhs, view)
-        self.fill = fill
+        self._first = first  # what the values of a dense block hold before anything is written
         self._gaps = gaps  # whether the loops may pass over empty rows of dense levels
         levels = lhs.tensor.format.levels
         self.heads = [k for k, level in enumerate(levels) if level.can_append and not level.branchless]
@@ -133,7 +133,7 @@ class AppendResult(Result):
         values = self.view.values
         return ir.block(
             self._grow(values, ir.multiply(ir.add(cursor, ir.ONE), size)),
-            ir.Fill(values, ir.multiply(cursor, size), size, ir.constant(self.fill, values.dtype)),
+            ir.Fill(values, ir.multiply(cursor, size), size, ir.constant(self._first, values.dtype)),
             ir.Declare(self.written, ir.FALSE),
             body,
             ir.If(self.written, self._append(head, scope)),
@@ -172,7 +172,8 @@ class AppendResult(Result):
         computed = cast(value.computed, values.dtype)
         if self.tail + 1 < len(self.view.levels):
             where = self._position(len(self.view.levels) - 1, scope)
-            stored: ir.Stmt = ir.block(ir.Store(values, where, computed), ir.Assign(self.written, ir.TRUE))
+            op = assign.op if scope.combines else None
+            stored: ir.Stmt = ir.block(ir.Store(values, where, computed, op), ir.Assign(self.written, ir.TRUE))
         else:
             stored = ir.block(
                 self._grow(values, ir.add(cursor, ir.ONE)), ir.Store(values, cursor, computed), self._append(self.last, scope)

@@ -27,6 +27,8 @@ class Context:
     lower: Callable[[Stmt, Scope], ir.Stmt] = field(init=False)
     masks: dict[TensorVar, ir.Array] = field(default_factory=dict)  # which elements of a workspace were written
     starts: dict[TensorVar, tuple[ir.Expr, ...]] = field(default_factory=dict)  # where the ranges of a workspace's modes begin
+    before: list[ir.Stmt] = field(default_factory=list)  # what runs once before the loops, for workspaces that outlive one row
+    behind: list[ir.Stmt] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     depth: int = 0
 

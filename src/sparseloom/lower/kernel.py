@@ -12,10 +12,11 @@ from functools import cached_property
 
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import BOOL
+from sparseloom.core.dtypes import BOOL, INT32
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
 from sparseloom.core.trees import walk
+from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance
@@ -33,7 +34,7 @@ from sparseloom.lower.space import Space
 from sparseloom.lower.vectorize import vectorize
 from sparseloom.lower.views import Sizes, Slot, input_parameters, view_tensor
 from sparseloom.lower.walking import settle
-from sparseloom.lower.workspace import Workspace
+from sparseloom.lower.workspace import Scatter, Workspace
 from sparseloom.notation.dtyping import fill_of, reduced_dtype
 from sparseloom.notation.nodes import (
     Access,
@@ -104,7 +105,7 @@ class _Lowering(ParallelLoops):
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]
         self.inputs = tuple(self.operands)
-        self.workspaces: dict[TensorVar, Workspace] = {}
+        self.workspaces: dict[TensorVar, Workspace | Scatter] = {}
         self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
         settled = [(c.var, c.assign.lhs.tensor, c.resolved[1]) for c in analyse(stmt) if c.resolved is not None]
         self.atomic = frozenset((var, tensor) for var, tensor, how in settled if how is Races.Atomics)
@@ -119,15 +120,17 @@ class _Lowering(ParallelLoops):
         if self.shared is not None:
             size = ir.Var(self.context.names.fresh(f"{lhs.tensor.name}_count"))
             return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
-        gaps = any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
-        return AppendResult(self.context, lhs, view, result_fill(self.assign), gaps)
+        repeated = len(set(lhs.indices)) < len(lhs.indices)
+        gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
+        return AppendResult(self.context, lhs, view, fill if self.combines else result_fill(self.assign), gaps)
 
     def run(self, name: str) -> Lowered:
         """The whole kernel."""
         fresh = isinstance(self.result, DenseResult) and self.assign.op is None
         start = Scope(uninitialised=0 if fresh else None, combines=self.combines)
         settled, scope = settle(self.context, start, self.operands)
-        body = ir.block(self.result.begin(), settled, self.lower(self.stmt, scope), self.result.finish())
+        loops = self.lower(self.stmt, scope)
+        body = ir.block(self.result.begin(), *self.context.before, settled, loops, *self.context.behind, self.result.finish())
         params = self.result.parameters()
         seen: set[TensorVar] = {self.lhs.tensor}
         for access in self.inputs:
@@ -184,7 +187,7 @@ class _Lowering(ParallelLoops):
         value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
         return ir.block(first, go(inner), sink.write(assign, value, scope))
 
-    def sink(self, target: Access) -> Result | Workspace:
+    def sink(self, target: Access) -> Result | Workspace | Scatter:
         """Where an assignment goes: the result, or a workspace."""
         return self.workspaces.get(target.tensor, self.result)
 
@@ -201,6 +204,8 @@ class _Lowering(ParallelLoops):
 
     def _where(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         temporary, made = written(producer), innermost(producer)
+        if temporary.tensor.format.levels and isinstance(temporary.tensor.format.levels[0], Scattered):
+            return self._scattered(consumer, producer, scope)
         if temporary.indices or made.op is None:
             return self._with_workspace(consumer, producer, scope)
         tracked = temporary.tensor.partial and (self.result.needs_presence or decides(consumer, temporary))
@@ -225,6 +230,20 @@ class _Lowering(ParallelLoops):
         made = self.lower(stmt, scope)
         self.operands = before
         return ir.block(settled, made)
+
+    def _scattered(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
+        """Build a row in any order, then read it in order."""
+        context, temporary = self.context, written(producer)
+        row = Scatter(context, temporary, self.lhs.tensor.index_dtype or INT32)
+        self.workspaces[temporary.tensor] = row
+        context.remark(f"{temporary.tensor.name}: a row in a dense workspace with a list of coordinates, sorted before it is read")
+        around, provenance = self.hooks, context.provenance
+        self.hooks = Nowhere(context, temporary, row.view)
+        context.provenance = provenance.within(producer, scope.coordinates)
+        filled = self._lower_part(producer, replace(scope, uninitialised=None))
+        self.hooks, context.provenance = around, provenance
+        self.operands = list(dict.fromkeys([*self.operands, temporary]))
+        return ir.block(row.open(), filled, row.sort(), self._lower_part(consumer, scope), row.reset())
 
     def _with_workspace(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Fill an array, then read it. In the producer, renamed variables stand for the consumer's."""

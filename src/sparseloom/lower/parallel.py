@@ -20,7 +20,7 @@ from sparseloom.lower.forall import LoopLowering
 from sparseloom.lower.result import LocatedResult, Result
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import subtract
-from sparseloom.lower.workspace import Workspace
+from sparseloom.lower.workspace import Scatter, Workspace
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Tag, TensorVar, Unit
 from sparseloom.notation.relations import DivideRelation
 
@@ -32,7 +32,7 @@ class ParallelLoops(LoopLowering):
 
     private: frozenset[tuple[IndexVar, TensorVar]]  # parallel loops whose iterations meet in this tensor, each with a place of its own
 
-    def sink(self, target: Access) -> Result | Workspace:
+    def sink(self, target: Access) -> Result | Workspace | Scatter:
         """Where an assignment goes: the result, or a workspace."""
         raise CompilerBug(target, "a subclass knows where assignments go")
 

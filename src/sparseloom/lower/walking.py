@@ -115,7 +115,7 @@ def bound_place(context: Context, walker: Walker, present: ir.Expr = ir.TRUE) ->
     parent = walker.parent
     depth = parent.depth + 1
     if not walker.is_run:
-        return ir.block(), parent.below(depth, walker.position, None, present)
+        return ir.block(), parent.below(depth, walker.level.slot(walker.view, walker.position), None, present)
     if depth < len(walker.access.tensor.format.levels):
         return ir.block(), parent.below(depth, walker.position, walker.run_end, present)
     values = context.view(walker.access).values
@@ -173,7 +173,7 @@ def _locate(context: Context, access: Access, place: Place, coordinate: ir.Expr)
         ir.Declare(found, here),
     ]
     if level.unique:
-        return ir.block(*code), place.below(place.depth + 1, position, None, found)
+        return ir.block(*code), place.below(place.depth + 1, level.slot(view, position), None, found)
     walker = Walker(access, level, view, place, position, stop, begin, end)
     code.append(find_run(walker, coordinate, found))
     summed, placed = bound_place(context, walker, found)

@@ -22,7 +22,7 @@ _MATH = set(
 _COMPLEX = set("cabs conj creal cimag cpow csqrt cexp clog csin ccos ctan casin cacos catan csinh ccosh ctanh".split())
 _HEADERS = {
     "stdlib.h": {"malloc", "realloc", "free", "NULL"},
-    "string.h": {"memset"},
+    "string.h": {"memset", "memcpy"},
     "sys/mman.h": {"madvise"},
     "time.h": {"clock_gettime"},
     "math.h": _MATH | {f"{name}f" for name in _MATH},
@@ -111,6 +111,32 @@ static inline int64_t lower_bound_{D}(const {T} *array, int64_t begin, int64_t e
     length = before ? length - half - 1 : half;
   }}
   return begin;
+}}
+"""
+# Rows of a sparse result are short as a rule: those are inserted one by one. Longer ones are distributed byte by byte.
+_SORT = """
+static void sort_{D}({T} *array, {T} *scratch, int64_t count) {{
+  if (count <= 48) {{
+    for (int64_t k = 1; k < count; k++) {{
+      {T} key = array[k];
+      int64_t place = k;
+      for (; place > 0 && array[place - 1] > key; place--) array[place] = array[place - 1];
+      array[place] = key;
+    }}
+    return;
+  }}
+  {T} largest = 0, *from = array, *to = scratch;
+  for (int64_t k = 0; k < count; k++) largest = array[k] > largest ? array[k] : largest;
+  for (unsigned shift = 0; shift < 8 * sizeof({T}) && largest >> shift; shift += 8) {{
+    int64_t starts[257] = {{0}};
+    for (int64_t k = 0; k < count; k++) starts[(from[k] >> shift & 255) + 1]++;
+    for (int byte = 0; byte < 256; byte++) starts[byte + 1] += starts[byte];
+    for (int64_t k = 0; k < count; k++) to[starts[from[k] >> shift & 255]++] = from[k];
+    {T} *swap = from;
+    from = to;
+    to = swap;
+  }}
+  if (from != array) memcpy(array, from, (size_t)count * sizeof({T}));
 }}
 """
 _ON_ORDERED = {
@@ -223,6 +249,7 @@ def _of_dtype(dtype: DType) -> Iterator[tuple[str, str]]:
     }
     if dtype in INDEX_DTYPES:
         yield f"lower_bound_{dtype}", _LOWER_BOUND.format(**words)
+        yield f"sort_{dtype}", _SORT.format(**words)
     templates = {"c": {**_ON_COMPLEX, "square": _SQUARE}, "f": {**_ON_ORDERED, "square": _SQUARE}, "b": {}}
     for name, template in templates.get(dtype.kind, {**_ON_ORDERED, **_ON_INTEGERS}).items():
         yield f"{name}_{dtype}", template.format(**words)

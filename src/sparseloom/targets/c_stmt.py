@@ -36,6 +36,7 @@ from sparseloom.loops.nodes import (
     Search,
     Space,
     Stmt,
+    Sort,
     Store,
     Var,
     While,
@@ -149,6 +150,9 @@ class Statements:
                 self._store(stmt)
             case Fill():
                 self._fill(stmt)
+            case Sort(array, scratch, count):
+                arrays = f"{self.names.array(array)}, {self.names.array(scratch)}"
+                self.line(f"sort_{array.dtype}({arrays}, {self.expressions.index(count)});")
             case Fail(status):
                 self._fail(status.name)
             case Poll():
