@@ -233,7 +233,7 @@ MISTAKES = {
     "repeat": (("run", SPMV, "--repeat", "0"), "--repeat is how often to run, at least once, not 0"),
     "seed": (("run", SPMV, "--seed", "-1"), "--seed is a whole number, at least 0, not -1"),
     "memory": (("run", SPMV, "-d", "i:100000000", "-d", "j:10000000"), "there is not enough memory for this"),
-    "storage": (("compile", "C(i,k) = A(i,j) * B(j,k)", "-f", "A:csr", "-f", "B:csr", "-f", "C:ell"), "cannot assemble C as ell in one ordered pass"),
+    "storage": (("compile", "C(i,k) = A(i,j) * B(j,k)", "-f", "A:csr", "-f", "B:csr", "-f", "C:ell"), "cannot assemble C as ell"),
     "convert": (("convert", "none.mtx", "b.mtx"), "cannot open none.mtx: No such file or directory"),
     "modes to draw": (("formats", "csf(12)"), "csf(12) has 12 modes, and pictures are drawn of up to 5"),
     "format to draw": (("formats", "xyz"), "there is no level 'x' in the format 'xyz'"),

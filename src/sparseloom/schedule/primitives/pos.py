@@ -58,7 +58,7 @@ class Pos(Primitive):
         if len(set(stored)) < len(stored) and any(stored.count(v) > 1 for v in span.variables):
             why = f"{show(self.access)} uses {listed(dict.fromkeys(v for v in stored if stored.count(v) > 1))} at two levels"
             return Refusal("S408", why, "the entries on a diagonal are no interval of positions", at=self.i)
-        return self._searched(stmt, span, *levels) or self._places(stmt, graph, span, *levels)
+        return self._searched(span, *levels) or self._places(stmt, graph, span, *levels)
 
     def _not_stored(self, span: Span, stored: tuple[IndexVar, ...]) -> Refusal:
         """Why no run of levels stores what ``i`` stands for."""
@@ -69,16 +69,12 @@ class Pos(Primitive):
         why = f"{self.i} runs over {listed(span.variables)}, but {name} stores {listed(stored)} in that order"
         return Refusal("S407", why, "reorder before fuse, or convert the operand", at=self.i)
 
-    def _searched(self, stmt: Stmt, span: Span, first: int, last: int) -> Refusal | None:
+    def _searched(self, span: Span, first: int, last: int) -> Refusal | None:
         """Levels across which an interval cannot be cut or counted."""
         levels = self.access.tensor.format.levels
         if span.needs and not all(levels[k].ordered for k in range(first, last + 1)):
             why = f"{self.access.tensor} stores {span.variables[-1]} in no order, so a block of coordinates cannot be searched"
             return Refusal("S409", why, "use pos before split, or convert the operand", at=self.i)
-        apart = [k for k in range(first, last) if not levels[k].unique and not levels[k + 1].branchless]
-        if apart and provenance(stmt).cuts_rows(self.i, level_variables(self.access)):
-            why = f"{self.access.tensor} repeats {span.variables[apart[0] - first]}, so a block of {self.i} is no interval of its entries"
-            return Refusal("S416", why, "use pos before split, or convert the operand to a format without repetitions", at=self.i)
         if any(not levels[k].compact for k in range(first + 1, last + 1)):
             why = f"{self.access.tensor} leaves positions unused between one {span.variables[0]} and the next"
             return Refusal("S410", why, "use pos on the inner variable alone, or convert the operand to csr", at=self.i)
