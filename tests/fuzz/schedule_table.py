@@ -103,7 +103,7 @@ def main() -> None:
     text = [
         "# Steps, loops and formats",
         "",
-        f"Every entry is *compiled / refused*, counted over {cases} random schedules of random statements, all of them lowered and verified.",
+        f"Every entry is *compiled / refused*, counted over {cases} random schedules of random statements, all lowered and verified.",
         "This page is made by `python tests/fuzz/schedule_table.py`.",
         "",
         *table("step on a loop that is", by_kind, list(KINDS)),

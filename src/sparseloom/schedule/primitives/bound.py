@@ -66,7 +66,8 @@ class Bound(Primitive):
             lower, upper = graph.limits(var)
             kind = rng.choice(tuple(BoundType))
             if kind in (BoundType.MinExact, BoundType.MinConstraint):
-                yield cls(var, bounded, lower or 0, kind)
+                # Positions begin anywhere: only that they are not negative is true of any data.
+                yield cls(var, bounded, lower or 0, BoundType.MinConstraint if lower is None else kind)
             elif upper is not None:
                 yield cls(var, bounded, upper, kind)
             elif kind is BoundType.MaxConstraint:
