@@ -110,3 +110,25 @@ def test_deterministic_refuses_atomics() -> None:
     assert str(refused.value) == (
         "[S860] cannot use Atomics on p0: it adds in no fixed order, and deterministic=True asks for one\n  help: use NoRaces or Temporary"
     )
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import numpy as np, sparseloom as sl
+kernel = sl.program("s = x(i) * x(j) * x(k)", schedule={schedule!r})
+kernel(np.ones(3))
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    kernel(np.ones(20_000))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("schedule", ["", "parallelize(i,CPUThread,Temporary)", "parallelize(i,CPUThread,ParallelReduction)"])
+def test_every_thread_stops_at_ctrl_c(schedule: str) -> None:
+    """The kernel would run for hours; the time-out is far above the fraction of a second that stopping takes."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    script = textwrap.dedent(INTERRUPTED.format(schedule=schedule))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment, check=False)
+    assert done.stdout.strip() == "interrupted", done.stderr

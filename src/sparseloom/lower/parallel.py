@@ -39,6 +39,10 @@ class ParallelLoops(LoopLowering):
     def parallel(self, stmt: Forall, scope: Scope) -> ir.Stmt:
         """A loop, with private slots or copies if its iterations meet in one place and its strategy asks for them."""
         target = written(stmt)
+        if stmt.tag.unit is not None and not target.tensor.format.is_dense and not isinstance(self.sink(target), LocatedResult):
+            # What keeps a list of its entries takes them one after another.
+            self.context.remark(f"{stmt.var}: {target.tensor} lists its entries, so iterations run one after another")
+            return self.forall(replace(stmt, tag=replace(stmt.tag, unit=None, races=None)), scope)
         if (stmt.var, target.tensor) not in self.private or self.is_gone(self.context.provenance.root(stmt.var), scope):
             return self.forall(stmt, scope)
         held = scope.accumulators.get(target)

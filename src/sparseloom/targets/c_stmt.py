@@ -65,10 +65,11 @@ _CLAUSES_ON_BOOL = {
 
 @dataclass(frozen=True)
 class Exit:
-    """Where a failure goes: how the status is set, and the label."""
+    """Where a failure goes: how the status is set, the label, and whether several threads share the status."""
 
     status: str
     label: str
+    is_shared: bool = False
 
 
 def is_on_stack(allocation: Allocate) -> bool:
@@ -156,7 +157,7 @@ class Statements:
             case Fail(status):
                 self._fail(status.name)
             case Poll():
-                self._fail("CANCELLED", "--countdown == 0 && !(countdown = next_countdown(&poll, cancelled))")
+                self._poll()
             case _:
                 self._memory(stmt)
 
@@ -281,7 +282,7 @@ class Statements:
         """The body of a threads loop in which something can fail; each iteration owns what it allocates."""
         self.line("if (__atomic_load_n(&status, __ATOMIC_RELAXED)) continue;")
         outside = self.exit
-        self.exit = Exit("__atomic_store_n(&status, {}, __ATOMIC_RELAXED);", self.names.fresh(f"next_{loop.var.name}"))
+        self.exit = Exit("__atomic_store_n(&status, {}, __ATOMIC_RELAXED);", self.names.fresh(f"next_{loop.var.name}"), is_shared=True)
         own = [self.names.array(array) for array in heap_arrays(loop.body)]
         for array, name in zip(heap_arrays(loop.body), own, strict=True):
             self.line(f"{c_type(array.dtype)} *{name} = NULL;")
@@ -340,6 +341,16 @@ class Statements:
             return
         self.line(self.exit.status.format(status))
         self.line(f"goto {self.exit.label};")
+
+    def _poll(self) -> None:
+        """Ask whether to go on. In a threads loop, each thread also looks whether another was told to stop."""
+        stopped = "!(countdown = next_countdown(&poll, cancelled))"
+        if not self.exit.is_shared:
+            self._fail("CANCELLED", f"--countdown == 0 && {stopped}")
+            return
+        with self._braces("if (--countdown == 0)"):
+            self.line(f"if ({stopped}) {self.exit.status.format('CANCELLED')}")
+            self.line(f"if (__atomic_load_n(&status, __ATOMIC_RELAXED)) goto {self.exit.label};")
 
     def _memory(self, stmt: Stmt) -> None:
         """Statements that take memory or give it back."""
