@@ -316,8 +316,8 @@ def reduces_outside(stmt: Stmt, lhs: Access, provenance: Provenance) -> bool:
 
 def _repeats(provenance: Provenance, var: IndexVar) -> bool:
     """Whether positions of a level that repeats coordinates are walked, so that one coordinate is met more than once."""
-    relation = provenance.made_by(provenance.root(var))
-    if not isinstance(relation, PosRelation):
+    relation = provenance.position(var)
+    if relation is None:
         return False
     return not relation.access.tensor.format.levels[provenance.position_levels(relation)[-1]].unique
 

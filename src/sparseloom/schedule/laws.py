@@ -23,7 +23,13 @@ def breach(concrete: Concrete) -> Refusal | None:
     stmt, appended = concrete.stmt, appended_result(concrete)
     unordered = out_of_order(stmt, appended) if appended is not None else None
     return (
-        loose_position(stmt) or unsized(stmt) or unsearchable(stmt) or unordered or misplaced(stmt) or unresolved(stmt, appended)
+        loose_position(stmt)
+        or unsized(stmt)
+        or unsearchable(stmt)
+        or unordered
+        or written_again(stmt)
+        or misplaced(stmt)
+        or unresolved(stmt, appended)
     )
 
 
@@ -93,6 +99,19 @@ def unsized(stmt: Stmt) -> Refusal | None:
                 why = f"how far {var} runs depends on {listed(missing)}, which is not known where {made} is made"
                 advice = f"choose variables further in, or precompute over coordinates: before pos, or after coord({var}, ...)"
                 return Refusal("S612", why, advice, at=var)
+    return None
+
+
+def written_again(stmt: Stmt) -> Refusal | None:
+    """Positions of a level that repeats coordinates, in a loop that sets each place once: it would be set again."""
+    graph = provenance(stmt)
+    for path in paths(stmt):
+        indexed = [graph.position(var) for var in path.assign.lhs.indices]
+        for var in path.variables:
+            relation = graph.position(var)
+            if path.assign.op is None and relation is not None and relation not in indexed and not graph.is_distinct(relation):
+                why = f"{show(relation.access)} repeats coordinates at this level, so {show(path.assign.lhs)} would be set more than once"
+                return Refusal("S615", why, "fuse the loops over all of its levels first, and use pos on the fused one", at=var)
     return None
 
 
