@@ -148,9 +148,13 @@ class AppendResult(Result):
         return ir.block(*stmts, ir.Assign(cursor, ir.add(cursor, ir.ONE)))
 
     def after(self, var: IndexVar, scope: Scope) -> ir.Stmt:
-        """Write where this row ends."""
+        """Write where this row ends; a loop over several rows at once has ended each of them inside."""
         mine = [k for k, v in enumerate(self.variables) if v == var]
-        return self._close(mine[0], scope) if mine else ir.block()
+        return self._close(mine[0], scope) if mine and self._is_in_row(mine[0], scope) else ir.block()
+
+    def _is_in_row(self, level: int, scope: Scope) -> bool:
+        """Whether the coordinates of the dense levels above are known, so that the row has a place."""
+        return all(not self.lhs.tensor.format.levels[k].full or self.variables[k] in scope.coordinates for k in range(level))
 
     def _close(self, level: int, scope: Scope) -> ir.Stmt:
         if level not in self.heads:

@@ -109,8 +109,8 @@ class PositionLoops(FusedLoops):
         context.remark(f"{stmt.var}: positions of {access.tensor.name} ({names})")
         uppers = self._upper_levels(stmt, relation)
         leading = space.is_leading(relation.position, digit)
-        if uppers and leading and style == SERIAL:
-            made = self._position_nest(stmt, relation, digit, scope, then)
+        if uppers and leading and style.in_order:
+            made = self._position_nest(stmt, relation, digit, scope, style, then)
         else:
             made = self._flat_positions(stmt, relation, digit, scope, style, bool(uppers), then)
         context.depth -= 1
@@ -259,7 +259,9 @@ class PositionLoops(FusedLoops):
         code.append(ir.Declare(parent, containing(view.arrays["pos"], begin, end, position)))
         return parent
 
-    def _position_nest(self, stmt: Forall, relation: PosRelation, digit: IndexVar, scope: Scope, then: Then) -> ir.Stmt:
+    def _position_nest(
+        self, stmt: Forall, relation: PosRelation, digit: IndexVar, scope: Scope, style: Style, then: Then
+    ) -> ir.Stmt:
         """A block of positions as a nest over the levels above: each level is cut to the block in its first and last run.
 
         The first and last position of every upper level are searched once per block; in between, rows simply follow each other.
@@ -281,7 +283,7 @@ class PositionLoops(FusedLoops):
             scope = scope.cutting(access, k, a, b)
         base = low if digit != relation.position else None
         chain = [k for k in levels if not form.levels[k].branchless or k == levels[0]]
-        nest = self._nest_level(stmt, relation, digit, chain, 0, base, scope, then)
+        nest = self._nest_level(stmt, relation, digit, chain, 0, base, scope, style, then)
         declared = ir.block(ir.Declare(low, begin), ir.Declare(high, end))
         return ir.block(declared, ir.If(ir.compare("less", low, high), ir.block(*code, nest)))
 
@@ -294,6 +296,7 @@ class PositionLoops(FusedLoops):
         at: int,
         base: ir.Expr | None,
         scope: Scope,
+        style: Style,
         then: Then,
     ) -> ir.Stmt:
         """One loop of the nest: a level and the singletons that share its positions."""
@@ -331,10 +334,10 @@ class PositionLoops(FusedLoops):
             inside, inner = self._inside_blocks(relation, inner)
             rest = then(inner) if inside == ir.TRUE else ir.If(inside, then(inner))
         else:
-            rest = self.enter(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, then))
+            rest = self.enter(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, style, then))
         body = ir.block(settled, self._around_all(covered[k - levels[0] : end_of_chain - levels[0]], rest, inner))
         body = body if guard == ir.TRUE else ir.If(guard, body)
-        loop = ir.For(position, begin, end, ir.block(*code, *recovered, body))
+        loop = (style if is_last else SERIAL).loop(position, begin, end, ir.block(*code, *recovered, body))
         return loop if at == 0 else ir.block(loop, self.hooks.after(covered[k - levels[0]], scope))
 
 
