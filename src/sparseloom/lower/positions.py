@@ -208,6 +208,10 @@ class PositionLoops(FusedLoops):
                 return scope.knowing(var, subtract(scope.coordinates[halves.parent], self.context.space(scope).range_of(halves.parent)[0]))
             case CoordRelation() as again:
                 source = provenance.found_again(again)
+                positions = provenance.position(again.position)
+                if positions is not None:
+                    # Whatever stood for the coordinates before they were found again is known as well: a workspace may have it as index.
+                    scope = self._at_place(positions, again.position, self._rebuilt(positions.coordinate, scope))
             case BoundRelation(source) | RenameRelation(source):
                 pass
             case SplitRelation(parent, outer) | DivideRelation(parent, outer) as digits:
@@ -218,6 +222,15 @@ class PositionLoops(FusedLoops):
                 raise CompilerBug(var, "an original variable should be known")
         scope = self._rebuilt(source, scope)
         return scope.knowing(var, scope.coordinates[source])
+
+    def _at_place(self, relation: PosRelation, position: IndexVar, scope: Scope) -> Scope:
+        """The position variable of an operand that stands at that level already, and the digit of it that is meant."""
+        place = scope.at(relation.access)
+        if place.is_absent or place.depth != self.context.provenance.position_levels(relation)[-1] + 1:
+            return scope
+        value = self.context.space(scope).digit_of(relation.position, place.position, position)
+        scope = scope.knowing(relation.position, place.position)
+        return scope if value is None else scope.knowing(position, value)
 
     def _inside_blocks(self, relation: PosRelation, scope: Scope) -> tuple[ir.Expr, Scope]:
         """Positions of coordinates found again: whether these stand in the block of positions that they were found for."""
