@@ -224,13 +224,15 @@ class PositionLoops(FusedLoops):
         return scope.knowing(var, scope.coordinates[source])
 
     def _at_place(self, relation: PosRelation, position: IndexVar, scope: Scope) -> Scope:
-        """The position variable of an operand that stands at that level already, and the digit of it that is meant."""
-        place = scope.at(relation.access)
-        if place.is_absent or place.depth != self.context.provenance.position_levels(relation)[-1] + 1:
+        """The position variable of an operand that stands at that level already, under both of its names.
+
+        Where its digits cut it into blocks it stays unknown: the block is tested against them.
+        """
+        place, provenance = scope.at(relation.access), self.context.provenance
+        cut_up = provenance.digits(relation.position) is not None
+        if cut_up or place.is_absent or place.depth != provenance.position_levels(relation)[-1] + 1:
             return scope
-        value = self.context.space(scope).digit_of(relation.position, place.position, position)
-        scope = scope.knowing(relation.position, place.position)
-        return scope if value is None else scope.knowing(position, value)
+        return scope.knowing(relation.position, place.position).knowing(position, place.position)
 
     def _inside_blocks(self, relation: PosRelation, scope: Scope) -> tuple[ir.Expr, Scope]:
         """Positions of coordinates found again: whether these stand in the block of positions that they were found for."""
