@@ -1,4 +1,4 @@
-"""Which steps are compiled on which loops and formats, counted over many random schedules: writes ``docs/schedule-table.md``.
+"""Which steps are compiled on which loops and formats, counted over many random schedules: writes ``docs/tables/schedules.md``.
 
     python tests/fuzz/schedule_table.py [cases]
 """
@@ -119,7 +119,7 @@ def main() -> None:
         "",
         *table("step on a loop along", by_format, formats),
     ]
-    (ROOT / "docs" / "schedule-table.md").write_text("\n".join(text) + "\n")
+    (ROOT / "docs" / "tables" / "schedules.md").write_text("\n".join(text) + "\n")
 
 
 if __name__ == "__main__":
