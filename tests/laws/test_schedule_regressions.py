@@ -8,6 +8,10 @@ import pytest
 import sparseloom as sl
 
 CASES = (
+    ("y(i) = A(i,j) * x(j)", "csr", "split(j,j0,j1,2) reorder(j1,j0) fuse(j1,j0,f) split(f,f0,f1,2)"),
+    ("y(i) = A(i,j) * x(j)", "csr", "divide(j,j0,j1,7) reorder(j1,j0) fuse(j1,j0,f) split(f,f0,f1,1)"),
+    ("y(i) = A(i,j) * x(j)", "csr", "split(i,i0,i1,4) fuse(i0,i1,f) fuse(f,j,f1) split(f1,f10,f11,4)"),
+    ("y(i) = A(i,j) * x(j)", "coo", "pos(i,ip,A(i,j)) split(ip,ip0,ip1,5) split(ip1,a,b,1) fuse(a,b,f) fuse(ip0,f,f1)"),
     # the halves of a split, fused again, then counted in positions, whole and in blocks
     ("y(i) = A(i,j) * x(j)", "csr", "split(i,i0,i1,5) fuse(i0,i1,f) pos(f,p,A(i,j))"),
     ("y(i) = A(i,j) * x(j)", "dcsr", "split(i,i0,i1,5) fuse(i0,i1,f) split(f,f0,f1,3) pos(f1,p,A(i,j))"),

@@ -148,6 +148,10 @@ class Space:
                 found.append(ir.compare("equal", inner, self.values[relation.inner]))
             return found
         found += self.filters(relation.outer, outer)
+        for digit, part in ((relation.outer, outer), (relation.inner, inner)):
+            if digit in self.limits and digit not in self.values:
+                low, high = self.limits[digit]
+                found += [ir.compare("greater_equal", part, low), ir.compare("less", part, high)]
         if relation.inner in self.values:
             found.append(ir.compare("equal", inner, self.values[relation.inner]))
         return [*found, *self.filters(relation.inner, inner)]
