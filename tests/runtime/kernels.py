@@ -60,15 +60,17 @@ int32_t entry(void **args)
 }
 """
 
+# As the kernels' own allocator does it: a header in front, which says that nothing is mapped.
 MAKES_SQUARES = """
 #include <stdint.h>
 #include <stdlib.h>
 int32_t entry(void **args)
 {
     int64_t n = (int64_t)args[1];
-    double *squares = malloc(n * sizeof(double));
-    if (!squares && n)
+    char *memory = calloc(64 + n * sizeof(double), 1);
+    if (!memory)
         return 1;
+    double *squares = (double *)(memory + 64);
     for (int64_t i = 0; i < n; i++)
         squares[i] = (double)(i * i);
     args[2] = squares;

@@ -13,14 +13,13 @@ import numpy as np
 from sparseloom.loops.interpret import KernelStatus, run
 from sparseloom.loops.nodes import Function, Role, Status
 from sparseloom.loops.verify import verify
+from sparseloom.runtime.calling import release
 from sparseloom.targets.c import translation_unit
 
 FLAGS = (
     "-std=gnu11 -O3 -march=native -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-unroll-loops -fcx-fortran-rules -fPIC -shared"
 ).split()
 WARNINGS = "-Wall -Wextra -Werror -Wno-unused-parameter -Wno-unused-function -Wno-unused-variable".split()
-_free = ctypes.CDLL(None).free
-_free.argtypes = [ctypes.c_void_p]
 
 
 def build(text: str, folder: Path, *flags: str) -> ctypes.CDLL:
@@ -74,7 +73,7 @@ def call(entry: Any, function: Function, arguments: Sequence[Any], cancelled: An
 def _taken(address: int, count: int, dtype: Any) -> np.ndarray[Any, Any]:
     """Copy ``count`` elements that a kernel allocated, and free them."""
     copy = np.frombuffer(ctypes.string_at(address, count * dtype.itemsize), dtype).copy()
-    _free(address)
+    release(address)
     return copy
 
 

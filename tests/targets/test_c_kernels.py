@@ -136,7 +136,7 @@ static int32_t positives(const double *restrict x, int64_t n, double **kept_out,
   return OK;
 
 fail:
-  free(kept);
+  release(kept);
   return status;
 }"""
     )
@@ -158,12 +158,29 @@ def test_an_empty_growing_result_is_not_a_failure(tmp_path):
 
 
 COUNTED = """
+#define _GNU_SOURCE
 #include <stdlib.h>
 static long live = 0;
 long living(void) { return live; }
 static void *counted_malloc(size_t size) { void *made = malloc(size); live += made != NULL; return made; }
 static void *counted_realloc(void *old, size_t size) { void *made = realloc(old, size); live += made && !old; return made; }
 static void counted_free(void *old) { live -= old != NULL; free(old); }
+#ifdef __linux__
+#include <sys/mman.h>
+static void *counted_mmap(void *at, size_t size, int protection, int flags, int file, off_t from) {
+  void *made = mmap(at, size, protection, flags, file, from);
+  live += made == MAP_FAILED ? 0 : (long)size;
+  return made;
+}
+static int counted_munmap(void *old, size_t size) { live -= (long)size; return munmap(old, size); }
+static void *counted_mremap(void *old, size_t before, size_t after, int flags, void *to) {
+  live -= (long)before;
+  return mremap(old, before, after, flags, to);
+}
+#define mmap counted_mmap
+#define munmap counted_munmap
+#define mremap counted_mremap
+#endif
 #define malloc counted_malloc
 #define realloc counted_realloc
 #define free counted_free
@@ -199,6 +216,19 @@ def test_a_failure_frees_everything_and_hands_out_nothing(tmp_path, kernel, stat
     with pytest.raises(KernelStatus) as failed:
         run(kernel, [10, 2**40, None, None])
     assert failed.value.status is status
+
+
+@pytest.mark.parametrize("steps", [1, 6, 40])
+def test_arrays_keep_their_contents_as_they_grow_from_the_heap_onto_pages(tmp_path, steps):
+    """A row of growths, each twice as large: from malloc to mappings, and from one mapping to a larger one."""
+    kept, capacity, count, k = Array("kept", FLOAT64), Var("capacity"), Var("count"), Var("k")
+    needed = multiply(add(k, ONE), Literal(60_000))
+    grown = For(k, ZERO, n, block(Grow(kept, capacity, needed), Store(kept, multiply(k, Literal(60_000)), Cast(k, FLOAT64))))
+    body = block(Declare(capacity, ONE), Allocate(kept, capacity), grown, Assign(count, multiply(n, Literal(60_000))))
+    kernel = function(body, (n, Role.SIZE), (kept, Role.GROWN), (count, Role.COUNT))
+    library = build(COUNTED + translation_unit([(kernel, "entry")]), tmp_path)
+    answer = call(library.entry, kernel, [steps, None, None])
+    assert answer[1][:: 60_000].tolist() == list(range(steps))
 
 
 def test_names_that_c_reserves(tmp_path):

@@ -48,6 +48,7 @@ from sparseloom.loops.nodes import (
     Store,
     Var,
     While,
+    sort_scratch,
 )
 
 __all__ = ["KernelStatus", "RaceFound", "run"]
@@ -246,8 +247,9 @@ class _Writer:
                 return f"{self.arrays[array]}.allocate({self._size(size)})"
             case Fill(array, begin, count, value):
                 return f"{self.arrays[array]}.fill({self._expr(begin)}, {self._expr(count)}, {self._expr(value)})"
-            case Sort(array, _, count):
-                return f"{self.arrays[array]}.sort({self._expr(count)})"
+            case Sort(array, scratch, count, extent):
+                room = f"{self.arrays[scratch]}.check_scratch({', '.join(map(self._expr, sort_scratch(extent)))})"
+                return f"{room}; {self.arrays[array]}.sort({self._expr(count)}, {self._expr(extent)})"
             case Grow(array, capacity, needed):
                 name = self._scalar(capacity.name)
                 return f"{name} = {self.arrays[array]}.grow({name}, {self._expr(needed)})"

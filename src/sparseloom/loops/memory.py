@@ -95,13 +95,18 @@ class Cells:
         if count < 0:
             raise CompilerBug(self.name, f"a fill of {self.name} has a count of at least 0, not {count}")
 
-    def sort(self, count: int) -> None:
+    def sort(self, count: int, extent: int) -> None:
         """Sort the first ``count`` elements."""
         ordered = sorted(self.load_number(place) for place in range(count))
-        if len(set(ordered)) < count:
-            raise CompilerBug(self.name, f"what is sorted in {self.name} is all different")
+        if len(set(ordered)) < count or (ordered and not 0 <= ordered[0] <= ordered[-1] < extent):
+            raise CompilerBug(self.name, f"what is sorted in {self.name} is all different and below {extent}")
         for place, value in enumerate(ordered):
             self.store(place, value)
+
+    def check_scratch(self, zeros: int, size: int) -> None:
+        """Hold that a sort finds the room it needs, and zeros where it sets bits."""
+        if len(self.known) < size or any(self.load_number(place) for place in range(zeros)):
+            raise CompilerBug(self.name, f"{self.name} has {size} elements for a sort, the first {zeros} of them 0")
 
     def search(self, begin: int, end: int, key: int) -> int:
         """The first position in ``[begin, end)`` whose element is at least ``key``, or ``end``."""

@@ -230,11 +230,15 @@ class Fill(Stmt):
 
 @node
 class Sort(Stmt):
-    """Sort the first ``count`` elements of an index array, all different, into ascending order; ``scratch`` is as large."""
+    """Sort the first ``count`` elements of an index array, all different and below ``extent``, into ascending order.
+
+    ``scratch`` has ``sort_scratch(extent)`` elements, of which the first part holds zeros before and after.
+    """
 
     array: Array
     scratch: Array
     count: Expr
+    extent: Expr
 
 
 @node
@@ -340,6 +344,12 @@ def multiply(left: Expr, right: Expr) -> Expr:
         case Literal(1), _:
             return right
     return Op("multiply", (left, right))
+
+
+def sort_scratch(extent: Expr) -> tuple[Expr, Expr]:
+    """How many elements the scratch of a sort must hold zeros in, and how many it has: a bit per coordinate, and a copy of all."""
+    zeros = add(Op("floor_divide", (extent, index(32))), add(Op("floor_divide", (extent, index(2048))), index(8)))
+    return zeros, add(zeros, extent)
 
 
 def compare(name: str, left: Expr, right: Expr) -> Expr:

@@ -130,7 +130,7 @@ def _simple(stmt: Stmt) -> str:
             return f"allocate {array.name}: {array.dtype}[{_text(size)}]{where}"
         case Fill(array, begin, count, value):
             return f"{array.name}[{_text(begin)} : +{_text(count)}] = {_text(value)}"
-        case Sort(array, _, count):
+        case Sort(array, _, count, _):
             return f"sort {array.name}[0 : {_text(count)}]"
         case Grow(array, capacity, needed):
             return f"grow {array.name} to {_text(needed)} (capacity {capacity.name})"

@@ -53,8 +53,8 @@ def index_names(function: Function) -> frozenset[str]:
                 found.update(_flowing(size))
             case Fill(_, begin, count):
                 found |= {*_flowing(begin), *_flowing(count)}
-            case Sort(_, _, count):
-                found.update(_flowing(count))
+            case Sort(_, _, count, extent):
+                found |= {*_flowing(count), *_flowing(extent)}
             case Grow(_, Var(name), needed):
                 found |= {name, *_flowing(needed)}
             case Declare(Var(name), value) | Assign(Var(name), value):

@@ -161,10 +161,11 @@ def _check_memory(stmt: Stmt, scope: _Scope) -> None:
             _typed(begin, INT64, scope, stmt)
             _typed(count, INT64, scope, stmt)
             _typed(value, array.dtype, scope, stmt)
-        case Sort(array, scratch, count):
+        case Sort(array, scratch, count, extent):
             _written(array, scope, stmt)
             _written(scratch, scope, stmt)
             _typed(count, INT64, scope, stmt)
+            _typed(extent, INT64, scope, stmt)
             _hold(array.dtype == scratch.dtype and array.dtype.kind == "i", stmt, "index arrays are sorted")
         case Allocate(array, size):
             _typed(size, INT64, scope, stmt)

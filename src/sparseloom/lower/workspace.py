@@ -105,12 +105,12 @@ class Scatter:
         self.entry = ir.Var(names.fresh(f"{tensor.name}_entry"))
         level = LevelView(self.extent, {"crd": self.list}, {"count": self.count})
         self.view = context.views[tensor] = TensorView(tensor, (level,), self.values)
-        context.before.append(ir.block(*(ir.Allocate(array, self.extent) for array in self._arrays())))
+        zeros, size = ir.sort_scratch(self.extent)
+        arrays = (self.values, self.mask, self.list)
+        context.before += [*(ir.Allocate(array, self.extent) for array in arrays), ir.Allocate(self.scratch, size)]
         context.before.append(ir.Fill(self.mask, ir.ZERO, self.extent, ir.FALSE))
-        context.behind += [ir.Free(array) for array in self._arrays()]
-
-    def _arrays(self) -> tuple[ir.Array, ...]:
-        return self.values, self.mask, self.list, self.scratch
+        context.before.append(ir.Fill(self.scratch, ir.ZERO, zeros, ir.Literal(0, index_dtype)))
+        context.behind += [ir.Free(array) for array in (*arrays, self.scratch)]
 
     def open(self) -> ir.Stmt:
         """Begin a row."""
@@ -118,7 +118,7 @@ class Scatter:
 
     def sort(self) -> ir.Stmt:
         """Put the row's coordinates in order."""
-        return ir.Sort(self.list, self.scratch, self.count)
+        return ir.Sort(self.list, self.scratch, self.count, self.extent)
 
     def reset(self) -> ir.Stmt:
         """Forget the row."""

@@ -129,9 +129,9 @@ def address_of(values: np.ndarray[Any, DType]) -> int:
 
 
 def adopt(address: int, count: int, dtype: DType) -> np.ndarray[Any, DType]:
-    """Wrap ``count`` elements that a kernel allocated with ``malloc``; they are freed when the last view of them goes."""
+    """Wrap ``count`` elements that a kernel allocated; they are freed when the last view of them goes."""
     if count == 0:
-        _free(address)
+        release(address)
         return np.empty(0, dtype)
     if address == 0:
         raise CompilerBug(f"{count} elements of {dtype}", "a kernel should hand out the array it counts")
@@ -160,13 +160,28 @@ def failure(status: int) -> Exception:
     return CompilerBug(f"status {status}", "a kernel should return a known status")
 
 
+_word_at = ctypes.c_size_t.from_address
+_HEADER = 64  # bytes in front of an array, as the kernels' own allocator has them; the first word tells how many bytes are mapped
 _free = ctypes.CDLL(None).free
 _free.argtypes = [ctypes.c_void_p]
 _free.restype = None
+_unmap = ctypes.CDLL(None).munmap
+_unmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+def release(address: int, free: Any = _free, unmap: Any = _unmap, word_at: Any = _word_at, header: int = _HEADER) -> None:
+    """Give back an array that a kernel allocated. What it calls are defaults, which outlive the module's globals at exit."""
+    if address == 0:
+        return
+    mapped = word_at(address - header).value
+    if mapped:
+        unmap(address - header, mapped)
+    else:
+        free(address - header)
 
 
 class _Owner:
-    """Owns one piece of malloc'ed memory, and shows it to NumPy."""
+    """Owns one array that a kernel allocated, and shows it to NumPy."""
 
     __slots__ = ("__array_interface__", "_address")
 
@@ -174,8 +189,8 @@ class _Owner:
         self._address = address
         self.__array_interface__ = {"version": 3, "shape": (count,), "typestr": dtype.str, "data": (address, False)}
 
-    def __del__(self, free: Callable[[int], None] = _free) -> None:  # a default outlives the module's globals at exit
-        free(self._address)
+    def __del__(self, give_back: Callable[[int], None] = release) -> None:
+        give_back(self._address)
 
 
 def _data_field() -> int:
@@ -185,5 +200,4 @@ def _data_field() -> int:
     return offset if known else 0
 
 
-_word_at = ctypes.c_size_t.from_address
 _DATA_FIELD = _data_field()

@@ -18,7 +18,7 @@ from sparseloom.targets.c_names import CNames, legal
 from sparseloom.targets.c_prelude import STATUS_NAMES, helpers, prelude_for
 from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail
 
-_OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", *STATUS_NAMES])
+_OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", "HEADER", "HUGE_PAGE", *STATUS_NAMES])
 _WIDTH = 110
 
 
@@ -74,7 +74,7 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
     if fails:
         statements.lines += ["", "fail:"]
         for array in dict.fromkeys([*handed, *heap]):
-            statements.line(f"free({names.array(array)});")
+            statements.line(f"release({names.array(array)});")
         statements.line("return status;")
     return "\n".join([*head, *statements.lines, "}", "", *_entry(name, entry, params), ""])
 

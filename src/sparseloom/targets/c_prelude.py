@@ -23,7 +23,7 @@ _COMPLEX = set("cabs conj creal cimag cpow csqrt cexp clog csin ccos ctan casin 
 _HEADERS = {
     "stdlib.h": {"malloc", "realloc", "free", "NULL"},
     "string.h": {"memset", "memcpy"},
-    "sys/mman.h": {"madvise"},
+    "sys/mman.h": {"mmap", "munmap", "mremap"},
     "time.h": {"clock_gettime"},
     "math.h": _MATH | {f"{name}f" for name in _MATH},
     "complex.h": _COMPLEX | {f"{name}f" for name in _COMPLEX},
@@ -33,23 +33,85 @@ _FIXED = {
     # Unaligned, and allowed to alias the arrays they are loaded from.
     "vector_float64": "typedef double vector_float64 __attribute__((vector_size(64), aligned(8), may_alias));",
     "vector_float32": "typedef float vector_float32 __attribute__((vector_size(64), aligned(4), may_alias));",
-    # Large arrays get huge pages, as NumPy's do: touching small ones for the first time took half of a large A + B.
+    # Every array has a header in front of it: how many bytes are mapped for it, 0 if they come from malloc, and how many are its own.
+    # Large arrays are mapped on huge pages and grow by moving the mapping, so that nothing is copied and what is never touched costs
+    # nothing: with malloc and realloc, half of the time of a large A + B and of A * A went into touching pages for the first time.
+    "header": """
+struct header {
+  int64_t mapped, bytes;
+};
+
+enum { HEADER = 64, HUGE_PAGE = 1 << 21 };
+""",
+    "map_pages": """
+static void *map_pages(int64_t bytes) {
+#ifdef MREMAP_MAYMOVE
+  char *pages = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return NULL;
+  size_t before = -(uintptr_t)pages % HUGE_PAGE;
+  if (before) munmap(pages, before);
+  munmap(pages + before + bytes, HUGE_PAGE - before);
+  madvise(pages + before, bytes, MADV_HUGEPAGE);
+  return pages + before;
+#else
+  return NULL;
+#endif
+}
+""",
+    "whole_pages": """
+static int64_t whole_pages(int64_t bytes) {
+#ifdef MREMAP_MAYMOVE
+  return bytes < 2 * HUGE_PAGE ? 0 : (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+#else
+  return 0;
+#endif
+}
+""",
     "allocate": """
 static __attribute__((noinline)) void *allocate(int64_t count, int64_t width) {
-  if (count < 0 || count > PTRDIFF_MAX / width) return NULL;
-  size_t bytes = count > 0 ? (size_t)(count * width) : 1;
-  char *array = malloc(bytes);
-#ifdef MADV_HUGEPAGE
-  size_t unaligned = -(uintptr_t)array & 4095;
-  if (array && bytes >= 1 << 22) madvise(array + unaligned, bytes - unaligned, MADV_HUGEPAGE);
-#endif
-  return array;
+  if (count < 0 || count > (PTRDIFF_MAX - 4 * HUGE_PAGE) / width) return NULL;
+  struct header header = {whole_pages(count * width + HEADER), count * width};
+  char *memory = header.mapped ? map_pages(header.mapped) : malloc((size_t)header.bytes + HEADER);
+  if (!memory) return NULL;
+  *(struct header *)memory = header;
+  return memory + HEADER;
 }
 """,
     "reallocate": """
 static __attribute__((noinline, cold)) void *reallocate(void *array, int64_t count, int64_t width) {
-  if (count < 0 || count > PTRDIFF_MAX / width) return NULL;
-  return realloc(array, count > 0 ? (size_t)(count * width) : 1);
+  if (count < 0 || count > (PTRDIFF_MAX - 4 * HUGE_PAGE) / width) return NULL;
+  char *memory = (char *)array - HEADER;
+  struct header before = *(struct header *)memory, after = {whole_pages(count * width + HEADER), count * width};
+  if (!before.mapped && !after.mapped) {
+    memory = realloc(memory, (size_t)after.bytes + HEADER);
+    if (!memory) return NULL;
+  } else if (before.mapped != after.mapped) {
+    void *larger = allocate(count, width);
+    if (!larger) return NULL;
+    if (before.mapped) {
+#ifdef MREMAP_MAYMOVE
+      const int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+      if (mremap(memory, (size_t)before.mapped, (size_t)after.mapped, flags, (char *)larger - HEADER) == MAP_FAILED) return NULL;
+#endif
+    } else {
+      memcpy(larger, array, (size_t)before.bytes);
+      free(memory);
+    }
+    memory = (char *)larger - HEADER;
+  }
+  *(struct header *)memory = after;
+  return memory + HEADER;
+}
+""",
+    "release": """
+static void release(void *array) {
+  if (!array) return;
+  char *memory = (char *)array - HEADER;
+  int64_t mapped = ((struct header *)memory)->mapped;
+  if (!mapped) free(memory);
+#ifdef MREMAP_MAYMOVE
+  if (mapped) munmap(memory, (size_t)mapped);
+#endif
 }
 """,
     "larger_capacity": """
@@ -113,10 +175,11 @@ static inline int64_t lower_bound_{D}(const {T} *array, int64_t begin, int64_t e
   return begin;
 }}
 """
-# Rows of a sparse result are short as a rule: those are inserted one by one. Longer ones are distributed byte by byte.
+# Short rows are inserted one by one. Longer ones set bits, one per coordinate and one per 64 of those, which are then read in order;
+# where the bits to look at are many more than the coordinates, these are distributed byte by byte instead.
 _SORT = """
-static void sort_{D}({T} *array, {T} *scratch, int64_t count) {{
-  if (count <= 48) {{
+static void sort_{D}({T} *array, {T} *scratch, int64_t count, int64_t extent) {{
+  if (count <= 20) {{
     for (int64_t k = 1; k < count; k++) {{
       {T} key = array[k];
       int64_t place = k;
@@ -125,8 +188,28 @@ static void sort_{D}({T} *array, {T} *scratch, int64_t count) {{
     }}
     return;
   }}
-  {T} largest = 0, *from = array, *to = scratch;
-  for (int64_t k = 0; k < count; k++) largest = array[k] > largest ? array[k] : largest;
+  {T} least = array[0], largest = array[0];
+  for (int64_t k = 1; k < count; k++) {{
+    least = array[k] < least ? array[k] : least;
+    largest = array[k] > largest ? array[k] : largest;
+  }}
+  uint64_t *bits = (uint64_t *)scratch, *groups = bits + extent / 64 + 1;
+  if ((largest - least) / 4096 <= count) {{
+    for (int64_t k = 0; k < count; k++) {{
+      bits[array[k] / 64] |= UINT64_C(1) << array[k] % 64;
+      groups[array[k] / 4096] |= UINT64_C(1) << array[k] / 64 % 64;
+    }}
+    for (int64_t group = least / 4096; group <= largest / 4096; group++) {{
+      for (uint64_t words = groups[group]; words; words &= words - 1) {{
+        int64_t word = group * 64 + __builtin_ctzll(words);
+        for (uint64_t left = bits[word]; left; left &= left - 1) *array++ = ({T})(word * 64 + __builtin_ctzll(left));
+        bits[word] = 0;
+      }}
+      groups[group] = 0;
+    }}
+    return;
+  }}
+  {T} *from = array, *to = scratch + (extent / 32 + extent / 2048 + 8);
   for (unsigned shift = 0; shift < 8 * sizeof({T}) && largest >> shift; shift += 8) {{
     int64_t starts[257] = {{0}};
     for (int64_t k = 0; k < count; k++) starts[(from[k] >> shift & 255) + 1]++;
@@ -286,4 +369,6 @@ def prelude_for(text: str) -> str:
     used = set(_IDENTIFIER.findall("\n".join([text, *chosen.values()])))
     headers = ["stdbool.h", "stdint.h", *(header for header, names in _HEADERS.items() if names & used)]
     statuses = [f"enum {{ {', '.join(STATUS_NAMES)} }};"]
-    return "\n\n".join(["\n".join(f"#include <{header}>" for header in sorted(headers)), *statuses, *chosen.values()]) + "\n"
+    features = ["#define _GNU_SOURCE"] if "mremap" in used else []
+    includes = "\n".join([*features, *(f"#include <{header}>" for header in sorted(headers))])
+    return "\n\n".join([includes, *statuses, *chosen.values()]) + "\n"

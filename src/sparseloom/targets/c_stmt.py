@@ -151,9 +151,9 @@ class Statements:
                 self._store(stmt)
             case Fill():
                 self._fill(stmt)
-            case Sort(array, scratch, count):
+            case Sort(array, scratch, count, extent):
                 arrays = f"{self.names.array(array)}, {self.names.array(scratch)}"
-                self.line(f"sort_{array.dtype}({arrays}, {self.expressions.index(count)});")
+                self.line(f"sort_{array.dtype}({arrays}, {self.expressions.index(count)}, {self.expressions.index(extent)});")
             case Fail(status):
                 self._fail(status.name)
             case Poll():
@@ -289,7 +289,7 @@ class Statements:
         self.emit(loop.body)
         self.lines.append("  " * (self.depth - 1) + f"{self.exit.label}:" + ("" if own else ";"))
         for name in own:
-            self.line(f"free({name});")
+            self.line(f"release({name});")
         self.exit = outside
 
     def _pragmas(self, loop: For) -> list[str]:
@@ -365,7 +365,7 @@ class Statements:
             case Grow(array, Var(capacity), needed):
                 self._grow(self.names.array(array), self.names.scalar(capacity), self.expressions.index(needed), c_type(array.dtype))
             case Free(array) if array not in self.stacked:
-                self.line(f"free({self.names.array(array)});")
+                self.line(f"release({self.names.array(array)});")
                 self.line(f"{self.names.array(array)} = NULL;")
             case Free():
                 pass
