@@ -7,6 +7,7 @@ are Python numbers, which is faster, and int64 wraps by hand. Every access is ch
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -33,11 +34,16 @@ from sparseloom.loops.nodes import (
     Function,
     Grow,
     If,
+    Join,
+    Keep,
     Literal,
     Load,
     LoopKind,
+    MakePieces,
     Op,
     Param,
+    Parts,
+    Pieces,
     Poll,
     Role,
     Search,
@@ -46,8 +52,11 @@ from sparseloom.loops.nodes import (
     Status,
     Stmt,
     Store,
+    Team,
+    Thread,
     Var,
     While,
+    block,
     sort_scratch,
 )
 
@@ -172,6 +181,7 @@ class _Writer:
         self.arrays: dict[Array, str] = {}
         self.constants: list[str] = []
         self.lines: list[str] = []
+        self.thread = Var("")  # counts the threads of the team being written
 
     def written(self) -> tuple[str, list[Array]]:
         """The text, and the arrays it takes in order."""
@@ -191,6 +201,13 @@ class _Writer:
 
     def _scalar(self, name: str) -> str:
         return self.scalars.setdefault(name, f"v{len(self.scalars)}")
+
+    def _parts(self, parts: Parts) -> str:
+        arrays = ", ".join(self.arrays[array] for array in (parts.owners, parts.begins, parts.starts))
+        return f"({arrays}, {self._expr(parts.count)})"
+
+    def _pieces(self, pieces: Pieces) -> str:
+        return self._scalar(f"pieces {pieces.name}")
 
     def _body(self, stmt: Stmt, indent: str) -> None:
         before = len(self.lines)
@@ -217,6 +234,11 @@ class _Writer:
                     self._body(other, indent)
             case For():
                 self._loop(stmt, indent)
+            case Team(first, loop, last):
+                # As if every iteration had a thread of its own.
+                outside, self.thread = self.thread, loop.var
+                self._loop(replace(loop, body=block(first, loop.body, last)), indent)
+                self.thread = outside
             case _:
                 self.lines.append(indent + self._simple(stmt))
 
@@ -253,6 +275,13 @@ class _Writer:
             case Grow(array, capacity, needed):
                 name = self._scalar(capacity.name)
                 return f"{name} = {self.arrays[array]}.grow({name}, {self._expr(needed)})"
+            case MakePieces(pieces, count):
+                return f"{self._pieces(pieces)} = [None] * {self._expr(count)}"
+            case Keep(pieces, array):
+                return f"{self._pieces(pieces)}[{self._expr(Thread())}] = {self.arrays[array]}.hand_over()"
+            case Join(array, pieces, parts, each, below):
+                moved = "None" if below is None else self._parts(below)
+                return f"{self.arrays[array]}.join({self._pieces(pieces)}, {self._parts(parts)}, {self._expr(each)}, {moved})"
             case Free(array):
                 return f"{self.arrays[array]}.free()"
             case Fail(status):
@@ -264,6 +293,8 @@ class _Writer:
         match expr:
             case Var(name):
                 return self._scalar(name)
+            case Thread():
+                return self._scalar(self.thread.name)
             case Literal(value, dtype):
                 return self._literal(value, dtype)
             case Load(array, place):

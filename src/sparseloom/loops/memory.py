@@ -61,6 +61,27 @@ class Cells:
             raise CompilerBug(self.name, f"{self.name} is allocated when it is freed")
         self.data, self.known, self.live = np.empty(0, self.dtype), bytearray(), False
 
+    def hand_over(self) -> NDArray[Any]:
+        """The elements, which then belong to whoever asked."""
+        if not self.live:
+            raise CompilerBug(self.name, f"{self.name} is allocated when it is kept")
+        data = self.data
+        self.free()
+        return data
+
+    def join(self, pieces: list[Any], parts: tuple[Cells, Cells, Cells, int], each: int, below: tuple[Cells, ...] | None) -> None:
+        """Become all parts, one behind the other; positions move along with the parts below."""
+        owners, begins, starts, count = parts
+        leading = 0 if below is None else 1
+        self.allocate(starts.load_number(count) * each + leading)
+        self.fill(0, leading, 0)
+        for part in range(count):
+            piece, begin, start = pieces[owners.load_number(part)], begins.load_number(part), starts.load_number(part)
+            moved = 0 if below is None else below[2].load_number(part) - below[1].load_number(part)
+            for k in range((starts.load_number(part + 1) - start) * each):
+                value = piece[begin * each + k + leading]
+                self.store(start * each + k + leading, value if below is None else value + moved)
+
     def peek(self, place: int) -> Any:
         """The element at ``place``, checked but not watched."""
         if not 0 <= place < len(self.known):

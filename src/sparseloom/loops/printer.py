@@ -33,9 +33,12 @@ from sparseloom.loops.nodes import (
     Function,
     Grow,
     If,
+    Join,
+    Keep,
     Literal,
     Load,
     LoopKind,
+    MakePieces,
     Op,
     Param,
     Poll,
@@ -45,6 +48,8 @@ from sparseloom.loops.nodes import (
     Space,
     Stmt,
     Store,
+    Team,
+    Thread,
     Var,
     While,
 )
@@ -95,6 +100,12 @@ def _lines(stmt: Stmt) -> Iterator[str]:
             yield from _indented(body)
         case If():
             yield from _branches(stmt, "if")
+        case Team(first, loop, last):
+            yield "each thread first"
+            yield from _indented(first)
+            yield from _lines(loop)
+            yield "each thread last"
+            yield from _indented(last)
         case _:
             yield _simple(stmt)
 
@@ -134,6 +145,13 @@ def _simple(stmt: Stmt) -> str:
             return f"sort {array.name}[0 : {_text(count)}]"
         case Grow(array, capacity, needed):
             return f"grow {array.name} to {_text(needed)} (capacity {capacity.name})"
+        case MakePieces(pieces, count):
+            return f"make pieces {pieces.name}: {pieces.dtype}, for {_text(count)} parts"
+        case Keep(pieces, array):
+            return f"keep {array.name} in {pieces.name}"
+        case Join(array, pieces, parts, each, below):
+            moved = "" if below is None else f", as positions at {below.starts.name}"
+            return f"join {array.name} of {pieces.name} at {parts.starts.name} * {_text(each)}{moved}"
         case Free(array):
             return f"free {array.name}"
         case Fail(status):
@@ -153,6 +171,8 @@ def _leveled(expr: Expr) -> tuple[str, int]:
     match expr:
         case Var(name):
             return name, _ATOM
+        case Thread():
+            return "thread", _ATOM
         case Literal(value):
             return repr(value), _ATOM
         case Load(array, place):

@@ -6,7 +6,7 @@ lane or thread keeps its own copy and the copies are combined at the end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import BOOL
@@ -15,9 +15,9 @@ from sparseloom.core.trees import walk
 from sparseloom.loops.nodes import Assign, Declare, Expr, For, Literal, Op, Var
 
 
-def accumulated(loop: For) -> dict[Var, str]:
-    """The scalars from outside that the loop's body assigns, each with its one reduction operator."""
-    own = {n.var.name for n in walk(loop) if isinstance(n, Declare | For)}
+def accumulated(loop: For, private: Set[str] = frozenset()) -> dict[Var, str]:
+    """The scalars from outside that the loop's body assigns, each with its one reduction operator; ``private`` are each thread's own."""
+    own = private | {n.var.name for n in walk(loop) if isinstance(n, Declare | For)}
     found: dict[Var, str] = {}
     for stmt in walk(loop.body):
         match stmt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeVar
 
@@ -23,11 +23,16 @@ from sparseloom.loops.nodes import (
     Function,
     Grow,
     If,
+    Join,
+    Keep,
+    MakePieces,
     Param,
+    Pieces,
     Poll,
     Sort,
     Stmt,
     Store,
+    Team,
     Var,
     While,
     block,
@@ -62,7 +67,7 @@ class _Scope:
         match target:
             case Var(name):
                 self.scalars[name] = f"v{next(self.numbers[0])}"
-            case Array(name) if name not in self.params:
+            case (Array(name) | Pieces(name)) if name not in self.params:
                 self.arrays[name] = f"a{next(self.numbers[1])}"
         return self.replace(target)
 
@@ -75,6 +80,8 @@ class _Scope:
                     return Var(self.scalars[name], dtype)
                 case Array(name, dtype, space):
                     return Array(self.arrays[name], dtype, space)
+                case Pieces(name, dtype):
+                    return Pieces(self.arrays[name], dtype)
             return None
 
         return rewrite(tree, rule)
@@ -100,6 +107,15 @@ def _rename(stmt: Stmt, scope: _Scope) -> Stmt:
         case For(var, begin, end, body, kind, factor):
             begin, end, inner = scope.replace(begin), scope.replace(end), scope.inner()
             return For(inner.bind(var), begin, end, _rename(body, inner), kind, factor)
-        case Assign() | Store() | Fill() | Sort() | Grow() | Free() | Fail() | Poll():
+        case MakePieces(pieces, count):
+            renamed = scope.replace(count)
+            return MakePieces(scope.bind(pieces), renamed)
+        case Join(array):
+            bound = scope.bind(array)
+            return replace(scope.replace(stmt), array=bound)
+        case Team(first, loop, last):
+            inner = scope.inner()
+            return Team(_rename(first, inner), _rename(loop, inner), _rename(last, inner))  # type: ignore[arg-type]
+        case Assign() | Store() | Fill() | Sort() | Grow() | Keep() | Free() | Fail() | Poll():
             return scope.replace(stmt)
     raise CompilerBug(stmt, "a statement that renaming knows")

@@ -20,8 +20,10 @@ from sparseloom.loops.nodes import (
     For,
     Function,
     Grow,
+    Join,
     Literal,
     Load,
+    MakePieces,
     Op,
     Param,
     Role,
@@ -53,6 +55,10 @@ def index_names(function: Function) -> frozenset[str]:
                 found.update(_flowing(size))
             case Fill(_, begin, count):
                 found |= {*_flowing(begin), *_flowing(count)}
+            case MakePieces(_, count):
+                found.update(_flowing(count))
+            case Join(each=each):
+                found.update(_flowing(each))
             case Sort(_, _, count, extent):
                 found |= {*_flowing(count), *_flowing(extent)}
             case Grow(_, Var(name), needed):

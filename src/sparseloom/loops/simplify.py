@@ -26,6 +26,7 @@ from sparseloom.loops.nodes import (
     Op,
     Select,
     Stmt,
+    Team,
     Var,
     While,
     constant,
@@ -193,6 +194,8 @@ def _fold_stmt(stmt: Stmt) -> Stmt | None:
             return _NOTHING
         case For(var, begin, end, If(Literal(True), body), kind, factor):
             return For(var, begin, end, body, kind, factor)
+        case Team(_, loop) if _is_empty(loop):
+            return _NOTHING
         case While(Literal(False)):
             return _NOTHING
         case While(condition, If(Literal(True), body), factor):

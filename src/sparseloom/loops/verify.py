@@ -5,7 +5,7 @@ Names live to the end of the loop body or branch that declares them; a block ins
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from sparseloom.core import algebra
@@ -29,11 +29,15 @@ from sparseloom.loops.nodes import (
     Function,
     Grow,
     If,
+    Join,
+    Keep,
     Literal,
     Load,
     LoopKind,
+    MakePieces,
     Op,
     Param,
+    Pieces,
     Poll,
     Role,
     Search,
@@ -41,6 +45,8 @@ from sparseloom.loops.nodes import (
     Sort,
     Stmt,
     Store,
+    Team,
+    Thread,
     Var,
     While,
 )
@@ -63,10 +69,11 @@ class _Scope:
     arrays: dict[str, Array] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()
     grown: frozenset[str] = frozenset()
+    pieces: dict[str, Pieces] = field(default_factory=dict)
 
     def inner(self) -> _Scope:
         """A scope for a loop body or branch."""
-        return _Scope(dict(self.scalars), dict(self.arrays), self.fixed, self.grown)
+        return _Scope(dict(self.scalars), dict(self.arrays), self.fixed, self.grown, dict(self.pieces))
 
     def bind(self, target: Var | Array, where: Node) -> None:
         """Make a name live."""
@@ -126,11 +133,17 @@ def _check(stmt: Stmt, scope: _Scope) -> None:
             _check(body, scope.inner())
         case For():
             _check_for(stmt, scope)
+        case Team(first, loop, last):
+            _hold(loop.kind is LoopKind.THREADS, stmt, "the loop of a team is a threads loop")
+            inside = scope.inner()
+            _check(first, inside)
+            _check_for(loop, inside, {n.var.name for n in walk(first) if isinstance(n, Declare)})
+            _check(last, inside)
         case _:
             _check_memory(stmt, scope)
 
 
-def _check_for(loop: For, scope: _Scope) -> None:
+def _check_for(loop: For, scope: _Scope, own: Set[str] = frozenset()) -> None:
     _typed(loop.begin, INT64, scope, loop)
     _typed(loop.end, INT64, scope, loop)
     _hold(loop.var.dtype == INT64, loop, "a loop variable is int64")
@@ -138,7 +151,7 @@ def _check_for(loop: For, scope: _Scope) -> None:
     if loop.kind is LoopKind.LANES:
         _hold(is_lanewise(loop), loop, "lanes only combine neighbouring numbers of one float dtype")
     if loop.kind in (LoopKind.VECTOR, LoopKind.THREADS):
-        accumulated(loop)
+        accumulated(loop, own)
     if loop.kind is LoopKind.VECTOR:
         _hold(not any(isinstance(n, Grow | Fail | Poll) for n in walk(loop.body)), loop, "nothing in a vector loop ends the kernel")
     body = scope.inner()
@@ -178,12 +191,35 @@ def _check_memory(stmt: Stmt, scope: _Scope) -> None:
             _scalar(capacity, scope, stmt)
             _hold(capacity.dtype == INT64 and capacity.name not in scope.fixed, stmt, "a capacity is an int64 that can be assigned")
             _typed(needed, INT64, scope, stmt)
+        case MakePieces(pieces, count):
+            _typed(count, INT64, scope, stmt)
+            _hold(pieces.name not in scope.pieces, stmt, f"{pieces.name} is made once")
+            scope.pieces[pieces.name] = pieces
+        case Keep(pieces, array):
+            _written(array, scope, stmt)
+            _hold(scope.pieces.get(pieces.name) == pieces and pieces.dtype == array.dtype, stmt, f"{pieces.name} was made for such arrays")
+            del scope.arrays[array.name]
+        case Join():
+            _check_join(stmt, scope)
         case Free(array):
             _written(array, scope, stmt)
             _hold(array.name not in scope.grown, stmt, "a grown array belongs to the caller and is not freed")
             del scope.arrays[array.name]
         case _:
             raise CompilerBug(stmt, "a statement that verify knows")
+
+
+def _check_join(join: Join, scope: _Scope) -> None:
+    _hold(scope.pieces.get(join.pieces.name) == join.pieces, join, f"{join.pieces.name} was made before it is joined")
+    _hold(join.pieces.dtype == join.array.dtype, join, "pieces are joined as they are")
+    for parts in (join.parts, join.parts if join.below is None else join.below):
+        for array in (parts.owners, parts.begins, parts.starts):
+            _array(array, scope, join)
+            _hold(array.dtype == INT64, join, "what tells of parts is int64")
+        _typed(parts.count, INT64, scope, join)
+    _typed(join.each, INT64, scope, join)
+    if join.array.name not in scope.grown:
+        scope.bind(join.array, join)
 
 
 def _typed(expr: Expr, dtype: DType, scope: _Scope, where: Node) -> None:
@@ -212,6 +248,8 @@ def _expr(expr: Expr, scope: _Scope) -> None:
     match expr:
         case Var():
             _scalar(expr, scope, expr)
+        case Thread():
+            pass
         case Literal(value, dtype):
             _hold(_fits(value, dtype), expr, f"the constant {value!r} is a {dtype}")
         case Load(array, place):

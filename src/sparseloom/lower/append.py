@@ -26,10 +26,12 @@ class AppendResult(Result):
 
     needs_presence = True
 
-    def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, gaps: bool = False) -> None:
+    def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, gaps: bool = False, bounded: bool = False) -> None:
         super().__init__(context, lhs, view)
-        self._first = first  # what the values of a dense block hold before anything is written
-        self._gaps = gaps  # whether the loops may pass over empty rows of dense levels
+        self.first = first  # what the values of a dense block hold before anything is written
+        self.gaps = gaps  # whether the loops may pass over empty rows of dense levels
+        self.bounded = bounded  # whether there are never more entries than the guess says
+        self.in_parts = False  # whether threads make it in parts
         levels = lhs.tensor.format.levels
         self.heads = [k for k, level in enumerate(levels) if level.can_append and not level.branchless]
         self.last = self.heads[-1]
@@ -41,12 +43,13 @@ class AppendResult(Result):
         self.begins = {k: ir.Var(fresh(f"p{stem}{k + 1}_begin")) for k in self.heads[1:]}
         self.guess = ir.Var(fresh(f"{stem}_guess"))
         self.written = ir.Var(fresh(f"{stem}_written"), BOOL)
-        self.capacity = {a.name: ir.Var(fresh(f"{a.name}_capacity")) for a in self._arrays()}
+        self.capacity = {a.name: ir.Var(fresh(f"{a.name}_capacity")) for a in self.view_arrays()}
 
-    def _arrays(self) -> list[ir.Array]:
+    def view_arrays(self) -> list[ir.Array]:
+        """Every array of the result."""
         return [a for level in self.view.levels for a in level.arrays.values()] + [self.view.values]
 
-    def _chain(self, head: int) -> range:
+    def chain(self, head: int) -> range:
         """The head and the singleton levels that share its positions."""
         levels = self.lhs.tensor.format.levels
         end = head + 1
@@ -54,7 +57,7 @@ class AppendResult(Result):
             end += 1
         return range(head, end)
 
-    def _block(self) -> ir.Expr:
+    def block(self) -> ir.Expr:
         """How many values stand below one position of the last appended level."""
         count: ir.Expr = ir.ONE
         for level in self.view.levels[self.tail + 1 :]:
@@ -71,39 +74,55 @@ class AppendResult(Result):
         found += [(ir.Param(count, ir.Role.COUNT), Slot(name, "count", k)) for k, count in self.counts.items()]
         return [*found, (ir.Param(self.guess, ir.Role.SIZE), Slot(name, "guess"))]
 
+    @property
+    def rows(self) -> ir.Expr:
+        """How many parents the first head has: all coordinates of the full levels above it."""
+        rows: ir.Expr = ir.ONE
+        for level in self.view.levels[: self.heads[0]]:
+            rows = ir.multiply(rows, level.size)
+        return rows
+
+    def arrays(self) -> list[ir.Array]:
+        """The arrays that are allocated here."""
+        return self.view_arrays()
+
     def begin(self) -> ir.Stmt:
-        """Allocate, and set every cursor to the start."""
+        """Allocate, and set every cursor to the start; what is made in parts begins there."""
+        if self.in_parts:
+            return ir.block()
         stmts: list[ir.Stmt] = []
-        for array in self._arrays():
+        for array in self.arrays():
             capacity = self.capacity[array.name]
             stmts += [ir.Declare(capacity, self._first_capacity(array)), ir.Allocate(array, capacity)]
         for head in self.heads:
+            stmts.append(ir.Declare(self.cursor[head], ir.ZERO))
             pos = self.view.levels[head].arrays["pos"]
-            zero = ir.Literal(0, pos.dtype)
-            first = ir.Fill(pos, ir.ZERO, self.capacity[pos.name], zero) if self._gaps else ir.Store(pos, ir.ZERO, zero)
-            stmts += [ir.Declare(self.cursor[head], ir.ZERO), first]
+            if pos in self.arrays():
+                zero = ir.Literal(0, pos.dtype)
+                stmts.append(ir.Fill(pos, ir.ZERO, self.capacity[pos.name], zero) if self.gaps else ir.Store(pos, ir.ZERO, zero))
         return ir.block(*stmts)
 
     def _first_capacity(self, array: ir.Array) -> ir.Expr:
-        for head in self.heads:
-            if self.view.levels[head].arrays["pos"] == array and not any(k < head for k in self.heads):
-                rows: ir.Expr = ir.ONE
-                for level in self.view.levels[:head]:
-                    rows = ir.multiply(rows, level.size)
-                return ir.add(rows, ir.ONE)
+        if array == self.view.levels[self.heads[0]].arrays["pos"]:
+            return ir.add(self.rows, ir.ONE)
         return ir.add(self.guess, ir.ONE)
 
-    def _grow(self, array: ir.Array, needed: ir.Expr) -> ir.Stmt:
-        return ir.Grow(array, self.capacity[array.name], needed)
+    def _grow(self, needed: ir.Expr, *arrays: ir.Array) -> ir.Stmt:
+        """Room for as many elements in arrays that grow alike; nothing to do where there never are more than there is room for."""
+        if self.bounded:
+            return ir.block()
+        full = ir.compare("less", self.capacity[arrays[0].name], needed)
+        grown = [ir.Grow(array, self.capacity[array.name], needed) for array in arrays]
+        return grown[0] if len(grown) == 1 else ir.If(full, ir.block(*grown))
 
-    def _position(self, level: int, scope: Scope) -> ir.Expr:
+    def position(self, level: int, scope: Scope) -> ir.Expr:
         """The position of the node under construction at a level; -1 is the root."""
         if level < 0:
             return ir.ZERO
         for head in self.heads:
-            if level in self._chain(head):
+            if level in self.chain(head):
                 return self.cursor[head]
-        above = self._position(level - 1, scope)
+        above = self.position(level - 1, scope)
         return ir.add(ir.multiply(above, self.view.levels[level].size), scope.coordinates[self.variables[level]])
 
     def demands_all(self, var: IndexVar) -> bool:
@@ -117,7 +136,7 @@ class AppendResult(Result):
             if k in self.heads:
                 body = self._around_head(k, body, scope)
             if k != mine[0]:
-                body = ir.block(body, self._close(k, scope))
+                body = ir.block(body, self.close(k, scope))
         return body
 
     def _around_head(self, head: int, body: ir.Stmt, scope: Scope) -> ir.Stmt:
@@ -126,44 +145,48 @@ class AppendResult(Result):
             below = self.heads[self.heads.index(head) + 1]
             begin = self.begins[below]
             appended = ir.compare("greater", self.cursor[below], begin)
-            return ir.block(ir.Declare(begin, self.cursor[below]), body, ir.If(appended, self._append(head, scope)))
+            append = ir.block(self._append(head, scope), self._advance(head))
+            return ir.block(ir.Declare(begin, self.cursor[below]), body, ir.If(appended, append))
         if self.tail + 1 == len(self.view.levels):
             return body
-        size = self._block()
+        size = self.block()
         values = self.view.values
         return ir.block(
-            self._grow(values, ir.multiply(ir.add(cursor, ir.ONE), size)),
-            ir.Fill(values, ir.multiply(cursor, size), size, ir.constant(self._first, values.dtype)),
+            self._grow(ir.multiply(ir.add(cursor, ir.ONE), size), values),
+            ir.Fill(values, ir.multiply(cursor, size), size, ir.constant(self.first, values.dtype)),
             ir.Declare(self.written, ir.FALSE),
             body,
-            ir.If(self.written, self._append(head, scope)),
+            ir.If(self.written, ir.block(self._append(head, scope), self._advance(head))),
         )
 
-    def _append(self, head: int, scope: Scope) -> ir.Stmt:
-        cursor, stmts = self.cursor[head], []
-        for k in self._chain(head):
-            view = self.view.levels[k]
-            stmts.append(self._grow(view.arrays["crd"], ir.add(cursor, ir.ONE)))
-            stmts.append(self.lhs.tensor.format.levels[k].append(view, cursor, scope.coordinates[self.variables[k]]))
-        return ir.block(*stmts, ir.Assign(cursor, ir.add(cursor, ir.ONE)))
+    def _append(self, head: int, scope: Scope, *beside: ir.Array) -> ir.Stmt:
+        """Append the coordinates of a head and the singletons below it; ``beside`` has as many elements, and grows with them."""
+        cursor, levels = self.cursor[head], self.lhs.tensor.format.levels
+        crds = [self.view.levels[k].arrays["crd"] for k in self.chain(head)]
+        stored = [levels[k].append(self.view.levels[k], cursor, scope.coordinates[self.variables[k]]) for k in self.chain(head)]
+        return ir.block(self._grow(ir.add(cursor, ir.ONE), *crds, *beside), *stored)
+
+    def _advance(self, head: int) -> ir.Stmt:
+        return ir.Assign(self.cursor[head], ir.add(self.cursor[head], ir.ONE))
 
     def after(self, var: IndexVar, scope: Scope) -> ir.Stmt:
         """Write where this row ends; a loop over several rows at once has ended each of them inside."""
         mine = [k for k, v in enumerate(self.variables) if v == var]
-        return self._close(mine[0], scope) if mine and self._is_in_row(mine[0], scope) else ir.block()
+        return self.close(mine[0], scope) if mine and self._is_in_row(mine[0], scope) else ir.block()
 
     def _is_in_row(self, level: int, scope: Scope) -> bool:
         """Whether the coordinates of the dense levels above are known, so that the row has a place."""
         return all(not self.lhs.tensor.format.levels[k].full or self.variables[k] in scope.coordinates for k in range(level))
 
-    def _close(self, level: int, scope: Scope) -> ir.Stmt:
+    def close(self, level: int, scope: Scope) -> ir.Stmt:
+        """Write where the row of a head ends that is under construction."""
         if level not in self.heads:
             return ir.block()
         pos, cursor = self.view.levels[level].arrays["pos"], self.cursor[level]
-        parent = self._position(level - 1, scope)
+        parent = self.position(level - 1, scope)
         stmts: list[ir.Stmt] = []
         if any(head < level for head in self.heads):
-            stmts.append(self._grow(pos, ir.add(parent, ir.index(2))))
+            stmts.append(self._grow(ir.add(parent, ir.index(2)), pos))
         if pos.dtype == INT32:
             limit = ir.compare("greater", cursor, ir.index(self.context.int32_limit))
             stmts.append(ir.If(limit, ir.Fail(ir.Status.INDEX_OVERFLOW)))
@@ -175,18 +198,18 @@ class AppendResult(Result):
         values, cursor = self.view.values, self.cursor[self.last]
         computed = cast(value.computed, values.dtype)
         if self.tail + 1 < len(self.view.levels):
-            where = self._position(len(self.view.levels) - 1, scope)
+            where = self.position(len(self.view.levels) - 1, scope)
             op = assign.op if scope.combines else None
             stored: ir.Stmt = ir.block(ir.Store(values, where, computed, op), ir.Assign(self.written, ir.TRUE))
         else:
-            stored = ir.block(
-                self._grow(values, ir.add(cursor, ir.ONE)), ir.Store(values, cursor, computed), self._append(self.last, scope)
-            )
+            stored = ir.block(self._append(self.last, scope, values), ir.Store(values, cursor, computed), self._advance(self.last))
         return stored if value.present == ir.TRUE else ir.If(value.present, stored)
 
     def finish(self) -> ir.Stmt:
         """Hand out how many positions each level has; rows that were passed over end where the one before them does."""
-        closed = [self._close_gaps()] if self._gaps and self.heads[0] > 0 else []
+        if self.in_parts:
+            return ir.block()
+        closed = [self._close_gaps()] if self.gaps and self.heads[0] > 0 else []
         return ir.block(*closed, *(ir.Assign(count, self.cursor[k]) for k, count in self.counts.items()))
 
     def _close_gaps(self) -> ir.Stmt:
@@ -194,4 +217,4 @@ class AppendResult(Result):
         row = ir.Var(self.context.names.fresh("row"))
         before, here = ir.Load(pos, row), ir.Load(pos, ir.add(row, ir.ONE))
         fix = ir.If(ir.compare("less", here, before), ir.Store(pos, ir.add(row, ir.ONE), before))
-        return ir.For(row, ir.ZERO, ir.Op("subtract", (self._first_capacity(pos), ir.ONE)), fix)
+        return ir.For(row, ir.ZERO, self.rows, fix)

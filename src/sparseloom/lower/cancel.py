@@ -27,6 +27,8 @@ def _poll(stmt: ir.Stmt, depth: int, chunks: list[int]) -> ir.Stmt:
             return ir.block(*(_poll(s, depth, chunks) for s in stmts))
         case ir.If(condition, then, other):
             return ir.If(condition, _poll(then, depth, chunks), _poll(other, depth, chunks))
+        case ir.Team(first, loop, last):
+            return ir.Team(first, _poll(loop, depth, chunks), last)  # type: ignore[arg-type]
         case ir.While(condition, body) if depth == 0 or (depth == 1 and _has_loop(body)):
             return ir.While(condition, ir.block(ir.Poll(), _poll(body, depth + 1, chunks)))
         case ir.For(kind=kind) if kind not in _POLLED:

@@ -13,10 +13,13 @@ from dataclasses import replace
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
+from sparseloom.core.trees import rewrite
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
+from sparseloom.lower.append import AppendResult
 from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import LoopLowering
+from sparseloom.lower.parts import PartedResult
 from sparseloom.lower.result import LocatedResult, Result
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import subtract
@@ -24,12 +27,14 @@ from sparseloom.lower.workspace import Scatter, Workspace
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Tag, TensorVar, Unit
 from sparseloom.notation.relations import DivideRelation
 
+PARTS = 64  # into how many parts the rows of a sparse result are cut when threads append them
 SLOTS = 16  # how many private copies a loop over threads makes: the result then does not depend on how many threads there are
 
 
 class ParallelLoops(LoopLowering):
     """Loops with private slots or copies where iterations meet and their strategy asks for that."""
 
+    result: Result
     private: frozenset[tuple[IndexVar, TensorVar]]  # parallel loops whose iterations meet in this tensor, each with a place of its own
 
     def sink(self, target: Access) -> Result | Workspace | Scatter:
@@ -39,7 +44,10 @@ class ParallelLoops(LoopLowering):
     def parallel(self, stmt: Forall, scope: Scope) -> ir.Stmt:
         """A loop, with private slots or copies if its iterations meet in one place and its strategy asks for them."""
         target = written(stmt)
-        if stmt.tag.unit is not None and not target.tensor.format.is_dense and not isinstance(self.sink(target), LocatedResult):
+        sink = self.sink(target)
+        if stmt.tag.unit is Unit.CPUThread and isinstance(sink, AppendResult):
+            return self._in_parts(stmt, sink, scope)
+        if stmt.tag.unit is not None and not target.tensor.format.is_dense and not isinstance(sink, LocatedResult):
             # What keeps a list of its entries takes them one after another.
             self.context.remark(f"{stmt.var}: {target.tensor} lists its entries, so iterations run one after another")
             return self.forall(replace(stmt, tag=replace(stmt.tag, unit=None, races=None)), scope)
@@ -62,6 +70,30 @@ class ParallelLoops(LoopLowering):
         made = self._in_slots(stmt, held, scope) if held is not None else self._in_copies(stmt, target, scope)
         context.provenance = outside
         return ir.block(ranges, made)
+
+    def _in_parts(self, stmt: Forall, whole: AppendResult, scope: Scope) -> ir.Stmt:
+        """Threads append rows of their own, in parts that are joined afterwards. Workspaces are a thread's own, too."""
+        context, outside = self.context, self.context.provenance
+        ranges, scope = self.find_ranges(stmt.var, scope)
+        part, within = IndexVar(context.names.fresh(f"{stmt.var}_part")), IndexVar(context.names.fresh(f"{stmt.var}_within"))
+        context.provenance = outside.adding(DivideRelation(stmt.var, part, within, PARTS))
+        parts = PartedResult(whole, ir.index(PARTS))
+        self.result = self.hooks = parts.thread
+        before, behind = context.before, context.behind
+        context.before, context.behind = [], []
+        context.remark(f"{stmt.var}: in {PARTS} parts, each appended by one thread, then joined")
+
+        def then(inner: Scope) -> ir.Stmt:
+            body = self.lower(Forall(within, stmt.body, Tag(unroll=stmt.tag.unroll)), inner)
+            number = inner.coordinates[part]
+            return ir.block(parts.thread.begin_part(number), body, parts.thread.end_part(number))
+
+        made = self.over(Forall(part, stmt.body, stmt.tag), scope, then)
+        first = ir.block(parts.thread.begin(), *context.before)
+        last = ir.block(*context.behind, parts.thread.keep())
+        context.before, context.behind, context.provenance = before, behind, outside
+        self.result = self.hooks = whole
+        return ir.block(ranges, parts.open(), _with_team(made, first, last), parts.join())
 
     def _in_slots(self, stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
         """Each iteration reduces into a slot of its own; the slots are then combined in order."""
@@ -123,3 +155,15 @@ class ParallelLoops(LoopLowering):
 
     def _slot_count(self, stmt: Forall, scope: Scope) -> ir.Expr:
         return self.context.space(scope).extent(stmt.var)
+
+
+def _with_team(made: ir.Stmt, first: ir.Stmt, last: ir.Stmt) -> ir.Stmt:
+    """The threads loop among these statements, with what each thread runs before and after it."""
+
+    def rule(found: object) -> ir.Stmt | None:
+        match found:
+            case ir.For(kind=ir.LoopKind.THREADS) as loop:
+                return ir.Team(first, loop, last)
+        return None
+
+    return rewrite(made, rule)

@@ -13,7 +13,7 @@ from itertools import chain, combinations
 from math import prod
 
 from sparseloom.iteration.provenance import Provenance, children, parents
-from sparseloom.notation.nodes import Access, Assign, IndexVar, Races, Stmt, TensorVar
+from sparseloom.notation.nodes import Access, Assign, IndexVar, Races, Stmt, TensorVar, Unit
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import (
     BoundRelation,
@@ -77,6 +77,8 @@ def analyse(stmt: Stmt, appended: TensorVar | None = None) -> list[Conflict]:
             races = loop.tag.races
             if loop.tag.unit is None or races is None or depth < private:
                 continue
+            if path.assign.lhs.tensor == appended and _is_cut_into_parts(graph, path, depth):
+                continue
             if path.assign.lhs.tensor == appended:
                 found.append(Conflict(loop.var, races, path.assign, None, appends=True))
             elif path.assign.op is not None and loop.var not in follows(graph, {*path.assign.lhs.indices, *path.variables[:depth]}):
@@ -85,12 +87,20 @@ def analyse(stmt: Stmt, appended: TensorVar | None = None) -> list[Conflict]:
     return found
 
 
+def _is_cut_into_parts(graph: Provenance, path: Path, depth: int) -> bool:
+    """Whether threads may append rows of their own, to be joined: the outermost loop runs over one variable, each value once."""
+    loop, position = path.loops[depth], graph.position(path.variables[depth])
+    distinct = position is None or graph.is_distinct(position)
+    return depth == 0 and loop.tag.unit is Unit.CPUThread and len(graph.originals(loop.var)) == 1 and distinct
+
+
 def unresolved(stmt: Stmt, appended: TensorVar | None = None) -> Refusal | None:
     """The refusal of the first conflict that nothing covers. What IgnoreRaces leaves open is a warning, not a refusal."""
     for conflict in analyse(stmt, appended):
         var, tensor = conflict.var, conflict.assign.lhs.tensor
         if conflict.appends:
-            return Refusal("S852", str(conflict), "ask for a dense result, or run this loop serially", at=var)
+            advice = "parallelize the outermost loop, over rows of their own, on CPUThread; or ask for a dense result"
+            return Refusal("S852", str(conflict), advice, at=var)
         if conflict.races is Races.NoRaces:
             advice = "use Atomics, Temporary or ParallelReduction, or parallelize a loop over the result's own variables"
             return Refusal("S851", str(conflict), advice, at=var)

@@ -16,7 +16,7 @@ from sparseloom.loops.roles import index_names, nonnegative_names
 from sparseloom.targets.c_expr import Expressions, c_type
 from sparseloom.targets.c_names import CNames, legal
 from sparseloom.targets.c_prelude import STATUS_NAMES, helpers, prelude_for
-from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail
+from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail, pieces_of
 
 _OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", "HEADER", "HUGE_PAGE", *STATUS_NAMES])
 _WIDTH = 110
@@ -57,6 +57,9 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
     handed = [p.target for p in function.params if p.role is Role.GROWN and isinstance(p.target, Array)]
     for array in dict.fromkeys([*handed, *heap]):
         statements.line(f"{c_type(array.dtype)} *{names.array(array)} = NULL;")
+    pieces = [names.scalar(one.name) for one in pieces_of(function.body)]
+    for made in pieces:
+        statements.line(f"void **{made} = NULL;")
     for param in function.params:
         if param.role is Role.COUNT:
             statements.line(f"int64_t {names.scalar(param.target.name)} = 0;")
@@ -67,6 +70,8 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
         statements.line("struct poll_state poll = {1, 0, 0};")
         statements.line("int64_t countdown = 1;")
     statements.emit(function.body)
+    for made in pieces:
+        statements.line(f"release_pieces({made});")
     for parameter in params:
         if parameter.slot:
             statements.line(f"*{parameter.slot} = {parameter.name};")
@@ -75,6 +80,8 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
         statements.lines += ["", "fail:"]
         for array in dict.fromkeys([*handed, *heap]):
             statements.line(f"release({names.array(array)});")
+        for made in pieces:
+            statements.line(f"release_pieces({made});")
         statements.line("return status;")
     return "\n".join([*head, *statements.lines, "}", "", *_entry(name, entry, params), ""])
 

@@ -17,7 +17,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, INT32, INT64, DType, is_integer, smallest
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
-from sparseloom.loops.nodes import Cast, Expr, Literal, Load, Op, Search, Select, Var
+from sparseloom.loops.nodes import Cast, Expr, Literal, Load, Op, Search, Select, Thread, Var
 from sparseloom.loops.roles import is_nonnegative
 from sparseloom.targets.c_names import CNames
 
@@ -250,6 +250,8 @@ class Expressions:
         match expr:
             case Var(name):
                 return Piece(self.names.scalar(name))
+            case Thread():
+                return Piece("thread_number()")
             case Literal(value, dtype):
                 return literal(value, dtype)
             case Load(array, place):

@@ -21,7 +21,7 @@ _MATH = set(
 )
 _COMPLEX = set("cabs conj creal cimag cpow csqrt cexp clog csin ccos ctan casin cacos catan csinh ccosh ctanh".split())
 _HEADERS = {
-    "stdlib.h": {"malloc", "realloc", "free", "NULL"},
+    "stdlib.h": {"malloc", "calloc", "realloc", "free", "NULL"},
     "string.h": {"memset", "memcpy"},
     "sys/mman.h": {"mmap", "munmap", "mremap"},
     "time.h": {"clock_gettime"},
@@ -114,6 +114,57 @@ static void release(void *array) {
 #endif
 }
 """,
+    "thread_count": """
+static int64_t thread_count(void) {
+#ifdef _OPENMP
+  extern int omp_get_max_threads(void);
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+""",
+    "thread_number": """
+static int64_t thread_number(void) {
+#ifdef _OPENMP
+  extern int omp_get_thread_num(void);
+  return omp_get_thread_num();
+#else
+  return 0;
+#endif
+}
+""",
+    # What threads made, one array each. Behind the last stands the address of the list itself, which ends it.
+    "make_pieces": """
+static void **make_pieces(int64_t count) {
+  void **pieces = calloc((size_t)count + 1, sizeof(void *));
+  if (pieces) pieces[count] = pieces;
+  return pieces;
+}
+""",
+    "release_pieces": """
+static void release_pieces(void **pieces) {
+  for (void **piece = pieces; pieces && *piece != pieces; piece++) release(*piece);
+  free(pieces);
+}
+""",
+    "parts": """
+struct parts {
+  const int64_t *owners, *begins, *starts;
+};
+""",
+    "join_pieces": """
+static void *join_pieces(void **pieces, struct parts parts, int64_t count, int64_t width) {
+  char *whole = allocate(parts.starts[count], width);
+  if (!whole) return NULL;
+#pragma omp parallel for schedule(dynamic)
+  for (int64_t part = 0; part < count; part++) {
+    const char *from = (char *)pieces[parts.owners[part]] + parts.begins[part] * width;
+    memcpy(whole + parts.starts[part] * width, from, (size_t)((parts.starts[part + 1] - parts.starts[part]) * width));
+  }
+  return whole;
+}
+""",
     "larger_capacity": """
 static __attribute__((noinline, cold)) int64_t larger_capacity(int64_t capacity, int64_t needed) {
   return capacity < needed / 2 + 1 ? needed : capacity > INT64_MAX / 2 ? INT64_MAX : 2 * capacity;
@@ -173,6 +224,20 @@ static inline int64_t lower_bound_{D}(const {T} *array, int64_t begin, int64_t e
     length = before ? length - half - 1 : half;
   }}
   return begin;
+}}
+"""
+_JOIN_POSITIONS = """
+static {T} *join_positions_{D}(void **pieces, struct parts parts, int64_t count, int64_t each, struct parts below) {{
+  {T} *whole = allocate(parts.starts[count] * each + 1, sizeof({T}));
+  if (!whole) return NULL;
+  whole[0] = 0;
+  for (int64_t part = 0; part < count; part++) {{
+    const {T} *from = ({T} *)pieces[parts.owners[part]] + parts.begins[part] * each + 1;
+    {T} *to = whole + parts.starts[part] * each + 1;
+    int64_t length = (parts.starts[part + 1] - parts.starts[part]) * each, moved = below.starts[part] - below.begins[part];
+    for (int64_t k = 0; k < length; k++) to[k] = ({T})(from[k] + moved);
+  }}
+  return whole;
 }}
 """
 # Short rows are inserted one by one. Longer ones set bits, one per coordinate and one per 64 of those, which are then read in order;
@@ -332,6 +397,7 @@ def _of_dtype(dtype: DType) -> Iterator[tuple[str, str]]:
     }
     if dtype in INDEX_DTYPES:
         yield f"lower_bound_{dtype}", _LOWER_BOUND.format(**words)
+        yield f"join_positions_{dtype}", _JOIN_POSITIONS.format(**words)
         yield f"sort_{dtype}", _SORT.format(**words)
     templates = {"c": {**_ON_COMPLEX, "square": _SQUARE}, "f": {**_ON_ORDERED, "square": _SQUARE}, "b": {}}
     for name, template in templates.get(dtype.kind, {**_ON_ORDERED, **_ON_INTEGERS}).items():

@@ -28,16 +28,22 @@ from sparseloom.loops.nodes import (
     Free,
     Grow,
     If,
+    Join,
+    Keep,
     Literal,
     Load,
     LoopKind,
+    MakePieces,
     Op,
+    Parts,
+    Pieces,
     Poll,
     Search,
     Sort,
     Space,
     Stmt,
     Store,
+    Team,
     Var,
     While,
 )
@@ -79,7 +85,13 @@ def is_on_stack(allocation: Allocate) -> bool:
 
 def may_fail(root: Node) -> bool:
     """Whether a kernel can end with another status than OK."""
-    return any(isinstance(n, Fail | Grow | Poll) or (isinstance(n, Allocate) and not is_on_stack(n)) for n in walk(root))
+    always = Fail | Grow | Poll | MakePieces | Join
+    return any(isinstance(n, always) or (isinstance(n, Allocate) and not is_on_stack(n)) for n in walk(root))
+
+
+def pieces_of(stmt: Stmt) -> list[Pieces]:
+    """The arrays of arrays that a kernel makes."""
+    return list(dict.fromkeys(n.pieces for n in walk(stmt) if isinstance(n, MakePieces)))
 
 
 def heap_arrays(stmt: Stmt) -> list[Array]:
@@ -89,6 +101,8 @@ def heap_arrays(stmt: Stmt) -> list[Array]:
     while stack:
         match stack.pop():
             case Allocate(array) as allocation if not is_on_stack(allocation):
+                found[array] = None
+            case Join(array):
                 found[array] = None
             case Block(stmts):
                 stack.extend(reversed(stmts))
@@ -118,8 +132,8 @@ class Statements:
         self.lines.append("  " * self.depth + text)
 
     @contextmanager
-    def _braces(self, head: str) -> Iterator[None]:
-        self.line(f"{head} {{")
+    def _braces(self, head: str = "") -> Iterator[None]:
+        self.line(f"{head} {{".lstrip())
         self.depth += 1
         yield
         self.depth -= 1
@@ -147,6 +161,8 @@ class Statements:
                 self._branches(stmt)
             case For():
                 self._loop(stmt)
+            case Team():
+                self._team(stmt)
             case Store():
                 self._store(stmt)
             case Fill():
@@ -278,6 +294,31 @@ class Statements:
         if loop.kind is LoopKind.THREADS and may_fail(loop.body):
             self.line(f"if (status) goto {self.exit.label};")
 
+    def _team(self, team: Team) -> None:
+        """A parallel region: each thread has memory of its own around its share of the iterations.
+
+        A thread that fails at the beginning comes to the loop all the same, for all threads must; there every iteration is skipped.
+        """
+        outside, loop = self.exit, team.loop
+        polls = " firstprivate(poll, countdown)" if any(isinstance(n, Poll) for n in walk(loop.body)) else ""
+        self.line(f"#pragma omp parallel{polls}")
+        with self._braces():
+            own = heap_arrays(team.first)
+            for array in own:
+                self.line(f"{c_type(array.dtype)} *{self.names.array(array)} = NULL;")
+            label = self.names.fresh("ready")
+            self.exit = Exit("__atomic_store_n(&status, {}, __ATOMIC_RELAXED);", label, is_shared=True)
+            self.emit(team.first)
+            self.lines.append("  " * (self.depth - 1) + f"{label}:;")
+            self.line("#pragma omp for schedule(dynamic)")
+            var = self.names.scalar(loop.var.name)
+            begin, end = self.expressions.index(loop.begin), self.expressions.index_piece(loop.end).at(PLUS)
+            with self._braces(f"for (int64_t {var} = {begin}; {var} < {end}; {var}++)"):
+                self._skippable(loop)
+            self.emit(team.last)
+        self.exit = outside
+        self.line(f"if (status) goto {self.exit.label};")
+
     def _skippable(self, loop: For) -> None:
         """The body of a threads loop in which something can fail; each iteration owns what it allocates."""
         self.line("if (__atomic_load_n(&status, __ATOMIC_RELAXED)) continue;")
@@ -364,6 +405,16 @@ class Statements:
                 self._fail("OUT_OF_MEMORY", f"!{name}")
             case Grow(array, Var(capacity), needed):
                 self._grow(self.names.array(array), self.names.scalar(capacity), self.expressions.index(needed), c_type(array.dtype))
+            case MakePieces(pieces):
+                name = self.names.scalar(pieces.name)
+                self.line(f"{name} = make_pieces(thread_count());")
+                self._fail("OUT_OF_MEMORY", f"!{name}")
+            case Keep(pieces, array):
+                name = self.names.array(array)
+                self.line(f"{self.names.scalar(pieces.name)}[thread_number()] = {name};")
+                self.line(f"{name} = NULL;")
+            case Join():
+                self._join(stmt)
             case Free(array) if array not in self.stacked:
                 self.line(f"release({self.names.array(array)});")
                 self.line(f"{self.names.array(array)} = NULL;")
@@ -371,6 +422,20 @@ class Statements:
                 pass
             case _:
                 raise CompilerBug(stmt, "a statement that C knows")
+
+    def _parts(self, parts: Parts) -> str:
+        owners, begins, starts = (self.names.array(array) for array in (parts.owners, parts.begins, parts.starts))
+        return f"(struct parts){{{owners}, {begins}, {starts}}}"
+
+    def _join(self, join: Join) -> None:
+        name, pieces, element = self.names.array(join.array), self.names.scalar(join.pieces.name), c_type(join.array.dtype)
+        each = self.expressions.index_piece(join.each).at(TIMES)
+        given = f"{pieces}, {self._parts(join.parts)}, {self.expressions.index(join.parts.count)}"
+        if join.below is None:
+            self.line(f"{name} = join_pieces({given}, {each} * (int64_t)sizeof({element}));")
+        else:
+            self.line(f"{name} = join_positions_{join.array.dtype}({given}, {each}, {self._parts(join.below)});")
+        self._fail("OUT_OF_MEMORY", f"!{name}")
 
     def _grow(self, array: str, capacity: str, needed: str, element: str) -> None:
         with self._braces(f"if ({capacity} < {needed})"):

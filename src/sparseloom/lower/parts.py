@@ -1,0 +1,144 @@
+"""A sparse result made in parts: threads append rows of their own, and the parts are joined.
+
+    rows 0 .. 9      thread 1: crd 2 2 5                              parts    0      1
+    rows 10 .. 19    thread 0: crd 1 4 0, vals ...   each from 0 on   ==>      2 2 5  1 4 0
+
+Every thread appends what it makes to arrays of its own, and notes where each part of the rows begins there. How many entries a row
+of the full levels above has is counted in ``pos``, which becomes positions by adding up. Positions below other appended levels move
+along with what they point to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparseloom.core.dtypes import INT32, INT64
+from sparseloom.formats.level import LevelView
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.append import AppendResult
+from sparseloom.lower.expression import cast
+from sparseloom.lower.scope import Scope
+from sparseloom.lower.space import subtract
+from sparseloom.lower.views import TensorView
+
+
+class ThreadResult(AppendResult):
+    """The result as one thread sees it: arrays and cursors of its own."""
+
+    def __init__(self, parts: PartedResult) -> None:
+        whole = parts.whole
+        super().__init__(whole.context, whole.lhs, _own_view(whole), whole.first, whole.gaps, whole.bounded)
+        self._parts = parts
+        self._ended = ir.Var(whole.context.names.fresh(f"p{whole.lhs.tensor.name}_ended"))
+        self.guess = whole.guess
+
+    def arrays(self) -> list[ir.Array]:
+        """Those of the thread alone: the rows' counts are shared."""
+        return [array for array in self.view_arrays() if array != self._parts.rows]
+
+    def begin(self) -> ir.Stmt:
+        """Allocate, and set every cursor to the start."""
+        return ir.block(super().begin(), ir.Declare(self._ended, ir.ZERO))
+
+    def begin_part(self, part: ir.Expr) -> ir.Stmt:
+        """Note whose part it is, and where it begins."""
+        begins = [ir.Store(self._parts.of[k].begins, part, self.cursor[k]) for k in self.heads]
+        return ir.block(ir.Store(self._parts.owners, part, ir.Thread()), *begins, ir.Assign(self._ended, self.cursor[self.heads[0]]))
+
+    def end_part(self, part: ir.Expr) -> ir.Stmt:
+        """Note how many positions each head has in it."""
+        lengths = {k: subtract(self.cursor[k], ir.Load(self._parts.of[k].begins, part)) for k in self.heads}
+        return ir.block(*(ir.Store(self._parts.of[k].starts, ir.add(part, ir.ONE), length) for k, length in lengths.items()))
+
+    def keep(self) -> ir.Stmt:
+        """Hand the arrays over."""
+        return ir.block(*(ir.Keep(self._parts.pieces[mine], mine) for mine in self.arrays()))
+
+    def close(self, level: int, scope: Scope) -> ir.Stmt:
+        """Count the entries of a row of the first head, unless it has but one row; further down nothing is shared."""
+        if level != self.heads[0]:
+            return super().close(level, scope)
+        if level == 0:
+            return ir.block()
+        pos, cursor = self._parts.rows, self.cursor[level]
+        row = ir.add(self.position(level - 1, scope), ir.ONE)
+        counted = ir.Store(pos, row, cast(subtract(cursor, self._ended), pos.dtype), "add")
+        return ir.block(counted, ir.Assign(self._ended, cursor))
+
+
+class PartedResult:
+    """The parts of an appended result, and how they are joined."""
+
+    def __init__(self, whole: AppendResult, count: ir.Expr) -> None:
+        self.whole, self._count = whole, count
+        whole.in_parts = True
+        stem, fresh = whole.lhs.tensor.name, whole.context.names.fresh
+        self.rows = whole.view.levels[whole.heads[0]].arrays["pos"]
+        self.owners = ir.Array(fresh(f"{stem}_owners"), INT64)
+        self.of: dict[int, ir.Parts] = {}
+        for k in whole.heads:
+            begins, starts = (ir.Array(fresh(f"{stem}{k + 1}_{what}"), INT64) for what in ("begins", "starts"))
+            self.of[k] = ir.Parts(self.owners, begins, starts, count)
+        self.thread = ThreadResult(self)
+        self.pieces = {mine: ir.Pieces(fresh(f"{mine.name}_pieces"), mine.dtype) for mine in self.thread.arrays()}
+
+    def open(self) -> ir.Stmt:
+        """Rows without a count, and room to note the parts."""
+        size, more = ir.add(self.whole.rows, ir.ONE), ir.add(self._count, ir.ONE)
+        made: list[ir.Stmt] = [ir.Allocate(self.rows, size), ir.Fill(self.rows, ir.ZERO, size, ir.Literal(0, self.rows.dtype))]
+        made += [ir.Allocate(array, more) for array in self._notes()]
+        made += [ir.Fill(parts.starts, ir.ZERO, more, ir.ZERO) for parts in self.of.values()]
+        return ir.block(*made, *(ir.MakePieces(pieces, self._count) for pieces in self.pieces.values()))
+
+    def _notes(self) -> list[ir.Array]:
+        return [self.owners, *(array for parts in self.of.values() for array in (parts.begins, parts.starts))]
+
+    def join(self) -> ir.Stmt:
+        """Put the parts behind each other. Positions that do not fit are noticed before anything is written."""
+        whole = self.whole
+        stmts = [self._add_up(parts.starts, self._count) for parts in self.of.values()]
+        stmts += [ir.Assign(whole.counts[k], ir.Load(parts.starts, self._count)) for k, parts in self.of.items()]
+        if self.rows.dtype == INT32:
+            too_many = (ir.compare("greater", count, ir.index(whole.context.int32_limit)) for count in whole.counts.values())
+            stmts.append(ir.If(ir.either(*too_many), ir.Fail(ir.Status.INDEX_OVERFLOW)))
+        only = ir.Store(self.rows, ir.ONE, cast(whole.counts[whole.heads[0]], self.rows.dtype))
+        stmts.append(self._add_up(self.rows, whole.rows) if whole.heads[0] else only)
+        own = dict(zip(whole.view_arrays(), self.thread.view_arrays(), strict=True))
+
+        def joined(array: ir.Array, parts: ir.Parts, each: ir.Expr = ir.ONE, below: ir.Parts | None = None) -> ir.Stmt:
+            return ir.Join(array, self.pieces[own[array]], parts, each, below)
+
+        above: tuple[ir.Parts, ir.Expr] | None = None
+        for head, parts in self.of.items():
+            if above is not None:
+                stmts.append(joined(whole.view.levels[head].arrays["pos"], *above, below=parts))
+            stmts += [joined(whole.view.levels[k].arrays["crd"], parts) for k in whole.chain(head)]
+            above = parts, _positions_below(whole, whole.chain(head).stop)
+        stmts.append(joined(whole.view.values, self.of[whole.last], whole.block()))
+        return ir.block(*stmts, *(ir.Free(array) for array in self._notes()))
+
+    def _add_up(self, counts: ir.Array, count: ir.Expr) -> ir.Stmt:
+        """Turn counts into positions."""
+        place = ir.Var(self.whole.context.names.fresh("place"))
+        return ir.For(place, ir.ZERO, count, ir.Store(counts, ir.add(place, ir.ONE), ir.Load(counts, place), "add"))
+
+
+def _positions_below(whole: AppendResult, begin: int) -> ir.Expr:
+    """How many positions the full levels from ``begin`` on have below one position, down to the next appended level."""
+    size: ir.Expr = ir.ONE
+    for k in range(begin, len(whole.view.levels)):
+        if k in whole.heads:
+            break
+        size = ir.multiply(size, whole.view.levels[k].size)
+    return size
+
+
+def _own_view(whole: AppendResult) -> TensorView:
+    """The same arrays under names of a thread's own, but for the rows' counts."""
+    view, fresh = whole.view, whole.context.names.fresh
+    shared = view.levels[whole.heads[0]].arrays["pos"]
+    levels = []
+    for level in view.levels:
+        arrays = {name: a if a == shared else ir.Array(fresh(f"{a.name}_own"), a.dtype) for name, a in level.arrays.items()}
+        levels.append(LevelView(level.size, arrays, level.scalars))
+    return replace(view, levels=tuple(levels), values=ir.Array(fresh(f"{view.values.name}_own"), view.values.dtype))
