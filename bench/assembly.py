@@ -117,13 +117,11 @@ def _making(run: Callable[[], sl.Tensor]) -> Entrant:
 
 def _conversion(source: str, target: str) -> Callable[[sl.Tensor, Peers, int], Field]:
     """A matrix that is stored in one format, stored in another."""
-    kernel = f"{source}_to_{target}"
 
     def made(matrix: sl.Tensor, peers: Peers, threads: int) -> Field:
         given = matrix.to(source)
         A = given.to_scipy()
-        shared = {f"{name}, copy=False": entrant for name, entrant in peer_entrants(f"{kernel}_sharing", peers, A).items()}
-        entrants = {OURS: _making(lambda: given.to(target)), **peer_entrants(kernel, peers, A), **shared}
+        entrants = {OURS: _making(lambda: given.to(target)), **peer_entrants(f"{source}_to_{target}", peers, A)}
         return Field(entrants, lambda: A, stored_bytes(given) + stored_bytes(given.to(target)))
 
     return made

@@ -44,10 +44,7 @@ def csr_to_csc(A: Any) -> Entrant:
 
 
 def csr_to_coo(A: Any) -> Entrant:
-    return returning(lambda: A.tocoo())
-
-
-def csr_to_coo_sharing(A: Any) -> Entrant:
+    """Columns and values are shared, as ours are; older versions copy unless they are told."""
     return returning(lambda: A.tocoo(copy=False))
 
 
