@@ -13,7 +13,7 @@ export SPARSELOOM_SEED := $(SEED)
 
 # Targets share .venv, so they run one after another.
 .NOTPARALLEL:
-.PHONY: help demo test lint fuzz bench bench-schedules clean core dev
+.PHONY: help demo test lint fuzz bench bench-schedules bench-results clean core dev
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make fuzz N=20000      compare N random statements, and schedules of N/2, across the oracles; a new seed each time"
 	@echo "make bench             measure kernels beside hand-written C and other libraries (ARGS are passed on)"
 	@echo "make bench-schedules   measure what schedules gain, on one and two threads"
+	@echo "make bench-results     measure sparse results beside SciPy, MKL and GraphBLAS (ARGS=--quick for a look)"
 	@echo "make clean             remove .venv and everything else that was made"
 	@echo "PYTHON=...             the Python to make .venv with; else the newest one found"
 
@@ -48,6 +49,10 @@ bench:
 
 bench-schedules: core
 	@$(python) bench/schedules.py $(ARGS)
+
+bench-results:
+	@.ci/setup bench
+	@$(python) bench/results.py $(ARGS)
 
 core:
 	@.ci/setup core

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -21,11 +22,15 @@ Peers = Mapping[str, ModuleType]
 
 @dataclass(frozen=True)
 class Field:
-    """Everybody who computes one thing on one operand, and the bytes that must pass between memory and core: everything once."""
+    """Everybody who computes one thing on one operand, and the bytes that must pass between memory and core: everything once.
+
+    ``absent`` says why somebody cannot take part, one word first: "refused: ...".
+    """
 
     entrants: dict[str, Entrant]
     reference: Callable[[], Any]
     bytes_moved: int
+    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,9 @@ def spmv(matrix: sl.Tensor, peers: Peers) -> Field:
     entrants = {
         OURS: filling(kernel.bind(matrix, x, out=y).start, y),
         HAND: hand("spmv", y, matrix, x, len(y)),
-        **_peers("spmv", peers, A, x),
+        **peer_entrants("spmv", peers, A, x),
     }
-    return Field(entrants, lambda: A @ x, _stored(matrix) + x.nbytes + y.nbytes)
+    return Field(entrants, lambda: A @ x, stored_bytes(matrix) + x.nbytes + y.nbytes)
 
 
 def spmm(matrix: sl.Tensor, peers: Peers) -> Field:
@@ -57,9 +62,9 @@ def spmm(matrix: sl.Tensor, peers: Peers) -> Field:
         OURS: filling(kernel.bind(matrix, B, out=C).start, C),
         HAND: hand("spmm", C, matrix, B, *C.shape),
         TUNED: hand("tuned_spmm", C, matrix, B, len(C)),
-        **_peers("spmm", peers, A, B),
+        **peer_entrants("spmm", peers, A, B),
     }
-    return Field(entrants, lambda: A @ B, _stored(matrix) + B.nbytes + C.nbytes)
+    return Field(entrants, lambda: A @ B, stored_bytes(matrix) + B.nbytes + C.nbytes)
 
 
 def mttkrp(tensor: sl.Tensor, peers: Peers) -> Field:
@@ -82,7 +87,7 @@ def mttkrp(tensor: sl.Tensor, peers: Peers) -> Field:
         np.add.at(expected, i.arrays["crd"], terms)
         return expected
 
-    return Field(entrants, reference, _stored(tensor) + A.nbytes + C.nbytes + D.nbytes)
+    return Field(entrants, reference, stored_bytes(tensor) + A.nbytes + C.nbytes + D.nbytes)
 
 
 def add(matrix: sl.Tensor, peers: Peers) -> Field:
@@ -92,15 +97,15 @@ def add(matrix: sl.Tensor, peers: Peers) -> Field:
     run = kernel.bind(matrix, other)
     total = run()
     ours = Entrant(run, lambda: run().to_scipy())
-    return Field({OURS: ours, **_peers("add", peers, A, B)}, lambda: A + B, sum(map(_stored, (matrix, other, total))))
+    return Field({OURS: ours, **peer_entrants("add", peers, A, B)}, lambda: A + B, sum(map(stored_bytes, (matrix, other, total))))
 
 
 def fused(matrix: sl.Tensor, peers: Peers) -> Field:
     other, x, y = another(matrix), numbers("x", matrix.shape[1]), room(matrix.shape[0])
     A, B = matrix.to_scipy(), other.to_scipy()
     kernel = sl.program(FUSED.statement, formats=dict.fromkeys("AB", "csr"))
-    entrants = {OURS: filling(kernel.bind(matrix, other, x, out=y).start, y), **_peers("fused", peers, A, B, x)}
-    return Field(entrants, lambda: (A + B) @ x, _stored(matrix) + _stored(other) + x.nbytes + y.nbytes)
+    entrants = {OURS: filling(kernel.bind(matrix, other, x, out=y).start, y), **peer_entrants("fused", peers, A, B, x)}
+    return Field(entrants, lambda: (A + B) @ x, stored_bytes(matrix) + stored_bytes(other) + x.nbytes + y.nbytes)
 
 
 def sddmm(matrix: sl.Tensor, peers: Peers) -> Field:
@@ -109,17 +114,28 @@ def sddmm(matrix: sl.Tensor, peers: Peers) -> Field:
     kernel = sl.program(SDDMM.statement, formats={"S": "csr", "Y": "csr"})
     run = kernel.bind(matrix, C, D)
     ours = Entrant(run, lambda: run().to_scipy().data)
-    entrants = {OURS: ours, **_peers("sddmm", peers, S, C, D)}
-    bytes_moved = _stored(matrix) + matrix.storage.values.nbytes + C.nbytes + D.nbytes
+    entrants = {OURS: ours, **peer_entrants("sddmm", peers, S, C, D)}
+    bytes_moved = stored_bytes(matrix) + matrix.storage.values.nbytes + C.nbytes + D.nbytes
     rows = np.repeat(np.arange(S.shape[0]), np.diff(S.indptr))
     return Field(entrants, lambda: S.data * (C[rows] * D[S.indices]).sum(axis=1), bytes_moved)
 
 
-def _peers(kernel: str, peers: Peers, *operands: Any) -> dict[str, Entrant]:
+def check(what: str, case: str, field: Field) -> None:
+    """Stop if any answer is wrong: a fast wrong answer is worth nothing."""
+    expected = field.reference()
+    for name, entrant in field.entrants.items():
+        answer = entrant.answer()
+        error = abs(answer - expected).max() / max(abs(expected).max(), 1e-300)
+        if not error < 1e-10:
+            sys.exit(f"{name} computes {what} on {case} wrongly: the relative error is {error:.1e}")
+
+
+def peer_entrants(kernel: str, peers: Peers, *operands: Any) -> dict[str, Entrant]:
+    """The peers that know this kernel."""
     return {name: getattr(peer, kernel)(*operands) for name, peer in peers.items() if hasattr(peer, kernel)}
 
 
-def _stored(tensor: sl.Tensor) -> int:
+def stored_bytes(tensor: sl.Tensor) -> int:
     """The bytes of a tensor's arrays."""
     storage = tensor.storage
     return storage.values.nbytes + sum(array.nbytes for level in storage.levels for array in level.arrays.values())

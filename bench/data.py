@@ -26,6 +26,18 @@ REAL_MATRICES = (
     "wordnet_lemma_synset.mtx.gz",  # one or two entries a row
     "lp_fit2d.mtx.gz",  # 25 rows, each long
 )
+REAL_SQUARES = (
+    "epfl_hyp_netlist.mtx.gz",
+    "copter2.mtx.gz",
+    "wheelset_elasticity.npz",
+    "debian_deps.mtx.gz",  # dependencies, half of the rows empty
+    "astro-ph.mtx.gz",  # co-authors, power law
+    "pushpull.mtx.gz",
+    "cage10.mtx.gz",
+    "memplus.mtx.gz",  # a memory circuit, skewed rows
+    "wiki-Vote.mtx.gz",  # votes, power law
+    "bcsstk13.mtx.gz",  # a mesh, small, with long rows
+)
 REAL_TENSORS = (
     "debian_dir_ext_pkg.tns.gz",
     "speech_word_word_word.tns.gz",
@@ -52,6 +64,16 @@ def matrices() -> dict[str, Make]:
     return {**real, **generated, **({} if real else instead)}
 
 
+def squares() -> dict[str, Make]:
+    """Square matrices whose product with themselves stays below a hundred million multiplications."""
+    generated: dict[str, Make] = {
+        "fem_band": lambda: _banded(100_000, 27),
+        "uniform": lambda: _uniform(100_000, 100_000, 800_000),
+        "power_law": lambda: _power_law(50_000, 500_000),
+    }
+    return {**_real(REAL_SQUARES), **generated}
+
+
 def tensors() -> dict[str, Make]:
     """Third-order tensors: four real ones where they are at hand, and three generated ones."""
     generated: dict[str, Make] = {
@@ -60,6 +82,23 @@ def tensors() -> dict[str, Make]:
         "single_entries": lambda: _fibres("single_entries", (20_000, 20_000, 20_000), 500_000, 1),
     }
     return {**_real(REAL_TENSORS), **generated}
+
+
+def small_squares() -> dict[str, Make]:
+    """Three small square matrices, for a quick look."""
+    return {
+        "small_band": lambda: _banded(3_000, 9),
+        "small_uniform": lambda: _uniform(3_000, 3_000, 20_000),
+        "small_power_law": lambda: _power_law(3_000, 20_000),
+    }
+
+
+def missing() -> list[str]:
+    """A line for each real matrix or tensor that is not at hand, or one for all of them."""
+    if not REAL_DATA.exists():
+        return ["The real matrices and tensors are left out: there is no ../shared/data."]
+    names = dict.fromkeys((*REAL_MATRICES, *REAL_SQUARES, *REAL_TENSORS))
+    return [f"{name} is left out: it is not in ../shared/data." for name in names if not (REAL_DATA / name).exists()]
 
 
 def toy_matrices() -> dict[str, Make]:
@@ -87,13 +126,13 @@ def room(*shape: int) -> NDArray[np.float64]:
     return block[start : start + count * 8].view(np.float64).reshape(shape)
 
 
-def another(matrix: sl.Tensor) -> sl.Tensor:
-    """A second matrix of the same shape that shares about half of its pattern: every second entry, and as many new ones."""
+def another(matrix: sl.Tensor, name: str = "another") -> sl.Tensor:
+    """Another matrix of the same shape that shares about half of its pattern: every second entry, and as many new ones."""
     rows, columns, _ = _entries(matrix)
-    rng = _generator("another")
+    rng = _generator(name)
     fresh = len(rows) // 2
     keys = rows[::2] * matrix.shape[1] + columns[::2]
-    return _from_keys("another", np.concatenate([keys, rng.integers(0, matrix.shape[0] * matrix.shape[1], fresh)]), matrix.shape)
+    return _from_keys(name, np.concatenate([keys, rng.integers(0, matrix.shape[0] * matrix.shape[1], fresh)]), matrix.shape)
 
 
 def _entries(matrix: sl.Tensor) -> tuple[Indices, Indices, NDArray[np.float64]]:

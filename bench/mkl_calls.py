@@ -1,10 +1,11 @@
-"""MKL's inspector-executor routines on one thread, through ctypes."""
+"""MKL's inspector-executor routines, through ctypes; on one thread unless ``MKL_THREADING_LAYER`` says otherwise."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 from ctypes import POINTER, byref, c_double, c_int, c_void_p
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import scipy.sparse as sp
 from data import room
 from entrants import Entrant, filling
 
-os.environ["MKL_THREADING_LAYER"] = "SEQUENTIAL"
+os.environ.setdefault("MKL_THREADING_LAYER", "SEQUENTIAL")
 
 
 class _Description(ctypes.Structure):
@@ -56,6 +57,11 @@ class _Handle:
         _mkl.mkl_sparse_destroy(self.handle)
 
 
+def use_threads(count: int) -> None:
+    _mkl.MKL_Set_Dynamic(0)  # else it may decide for fewer
+    _mkl.MKL_Set_Num_Threads(count)
+
+
 def spmv(A: Any, x: Any) -> Entrant:
     y, made = room(A.shape[0]), _Handle(A)
     _call("mkl_sparse_set_mv_hint", made.handle, _AS_IT_IS, _GENERAL, _CALLS)
@@ -79,11 +85,52 @@ def spmm(A: Any, B: Any) -> Entrant:
 
 def add(A: Any, B: Any) -> Entrant:
     left, right = _Handle(A), _Handle(B)
+    return _making(lambda: _sum(left.handle, right.handle))
+
+
+def add_three(A: Any, B: Any, C: Any) -> Entrant:
+    first, second, third = _Handle(A), _Handle(B), _Handle(C)
 
     def compute() -> c_void_p:
-        made = c_void_p()
-        _call("mkl_sparse_d_add", _AS_IT_IS, left.handle, c_double(1), right.handle, byref(made))
+        between = _sum(first.handle, second.handle)
+        made = _sum(between, third.handle)
+        _mkl.mkl_sparse_destroy(between)
         return made
+
+    return _making(compute)
+
+
+def product(A: Any, B: Any) -> Entrant:
+    """The rows of the result are unsorted."""
+    left, right = _Handle(A), _Handle(B)
+    return _making(lambda: _product(left.handle, right.handle))
+
+
+def sorted_product(A: Any, B: Any) -> Entrant:
+    left, right = _Handle(A), _Handle(B)
+
+    def compute() -> c_void_p:
+        made = _product(left.handle, right.handle)
+        _call("mkl_sparse_order", made)
+        return made
+
+    return _making(compute)
+
+
+def _sum(left: c_void_p, right: c_void_p) -> c_void_p:
+    made = c_void_p()
+    _call("mkl_sparse_d_add", _AS_IT_IS, left, c_double(1), right, byref(made))
+    return made
+
+
+def _product(left: c_void_p, right: c_void_p) -> c_void_p:
+    made = c_void_p()
+    _call("mkl_sparse_spmm", _AS_IT_IS, left, right, byref(made))
+    return made
+
+
+def _making(compute: Callable[[], c_void_p]) -> Entrant:
+    """An entrant that makes a matrix and gives it back."""
 
     def run() -> None:
         _mkl.mkl_sparse_destroy(compute())

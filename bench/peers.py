@@ -5,16 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-MODULES = {"SciPy": "scipy_calls", "Numba": "numba_loops", "MKL": "mkl_calls"}
+MODULES = {"SciPy": "scipy_calls", "Numba": "numba_loops", "MKL": "mkl_calls", "GraphBLAS": "graphblas_calls"}
 
 
-def find_peers() -> tuple[dict[str, ModuleType], list[str]]:
-    """The peers at hand, by name, and a line for each that is missing."""
+def find_peers(*names: str) -> tuple[dict[str, ModuleType], list[str]]:
+    """Those of these peers that are at hand, by name, and a line for each that is missing."""
     found: dict[str, ModuleType] = {}
     missing = []
-    for name, module in MODULES.items():
+    for name in names:
         try:
-            found[name] = import_module(module)
+            found[name] = import_module(MODULES[name])
         except ImportError as why:
             missing.append(f"{name} is left out: {why}")
     return found, missing

@@ -13,35 +13,29 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import rich.console
-import scipy
 
 import data
 import sparseloom as sl
-from contests import CONTESTS, HAND, OURS, Contest, Field, Peers
-from hand import triad_bandwidth
+from contests import CONTESTS, HAND, OURS, Contest, Peers, check
+from hand import TRIAD_COUNT, triad_bandwidth
+from machine import machine
 from overheads import Overhead, measure
 from peers import find_peers
 from report import Table, duration, times
-from sparseloom.runtime.toolchain import find_compiler
 from timing import Race, geometric_mean, race
 
 RESULTS = Path(__file__).with_name("results") / "latest.json"
 OVERHEADS = "overheads"
 # Sums and sampled products are measured on fewer matrices: their ratios vary less.
 SOME = ("rustdoc_term_doc", "epfl_hyp_netlist", "rustdoc_web", "copter2", "wheelset_elasticity", "debian_dir_pkg", "power_law", "in_cache")
-TRIAD_COUNT = 8_000_000  # doubles in each of three arrays: far beyond any cache
 
 console = rich.console.Console(width=max(rich.console.Console().width, 120))
 
@@ -71,7 +65,7 @@ def main() -> int:
     """Measure what was asked for, print tables and keep the numbers."""
     asked = _arguments()
     wanted = asked.only or [*CONTESTS, OVERHEADS]
-    found, missing = find_peers()
+    found, missing = find_peers("SciPy", "Numba", "MKL")
     for line in missing:
         console.print(line)
     bandwidth = triad_bandwidth(1000 if asked.toy else TRIAD_COUNT, 3 if asked.toy else 20)
@@ -79,10 +73,10 @@ def main() -> int:
     overheads = list(_overheads(asked)) if OVERHEADS in wanted else []
     tables = [_contest_table(contest, [o for o in outcomes if o.kernel == contest.name]) for contest in CONTESTS.values()]
     tables = [table for table in tables if table.rows] + ([_overhead_table(overheads)] if overheads else [])
-    machine = {**_machine(), "triad": bandwidth}
     for table in tables:
         console.print(table.for_terminal())
-    _keep(asked, tables, {"machine": machine, "kernels": [o.as_json() for o in outcomes], "overheads": [asdict(o) for o in overheads]})
+    measured = {"kernels": [o.as_json() for o in outcomes], "overheads": [asdict(o) for o in overheads]}
+    _keep(asked, tables, {"machine": {**machine(), "triad": bandwidth}, **measured})
     return 0
 
 
@@ -101,7 +95,7 @@ def _contests(contests: Sequence[Contest], asked: argparse.Namespace, peers: Pee
     for number, (contest, case) in enumerate(planned, 1):
         tensor = _operand(contest.on_tensors, case, asked.toy)
         field = contest.field(tensor, peers)
-        _check(contest, case, field)
+        check(contest.name, case, field)
         result = race({name: entrant.run for name, entrant in field.entrants.items()}, 0.0 if asked.toy else asked.seconds)
         outcome = Outcome(contest.name, case, tensor.shape, tensor.nnz, result, field.bytes_moved / bandwidth)
         beside = ", ".join(f"{times(ratio)} of {name}" for name, ratio in outcome.ratios().items())
@@ -124,16 +118,6 @@ def _sources(tensors: bool, toy: bool) -> dict[str, data.Make]:
 @cache
 def _operand(tensors: bool, case: str, toy: bool) -> sl.Tensor:
     return _sources(tensors, toy)[case]()
-
-
-def _check(contest: Contest, case: str, field: Field) -> None:
-    """Stop if any answer is wrong: a fast wrong answer is worth nothing."""
-    expected = field.reference()
-    for name, entrant in field.entrants.items():
-        answer = entrant.answer()
-        error = abs(answer - expected).max() / max(abs(expected).max(), 1e-300)
-        if not error < 1e-10:
-            sys.exit(f"{name} computes {contest.name} on {case} wrongly: the relative error is {error:.1e}")
 
 
 def _overheads(asked: argparse.Namespace) -> Iterator[Overhead]:
@@ -169,29 +153,6 @@ def _overhead_table(overheads: Sequence[Overhead]) -> Table:
         for o in overheads
     ]
     return Table("Overheads", "Medians; the least is what a quiet machine gives.", ["wait", "target", "median", "least", "met"], rows)
-
-
-def _machine() -> dict[str, Any]:
-    compiler = find_compiler()
-    version = subprocess.run([compiler.path, "--version"], capture_output=True, text=True, check=True).stdout.partition("\n")[0]
-    return {
-        "when": time.strftime("%Y-%m-%d %H:%M"),
-        "cpu": _cpu_name(),
-        "cores": os.cpu_count(),
-        "compiler": version,
-        "flags": " ".join(compiler.flags),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-    }
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
 
 
 def _keep(asked: argparse.Namespace, tables: Sequence[Table], numbers: dict[str, Any]) -> None:

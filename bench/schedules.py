@@ -9,7 +9,6 @@ Ratios of wall time in one run, interleaved, warm, medians over rounds; every re
 from __future__ import annotations
 
 import argparse
-import ctypes
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import scipy.sparse as sp
 
 import sparseloom as sl
 from report import Table, duration, times
+from threads import use_threads
 from timing import geometric_mean
 
 ROWS = "split(i,i0,i1,64) parallelize(i0,CPUThread,NoRaces)"
@@ -110,11 +110,10 @@ def _numbers(*shape: int) -> np.ndarray:
 
 def measure(question: Question, rounds: int) -> tuple[float, float]:
     """Seconds of both sides, interleaved."""
-    threads = ctypes.CDLL("libgomp.so.1").omp_set_num_threads
     samples: Mapping[str, list[float]] = {"base": [], "ours": []}
     for _ in range(rounds + 2):
         for name, (run, count) in (("base", question.base), ("ours", question.ours)):
-            threads(count)
+            use_threads(count)
             run()
             start = time.perf_counter()
             run()

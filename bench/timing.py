@@ -1,6 +1,6 @@
 """Time several ways to compute the same thing so that the machine's moods reach all of them.
 
-The clock is the thread's own: everything here is serial, and what other processes take does not count.
+The usual clock is the thread's own, so what other processes take does not count; what runs on several threads goes by ``WALL``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from statistics import median
 SHORTEST = 0.3e-3  # seconds of one sample: shorter calls are repeated, so that the clock does not count
 LONG = 5e-3  # seconds after which it no longer counts what the caches held before
 FEWEST, MOST = 5, 300  # rounds
+Clock = Callable[[], float]
+OWN, WALL = time.thread_time, time.perf_counter
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,12 @@ class Race:
         return median(a / b for a, b in zip(self.samples[name], self.samples[to], strict=True))
 
 
-def race(runners: Mapping[str, Callable[[], object]], budget: float) -> Race:
+def race(runners: Mapping[str, Callable[[], object]], budget: float, clock: Clock = OWN) -> Race:
     """Run all in turn, round after round and each time in another order, for about ``budget`` seconds.
 
     Whoever is quick runs once more before it is timed, so that it finds its own data in the caches and not another's.
     """
-    usual = {name: _usual(run) for name, run in runners.items()}
+    usual = {name: _usual(run, clock) for name, run in runners.items()}
     samples: dict[str, list[float]] = {name: [] for name in runners}
     shuffled = Random(7)
     deadline = time.perf_counter() + budget
@@ -47,7 +49,7 @@ def race(runners: Mapping[str, Callable[[], object]], budget: float) -> Race:
         for name in shuffled.sample(list(runners), len(runners)):
             if usual[name] < LONG:
                 runners[name]()
-            samples[name].append(sample(runners[name], math.ceil(SHORTEST / usual[name])))
+            samples[name].append(sample(runners[name], math.ceil(SHORTEST / usual[name]), clock))
     return Race(samples)
 
 
@@ -57,15 +59,15 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(sum(logarithms) / len(logarithms))
 
 
-def _usual(run: Callable[[], object]) -> float:
+def _usual(run: Callable[[], object], clock: Clock) -> float:
     """About how long a call takes. The first calls also warm up."""
-    first = sample(run)
-    return first if first > LONG else min(sample(run) for _ in range(3))
+    first = sample(run, 1, clock)
+    return first if first > LONG else min(sample(run, 1, clock) for _ in range(3))
 
 
-def sample(run: Callable[[], object], repeats: int = 1) -> float:
+def sample(run: Callable[[], object], repeats: int = 1, clock: Clock = OWN) -> float:
     """Seconds per call."""
-    start = time.thread_time()
+    start = clock()
     for _ in range(repeats):
         run()
-    return (time.thread_time() - start) / repeats
+    return (clock() - start) / repeats

@@ -1,0 +1,39 @@
+"""What the numbers were measured with."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+from sparseloom.runtime.toolchain import find_compiler
+
+
+def machine() -> dict[str, Any]:
+    """The processor, the compiler and the versions of this run."""
+    compiler = find_compiler()
+    version = subprocess.run([compiler.path, "--version"], capture_output=True, text=True, check=True).stdout.partition("\n")[0]
+    return {
+        "when": time.strftime("%Y-%m-%d %H:%M"),
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "compiler": version,
+        "flags": " ".join(compiler.flags),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
