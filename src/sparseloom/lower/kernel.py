@@ -221,8 +221,10 @@ class _Lowering(ParallelLoops):
     def _lower_part(self, stmt: Stmt, scope: Scope) -> ir.Stmt:
         """A producer or a consumer: only the operands that it reads, or walks along, are followed in it."""
         before, inside = self.operands, set(walk(stmt))
-        graph = self.context.provenance
-        driving = {r.access for r in graph.relations if isinstance(r, PosRelation) and graph.is_here(r.position)}
+        # Its own producers count: each of them sees the operands that are followed here.
+        own = {above for n in inside if isinstance(n, Forall) for above in self.context.everything.ancestors(n.var)}
+        here = {*own, *self.context.provenance.known(scope.coordinates)}
+        driving = {r.access for r in self.context.everything.relations if isinstance(r, PosRelation) and r.position in here}
         if self.shared is not None and self.lhs in inside:
             driving.add(self.shared)
         self.operands = [access for access in before if access in inside or access in driving]
