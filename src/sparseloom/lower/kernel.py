@@ -15,7 +15,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, INT32
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
-from sparseloom.core.trees import walk
+from sparseloom.core.trees import Node, walk
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.ordering import level_variables
@@ -220,18 +220,26 @@ class _Lowering(ParallelLoops):
 
     def _lower_part(self, stmt: Stmt, scope: Scope) -> ir.Stmt:
         """A producer or a consumer: only the operands that it reads, or walks along, are followed in it."""
-        before, inside = self.operands, set(walk(stmt))
-        # Its own producers count: each of them sees the operands that are followed here.
-        own = {above for n in inside if isinstance(n, Forall) for above in self.context.everything.ancestors(n.var)}
-        here = {*own, *self.context.provenance.known(scope.coordinates)}
-        driving = {r.access for r in self.context.everything.relations if isinstance(r, PosRelation) and r.position in here}
+        before, inside, reach = self.operands, set(walk(stmt)), self.context.reach
+        driving = self._driving(inside)
         if self.shared is not None and self.lhs in inside:
-            driving.add(self.shared)
+            inside.add(self.shared)
         self.operands = [access for access in before if access in inside or access in driving]
+        self.context.reach = {access: depth for access, depth in driving.items() if access not in inside}
         settled, scope = settle(self.context, scope, self.operands)
         made = self.lower(stmt, scope)
-        self.operands = before
+        self.operands, self.context.reach = before, reach
         return ir.block(settled, made)
+
+    def _driving(self, inside: set[Node]) -> dict[Access, int]:
+        """The operands whose positions some loops walk, and how many of their levels that takes; producers further in count too."""
+        graph = self.context.everything
+        walked = {above for n in inside if isinstance(n, Forall) for above in graph.ancestors(n.var)}
+        found: dict[Access, int] = {}
+        for relation in graph.relations:
+            if isinstance(relation, PosRelation) and relation.position in walked:
+                found[relation.access] = max(found.get(relation.access, 0), graph.position_levels(relation)[-1] + 1)
+        return found
 
     def _scattered(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Build a row in any order, then read it in order."""

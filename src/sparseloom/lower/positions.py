@@ -18,7 +18,7 @@ from sparseloom.lower.lexicographic import first_position
 from sparseloom.lower.nest import Then
 from sparseloom.lower.scope import Place, Scope
 from sparseloom.lower.space import Range, most, subtract
-from sparseloom.lower.walking import cut, segment, settle
+from sparseloom.lower.walking import cut, if_present, segment, settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar
 from sparseloom.notation.relations import (
     BoundRelation,
@@ -93,7 +93,8 @@ class PositionLoops(FusedLoops):
         form, view = access.tensor.format, self.context.view(access).levels[level]
         if form.levels[level].can_locate:
             first = form.levels[level].locate(view, place.position, low)
-            return first, positions[1] if high is None else form.levels[level].locate(view, place.position, most(low, high))
+            last = positions[1] if high is None else form.levels[level].locate(view, place.position, most(low, high))
+            return if_present(place, first), if_present(place, last)
         crd = view.arrays["crd"]
         first = ir.Search(crd, *positions, low)
         return first, positions[1] if high is None else ir.Search(crd, *positions, high)

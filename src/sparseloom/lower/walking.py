@@ -67,9 +67,12 @@ def make_walker(context: Context, access: Access, scope: Scope) -> Walker:
 def segment(level: Level, view: LevelView, place: Place) -> tuple[ir.Expr, ir.Expr]:
     """The positions below a place; none if its operand turns out to be absent."""
     begin, end = (place.position, place.end) if place.end is not None else level.bounds(view, place.position)
-    if place.present == ir.TRUE:
-        return begin, end
-    return ir.Select(place.present, begin, ir.ZERO), ir.Select(place.present, end, ir.ZERO)
+    return if_present(place, begin), if_present(place, end)
+
+
+def if_present(place: Place, position: ir.Expr) -> ir.Expr:
+    """A limit of the positions below a place; 0 if its operand turns out to be absent, so that there are none."""
+    return position if place.present == ir.TRUE else ir.Select(place.present, position, ir.ZERO)
 
 
 def cut(positions: tuple[ir.Expr, ir.Expr], limits: tuple[ir.Expr, ir.Expr] | None) -> tuple[ir.Expr, ir.Expr]:
@@ -132,7 +135,8 @@ def settle(context: Context, scope: Scope, accesses: list[Access]) -> tuple[ir.S
     stmts: list[ir.Stmt] = []
     for access in accesses:
         place = scope.at(access)
-        while not place.is_absent:
+        reach = context.reach.get(access, len(access.tensor.format.levels))
+        while not place.is_absent and place.depth < reach:
             var = next_variable(access, place)
             if var is None or var not in scope.coordinates:
                 break
