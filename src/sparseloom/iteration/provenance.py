@@ -100,7 +100,11 @@ class Provenance:
 
         In a producer, renamed variables stand for the consumer's, with the same siblings.
         """
-        return Provenance(self._all, {*known, *_own_loops(stmt)})
+        return self.along({*known, *_own_loops(stmt)})
+
+    def along(self, variables: Iterable[IndexVar]) -> Provenance:
+        """The graph as it is seen from inside loops over these variables."""
+        return Provenance(self._all, variables)
 
     def is_here(self, var: IndexVar) -> bool:
         """Whether a variable, or one made from it, has a loop at hand."""

@@ -22,7 +22,7 @@ class Context:
     sizes: Sizes
     views: dict[TensorVar, TensorView]
     provenance: Provenance  # as the statement being lowered sees it
-    everything: Provenance  # with every renaming, for ranges
+    everything: Provenance  # with every renaming: where variables come from, whoever uses them
     int32_limit: int
     lower: Callable[[Stmt, Scope], ir.Stmt] = field(init=False)
     masks: dict[TensorVar, ir.Array] = field(default_factory=dict)  # which elements of a workspace were written

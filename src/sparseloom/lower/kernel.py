@@ -51,7 +51,7 @@ from sparseloom.notation.nodes import (
     Where,
 )
 from sparseloom.notation.relations import FuseRelation, PosRelation
-from sparseloom.schedule.loops import relations_of
+from sparseloom.schedule.loops import paths, relations_of
 from sparseloom.schedule.races import analyse
 
 
@@ -178,10 +178,10 @@ class _Lowering(ParallelLoops):
         assign = innermost(stmt)
         if assign.op is None:
             raise CompilerBug(assign, "loops inside a fixed location must reduce")
-        identity = algebra.identity(assign.op, reduced_dtype(assign.op, assign.rhs))
+        identity = algebra.identity(assign.op, assign.lhs.tensor.dtype)
         sink = self.sink(assign.lhs)
         tracked = sink.needs_presence and is_skippable(assign.rhs, assign.op)
-        accumulator = self._accumulator(assign.lhs.tensor.name, assign.op, assign.rhs, tracked)
+        accumulator = self._accumulator(assign.lhs.tensor, assign.op, tracked)
         first, inner = self._declare(accumulator, scope)
         inner = replace(inner.accumulating(assign.lhs, accumulator), uninitialised=None)
         value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
@@ -191,10 +191,10 @@ class _Lowering(ParallelLoops):
         """Where an assignment goes: the result, or a workspace."""
         return self.workspaces.get(target.tensor, self.result)
 
-    def _accumulator(self, name: str, op: str, rhs: Expr, tracked: bool) -> Accumulator:
+    def _accumulator(self, target: TensorVar, op: str, tracked: bool) -> Accumulator:
         fresh = self.context.names.fresh
-        var = ir.Var(fresh(f"{name}_acc"), reduced_dtype(op, rhs))
-        return Accumulator(var, op, ir.Var(fresh(f"{name}_seen"), BOOL) if tracked else None)
+        var = ir.Var(fresh(f"{target.name}_acc"), target.dtype)
+        return Accumulator(var, op, ir.Var(fresh(f"{target.name}_seen"), BOOL) if tracked else None)
 
     def _declare(self, accumulator: Accumulator, scope: Scope) -> tuple[ir.Stmt, Scope]:
         var = accumulator.var
@@ -209,7 +209,7 @@ class _Lowering(ParallelLoops):
         if temporary.indices or made.op is None:
             return self._with_workspace(consumer, producer, scope)
         tracked = temporary.tensor.partial and (self.result.needs_presence or decides(consumer, temporary))
-        accumulator = self._accumulator(temporary.tensor.name, made.op, made.rhs, tracked)
+        accumulator = self._accumulator(temporary.tensor, made.op, tracked)
         first, scope = self._declare(accumulator, scope)
         inner = scope.accumulating(temporary, accumulator)
         around = self.context.provenance
@@ -259,11 +259,11 @@ class _Lowering(ParallelLoops):
         """Fill an array, then read it. In the producer, renamed variables stand for the consumer's."""
         context, temporary = self.context, written(producer)
         reads = [n for n in walk(consumer) if isinstance(n, Access) and n.tensor == temporary.tensor]
-        readers = [n for n in walk(consumer) if isinstance(n, Assign) and not set(reads).isdisjoint(walk(n.rhs))]
-        needed = any(n.lhs.tensor.may_be_absent for n in readers) or any(decides(consumer, read) for read in reads)
+        readers = [path for path in paths(consumer) if not set(reads).isdisjoint(walk(path.assign.rhs))]
+        needed = any(path.assign.lhs.tensor.may_be_absent for path in readers) or any(decides(consumer, read) for read in reads)
         masked = temporary.tensor.partial and needed
         outside, around = context.provenance, self.hooks
-        context.provenance = context.everything
+        context.provenance = outside.along({*scope.coordinates, *readers[0].variables})
         ranges, scope = self.find_extents(reads[0].indices, scope)
         workspace = Workspace(context, temporary, reads[0], innermost(producer), scope, masked)
         self.workspaces[temporary.tensor] = workspace
