@@ -250,8 +250,9 @@ class Provenance:
                 return len(self.covered(parent, levels)) > 1
             case BoundRelation(parent) | RenameRelation(parent):
                 return self.cuts_rows(parent, levels)
-            case FuseRelation(outer):
-                return self.cuts_rows(outer, levels)
+            case FuseRelation(outer) as fuse:
+                halves = self.halves(fuse)
+                return self.cuts_rows(outer if halves is None else halves.parent, levels)
             case CoordRelation() as relation:
                 return len(self.covered(self.found_again(relation), levels)) > 1
         return False

@@ -116,6 +116,8 @@ class LoopLowering(PositionLoops):
                 return ir.block(), scope
             case PosRelation() if var in scope.limits:
                 return ir.block(), scope
+            case PosRelation() if self.is_gone(var, scope):
+                return ir.block(), scope.limiting(var, ir.ZERO, ir.ZERO)
             case PosRelation():
                 found, scope = self.find_ranges(relation.coordinate, scope)
                 code.append(found)

@@ -175,7 +175,8 @@ class PositionLoops(FusedLoops):
         recovered, guard, scope = self._recover_all(relation, scope)
         settled, scope = settle(self.context, scope, self.operands)
         inside, scope = self._inside_blocks(relation, scope)
-        body = self._around_all(covered, then(scope), scope)
+        found, scope = settle(self.context, scope, self.operands)
+        body = self._around_all(covered, ir.block(found, then(scope)), scope)
         body = ir.block(settled, body if inside == ir.TRUE else ir.If(inside, body))
         return ir.block(*code, *recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
@@ -348,7 +349,9 @@ class PositionLoops(FusedLoops):
         settled, inner = settle(self.context, inner, self.operands)
         if is_last:
             inside, inner = self._inside_blocks(relation, inner)
-            rest = then(inner) if inside == ir.TRUE else ir.If(inside, then(inner))
+            found, inner = settle(self.context, inner, self.operands)
+            rest = ir.block(found, then(inner))
+            rest = rest if inside == ir.TRUE else ir.If(inside, rest)
         else:
             rest = self.enter(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, style, then))
         body = ir.block(settled, self._around_all(covered[k - levels[0] : end_of_chain - levels[0]], rest, inner))
