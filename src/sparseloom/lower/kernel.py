@@ -40,7 +40,6 @@ from sparseloom.notation.nodes import (
     Access,
     Apply,
     Assign,
-    Expr,
     Forall,
     IndexVar,
     Races,
