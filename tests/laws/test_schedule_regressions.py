@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.drawing import Case
+from fuzz.operands import Spec
+from fuzz.runner import Tally, prepare
+from fuzz.scheduled_runner import attempt
+from fuzz.schedules import Scheduled
 
 import sparseloom as sl
+from sparseloom.notation.text import parse
+from sparseloom.schedule.schedule import Schedule
 
 CASES = (
     ("y(i) = A(i,j) * x(j)", "csr", "split(j,j0,j1,2) reorder(j1,j0) fuse(j1,j0,f) split(f,f0,f1,2)"),
@@ -30,6 +37,14 @@ CASES = (
     ("y(j) = A(i,j) * x(i)", "csr", "parallelize(i,CPUThread,Temporary)"),
     ("y(j) = A(i,j) * x(i)", "csr", "parallelize(i,CPUVector,Temporary)"),
     ("y(j) = A(i,j) * x(i)", "csr", "precompute(x(i), i, i, w) parallelize(i,CPUThread,ParallelReduction)"),
+    # a workspace whose consumer has a producer of its own, which walks positions that nothing else reads
+    ("y(i) = absolute(sum(j, A(i,j) * x(j)))", "csr", "pos(j,p,A(i,j)) coord(p,c) precompute(A(i,j) * x(j), {i,c}, {iw,cw}, w)"),
+    # a workspace that may turn out unset, between the digits of a result's variable
+    ("y(i,j,k) = A(i,j) * x(k)", "csr", "split(k,k0,k1,4) precompute(A(i,j), {j,k0}, {jw,k0w}, w)"),
+    # a variable that was renamed in one producer and cut into blocks outside it
+    ("y(i) = A(i,j) * x(j)", "csr", "precompute(x(j),j,jw,w) split(j,j0,j1,2) pos(j1,p,A(i,j)) precompute(A(i,j),p,q,v)"),
+    # a sum of truth values that moves out of a sum of numbers
+    ("y(i) = 2 * (A(i,j) > x(j))", "csr", "split(j,j0,j1,4) precompute(A(i,j) > x(j), j0, j0, w)"),
     # every part of a merge that runs in parallel writes its own places
     ("y(j) = sum(i, A(i,j)) + x(j)", "csc", "parallelize(j,CPUThread,NoRaces)"),
 )
@@ -52,3 +67,90 @@ def test_a_bound_is_checked_although_its_variable_was_split(target: str) -> None
     assert kernel(np.arange(4)).to_numpy().tolist() == [0, 1, 2, 3]
     with pytest.raises(sl.ShapeError, match="bound"):
         kernel(np.arange(5))
+
+
+def found(statement: str, form: str, sizes: dict[str, int], schedule: str, **specs: Spec) -> Scheduled:
+    """A scheduled case as the random tests draw them."""
+    case = Case((0, 0), parse(statement).assign, sizes, specs, form, None, None)
+    job = prepare(case, Tally())
+    assert job is not None
+    return Scheduled(case, Schedule.from_text(job.prepared.unscheduled(), schedule).trace)
+
+
+FOUND = {
+    "an unordered operand in a producer": found(
+        "R(i,n) = A(i)", "dd", {"i": 6, "n": 2}, "precompute(A(i), n, nw, w)", A=Spec("s~", "int64", 2, density=0.9)
+    ),
+    "an unordered operand that only drives a loop is not searched": found(
+        "R = A(i) * B(i,k)",
+        "",
+        {"i": 3, "k": 5},
+        "pos(i,p,B(i,k)) precompute(A(i),p,q,w) precompute(w(p),k,kw,v)",
+        A=Spec("d", "int64", 2),
+        B=Spec("ds~", "int64", 3, density=0.9),
+    ),
+    "an unordered operand beside a workspace": found(
+        "R(j) = A(j) + A(j) + True", "d", {"j": 6}, "precompute(A(j) + True, j, jw, w)", A=Spec("s~", "float64", 4, density=0.9)
+    ),
+    "positions of unordered levels whose fused variable was cut and put together": found(
+        "R = A(j,i)",
+        "",
+        {"j": 3, "i": 4},
+        "fuse(j,i,f) split(f,f0,f1,5) fuse(f0,f1,g) pos(g,p,A(j,i))",
+        A=Spec("ds~", "int64", 5, density=0.9),
+    ),
+    "a workspace over positions, found again in those of another operand": found(
+        "R = B(i,j) * C(i,j)",
+        "",
+        {"i": 3, "j": 4},
+        "fuse(i,j,f) pos(f,p,B(i,j)) precompute(B(i,j),p,q,w) coord(p,c) pos(c,r,C(i,j))",
+        B=Spec("ds", "int64", 6),
+        C=Spec("ss", "int64", 7),
+    ),
+    "a workspace over positions where the operand is absent": found(
+        "R(i) = A(i,j) - C(i)",
+        "d",
+        {"i": 4, "j": 3},
+        "pos(j,p,A(i,j)) precompute(A(i,j),p,p,w)",
+        A=Spec("ss", "int64", 8, density=0.2),
+        C=Spec("s", "int64", 9),
+    ),
+    "positions of one operand, found again in those of one that is absent": found(
+        "R(i) = b(i) + A(i,j) * B(j,k)",
+        "d",
+        {"i": 4, "j": 3, "k": 2},
+        "pos(j,p,A(i,j)) coord(p,c) pos(c,q,B(j,k))",
+        b=Spec("s", "int64", 10),
+        A=Spec("ss", "int64", 11, density=0.2),
+        B=Spec("ss", "int64", 12),
+    ),
+    "blocks of a dense level's positions below a sparse level without an entry": found(
+        "R(i) = A(j,i)",
+        "d",
+        {"j": 2, "i": 3},
+        "divide(i,i0,i1,4) precompute(A(j,i), {i0,i1}, {a,b}, w) pos(b,p,A(j,i)) precompute(A(j,i),p,q,v)",
+        A=Spec("sd", "int64", 18, density=0.0),
+    ),
+    "positions that are only written about, found again": found(
+        "R = any(r, A(i,j) * B(r))",
+        "",
+        {"i": 2, "j": 2, "r": 3},
+        "pos(r,p,B(r)) precompute(B(r), {i,j,p}, {i,j,p}, w) coord(p,c)",
+        A=Spec("ss", "float64", 13),
+        B=Spec("s", "float64", 14),
+    ),
+    "factors that are absent together are taken together": found(
+        "R(i,j) = A(i) * B(j) * (False * C(i,j))",
+        "ss",
+        {"i": 3, "j": 4},
+        "precompute(A(i) * (False * C(i,j)), j, jw, w)",
+        A=Spec("s", "float64", 15, density=1.0),
+        B=Spec("d", "float64", 16),
+        C=Spec("ss", "bool", 17, 0, fill=True, density=0.3),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_scheduled_case_that_was_wrong_is_right(name: str) -> None:
+    assert attempt(FOUND[name]) is None

@@ -66,7 +66,9 @@ def test_parts_that_are_computed_apart_keep_the_precision_of_the_whole() -> None
     [
         ("w(i)", "logical_xor", True),
         ("w(i) * b(i)", "add", True),
-        ("-w(i) / b(i)", "add", True),
+        ("-w(i) / 2", "add", True),
+        ("w(i) / b(i)", "add", False),
+        ("w(i) / 0", "add", False),
         ("b(i) / w(i)", "add", False),
         ("w(i) + b(i)", "add", False),
         ("w(i) * w(i)", "add", False),

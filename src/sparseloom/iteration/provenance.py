@@ -100,7 +100,11 @@ class Provenance:
 
         In a producer, renamed variables stand for the consumer's, with the same siblings.
         """
-        return Provenance(self._all, {*known, *_own_loops(stmt)})
+        return self.along({*known, *_own_loops(stmt)})
+
+    def along(self, variables: Iterable[IndexVar]) -> Provenance:
+        """The graph as it is seen from inside loops over these variables."""
+        return Provenance(self._all, variables)
 
     def is_here(self, var: IndexVar) -> bool:
         """Whether a variable, or one made from it, has a loop at hand."""
@@ -246,8 +250,9 @@ class Provenance:
                 return len(self.covered(parent, levels)) > 1
             case BoundRelation(parent) | RenameRelation(parent):
                 return self.cuts_rows(parent, levels)
-            case FuseRelation(outer):
-                return self.cuts_rows(outer, levels)
+            case FuseRelation(outer) as fuse:
+                halves = self.halves(fuse)
+                return self.cuts_rows(outer if halves is None else halves.parent, levels)
             case CoordRelation() as relation:
                 return len(self.covered(self.found_again(relation), levels)) > 1
         return False

@@ -27,8 +27,8 @@ def region(stmt: Stmt, leaf: Leaf) -> Formula:
             return any_of([region(part, leaf) for part in stmts])
         case Where(consumer, producer):
             made = region(producer, leaf)
-            temporary = written(producer)
-            return region(consumer, lambda access: made if access == temporary else leaf(access))
+            temporary = written(producer).tensor
+            return region(consumer, lambda access: made if access.tensor == temporary else leaf(access))
         case Assign(_, rhs, None):
             return present(rhs, leaf)
         case Assign(_, rhs, str(op)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ class Cells:
         if self.data.dtype != array.dtype or self.data.ndim != 1:
             raise CompilerBug(array, f"{array.name} is a 1-D array of {array.dtype}, not {self.data.ndim}-D of {self.data.dtype}")
         self.known = bytearray(bytes([known]) * len(self.data))
+        self._ascending: set[tuple[int, int]] = set()
 
     def allocate(self, size: int) -> None:
         """Make room for ``size`` elements without a value."""
@@ -133,10 +133,26 @@ class Cells:
         """The first position in ``[begin, end)`` whose element is at least ``key``, or ``end``."""
         if not 0 <= begin <= end <= len(self.known):
             raise CompilerBug(self.name, f"a search of {self.name} stays in its length {len(self.known)}: [{begin}, {end})")
-        seen = [self.load_number(place) for place in range(begin, end)]
-        if any(a > b for a, b in pairwise(seen)):
+        if not self._ascends(begin, end):
             raise CompilerBug(self.name, f"{self.name} ascends in [{begin}, {end}), where it is searched")
-        return begin + sum(1 for one in seen if one < key)
+        low, high = begin, end
+        while low < high:
+            middle = (low + high) // 2
+            if self.load_number(middle) < key:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _ascends(self, begin: int, end: int) -> bool:
+        """Whether a range is in order. What nobody writes is looked at once."""
+        if (begin, end) in self._ascending:
+            return True
+        part = self.data[begin:end]
+        ascends = bool((part[1:] >= part[:-1]).all())
+        if ascends and not self.writable:
+            self._ascending.add((begin, end))
+        return ascends
 
     def _outside(self, place: int) -> CompilerBug:
         state = "" if self.live else " (it is not allocated)"

@@ -21,7 +21,7 @@ from sparseloom.iteration.formula import ALWAYS, NEVER, Any, Formula, Stored, co
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.scope import ABSENT, Place, Scope
-from sparseloom.lower.walking import Walker, bound_place, find_run, step
+from sparseloom.lower.walking import Walker, bound_place, find_run, look_up, step
 from sparseloom.notation.nodes import Access, IndexVar
 
 MOST_CASES = 6  # a merge with more branches is collapsed
@@ -146,7 +146,7 @@ def _counted(loop: Loop) -> ir.Stmt:
     _note(loop, "every coordinate", loop.walkers)
     follow, places = _follow(loop, loop.walkers)
     counting = replace(loop, scope=loop.scope if loop.counted is None else loop.counted, guard=ir.TRUE)
-    steps = [step(w, places[w.access].present) for w in loop.walkers] if loop.style.in_order else []
+    steps = [step(w, places[w.access].present) for w in loop.walkers if loop.style.in_order and w.level.ordered]
     body = ir.block(counting.at(follow, places, counted=True), *steps)
     guarded = body if loop.guard == ir.TRUE else ir.If(loop.guard, body)
     made = loop.style.loop(loop.counter, loop.begin, loop.end, ir.block(*loop.recover, guarded))
@@ -156,16 +156,16 @@ def _counted(loop: Loop) -> ir.Stmt:
 def _follow(loop: Loop, walkers: Sequence[Walker]) -> tuple[list[ir.Stmt], dict[Access, Place]]:
     """Move cursors up to the loop's coordinate and flag which operands have it.
 
-    Where iterations do not run in order there is no cursor to move: each of them searches.
+    Where iterations do not run in order, or entries do not stand in order, there is no cursor to move: each iteration looks its entry up.
     """
     stmts: list[ir.Stmt] = []
     places: dict[Access, Place] = {}
     for w in walkers:
         here = ir.Var(loop.context.names.fresh(f"{w.access.tensor.name}_here"), BOOL)
-        if not loop.style.in_order:
+        if not (loop.style.in_order and w.level.ordered):
             w = replace(w, position=ir.Var(loop.context.names.fresh(f"{w.position.name}_found")), begin=w.position)
             loop.context.names.take(w.run_end.name)
-            stmts.append(ir.Declare(w.position, ir.Search(w.view.arrays["crd"], w.begin, w.stop, loop.coordinate)))
+            stmts.append(look_up(w, loop.coordinate))
         elif loop.style.gallops:
             stmts.append(jump(w, loop.coordinate))
         elif not loop.is_dense_step:

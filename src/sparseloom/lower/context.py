@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sparseloom.core.names import Names
@@ -22,11 +22,12 @@ class Context:
     sizes: Sizes
     views: dict[TensorVar, TensorView]
     provenance: Provenance  # as the statement being lowered sees it
-    everything: Provenance  # with every renaming, for ranges
+    everything: Provenance  # with every renaming: where variables come from, whoever uses them
     int32_limit: int
     lower: Callable[[Stmt, Scope], ir.Stmt] = field(init=False)
     masks: dict[TensorVar, ir.Array] = field(default_factory=dict)  # which elements of a workspace were written
     starts: dict[TensorVar, tuple[ir.Expr, ...]] = field(default_factory=dict)  # where the ranges of a workspace's modes begin
+    reach: Mapping[Access, int] = field(default_factory=dict)  # how many levels are needed of operands that are not read
     before: list[ir.Stmt] = field(default_factory=list)  # what runs once before the loops, for workspaces that outlive one row
     behind: list[ir.Stmt] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)

@@ -133,11 +133,17 @@ class CoordinateLoops(Nest):
         root = self.context.provenance.root(digit)
         variables = self.hooks.variables
         mine = len(set(variables)) == len(variables) and depth < len(variables) and variables[depth] == root
-        if mine and var != root and self._digits_follow(stmt, root, scope) and self._formula(stmt, root, scope) == ALWAYS:
+        if mine and var != root and self._digits_follow(stmt, root, scope) and self._visits_all(stmt, root, scope):
             return ir.block(), scope
         if mine and var == root and formula == ALWAYS:
             return ir.block(), replace(scope, uninitialised=depth + 1)
         return self.hooks.initialise(scope), replace(scope, uninitialised=None)
+
+    def _visits_all(self, stmt: Forall, var: IndexVar, scope: Scope) -> bool:
+        """Whether the loops inside will visit every coordinate of ``var``, whichever elements of a workspace turn out to be set."""
+        walking, masks = self._walking(stmt, var, scope), self.context.masks
+        known = region(stmt, lambda access: NEVER if access.tensor in masks else self._known(access, walking, scope))
+        return known == ALWAYS and not scope.drivers
 
     def _digits_follow(self, stmt: Stmt, root: IndexVar, scope: Scope) -> bool:
         """Whether the loops directly inside bind the remaining digits of a variable."""

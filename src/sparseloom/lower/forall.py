@@ -86,8 +86,8 @@ class LoopLowering(PositionLoops):
         """Whether the operand whose positions are to be walked is known to have none here."""
         relation = self.context.provenance.made_by(root)
         match relation:
-            case PosRelation(_, _, access):
-                return scope.at(access).is_absent
+            case PosRelation(coordinate, _, access):
+                return scope.at(access).is_absent or self.is_gone(self.context.provenance.root(coordinate), scope)
             case CoordRelation(position, _):
                 return self.is_gone(self.context.provenance.root(position), scope)
             case FuseRelation(outer, inner, _):
@@ -98,7 +98,7 @@ class LoopLowering(PositionLoops):
         """Work out the ranges on which the extents of several variables rest, those that are no constants."""
         code = []
         for var in variables:
-            if self.context.everything.extent(var) is None:
+            if self.context.provenance.extent(var) is None:
                 found, scope = self.find_ranges(var, scope, extents_only=True)
                 code.append(found)
         return ir.block(*code), scope
@@ -116,6 +116,8 @@ class LoopLowering(PositionLoops):
                 return ir.block(), scope
             case PosRelation() if var in scope.limits:
                 return ir.block(), scope
+            case PosRelation() if self.is_gone(var, scope):
+                return ir.block(), scope.limiting(var, ir.ZERO, ir.ZERO)
             case PosRelation():
                 found, scope = self.find_ranges(relation.coordinate, scope)
                 code.append(found)

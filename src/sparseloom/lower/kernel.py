@@ -15,7 +15,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, INT32
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
-from sparseloom.core.trees import walk
+from sparseloom.core.trees import Node, walk
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.ordering import level_variables
@@ -40,7 +40,6 @@ from sparseloom.notation.nodes import (
     Access,
     Apply,
     Assign,
-    Expr,
     Forall,
     IndexVar,
     Races,
@@ -51,7 +50,7 @@ from sparseloom.notation.nodes import (
     Where,
 )
 from sparseloom.notation.relations import FuseRelation, PosRelation
-from sparseloom.schedule.loops import relations_of
+from sparseloom.schedule.loops import paths, relations_of
 from sparseloom.schedule.races import analyse
 
 
@@ -178,10 +177,10 @@ class _Lowering(ParallelLoops):
         assign = innermost(stmt)
         if assign.op is None:
             raise CompilerBug(assign, "loops inside a fixed location must reduce")
-        identity = algebra.identity(assign.op, reduced_dtype(assign.op, assign.rhs))
+        identity = algebra.identity(assign.op, assign.lhs.tensor.dtype)
         sink = self.sink(assign.lhs)
         tracked = sink.needs_presence and is_skippable(assign.rhs, assign.op)
-        accumulator = self._accumulator(assign.lhs.tensor.name, assign.op, assign.rhs, tracked)
+        accumulator = self._accumulator(assign.lhs.tensor, assign.op, tracked)
         first, inner = self._declare(accumulator, scope)
         inner = replace(inner.accumulating(assign.lhs, accumulator), uninitialised=None)
         value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
@@ -191,10 +190,10 @@ class _Lowering(ParallelLoops):
         """Where an assignment goes: the result, or a workspace."""
         return self.workspaces.get(target.tensor, self.result)
 
-    def _accumulator(self, name: str, op: str, rhs: Expr, tracked: bool) -> Accumulator:
+    def _accumulator(self, target: TensorVar, op: str, tracked: bool) -> Accumulator:
         fresh = self.context.names.fresh
-        var = ir.Var(fresh(f"{name}_acc"), reduced_dtype(op, rhs))
-        return Accumulator(var, op, ir.Var(fresh(f"{name}_seen"), BOOL) if tracked else None)
+        var = ir.Var(fresh(f"{target.name}_acc"), target.dtype)
+        return Accumulator(var, op, ir.Var(fresh(f"{target.name}_seen"), BOOL) if tracked else None)
 
     def _declare(self, accumulator: Accumulator, scope: Scope) -> tuple[ir.Stmt, Scope]:
         var = accumulator.var
@@ -209,7 +208,7 @@ class _Lowering(ParallelLoops):
         if temporary.indices or made.op is None:
             return self._with_workspace(consumer, producer, scope)
         tracked = temporary.tensor.partial and (self.result.needs_presence or decides(consumer, temporary))
-        accumulator = self._accumulator(temporary.tensor.name, made.op, made.rhs, tracked)
+        accumulator = self._accumulator(temporary.tensor, made.op, tracked)
         first, scope = self._declare(accumulator, scope)
         inner = scope.accumulating(temporary, accumulator)
         around = self.context.provenance
@@ -220,16 +219,26 @@ class _Lowering(ParallelLoops):
 
     def _lower_part(self, stmt: Stmt, scope: Scope) -> ir.Stmt:
         """A producer or a consumer: only the operands that it reads, or walks along, are followed in it."""
-        before, inside = self.operands, set(walk(stmt))
-        graph = self.context.provenance
-        driving = {r.access for r in graph.relations if isinstance(r, PosRelation) and graph.is_here(r.position)}
+        before, inside, reach = self.operands, set(walk(stmt)), self.context.reach
+        driving = self._driving(inside)
         if self.shared is not None and self.lhs in inside:
-            driving.add(self.shared)
+            inside.add(self.shared)
         self.operands = [access for access in before if access in inside or access in driving]
+        self.context.reach = {access: depth for access, depth in driving.items() if access not in inside}
         settled, scope = settle(self.context, scope, self.operands)
         made = self.lower(stmt, scope)
-        self.operands = before
+        self.operands, self.context.reach = before, reach
         return ir.block(settled, made)
+
+    def _driving(self, inside: set[Node]) -> dict[Access, int]:
+        """The operands whose positions some loops walk, and how many of their levels that takes; producers further in count too."""
+        graph = self.context.everything
+        walked = {above for n in inside if isinstance(n, Forall) for above in graph.ancestors(n.var)}
+        found: dict[Access, int] = {}
+        for relation in graph.relations:
+            if isinstance(relation, PosRelation) and relation.position in walked:
+                found[relation.access] = max(found.get(relation.access, 0), graph.position_levels(relation)[-1] + 1)
+        return found
 
     def _scattered(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Build a row in any order, then read it in order."""
@@ -249,11 +258,11 @@ class _Lowering(ParallelLoops):
         """Fill an array, then read it. In the producer, renamed variables stand for the consumer's."""
         context, temporary = self.context, written(producer)
         reads = [n for n in walk(consumer) if isinstance(n, Access) and n.tensor == temporary.tensor]
-        readers = [n for n in walk(consumer) if isinstance(n, Assign) and not set(reads).isdisjoint(walk(n.rhs))]
-        needed = any(n.lhs.tensor.may_be_absent for n in readers) or any(decides(consumer, read) for read in reads)
+        readers = [path for path in paths(consumer) if not set(reads).isdisjoint(walk(path.assign.rhs))]
+        needed = any(path.assign.lhs.tensor.may_be_absent for path in readers) or any(decides(consumer, read) for read in reads)
         masked = temporary.tensor.partial and needed
         outside, around = context.provenance, self.hooks
-        context.provenance = context.everything
+        context.provenance = outside.along({*scope.coordinates, *readers[0].variables})
         ranges, scope = self.find_extents(reads[0].indices, scope)
         workspace = Workspace(context, temporary, reads[0], innermost(producer), scope, masked)
         self.workspaces[temporary.tensor] = workspace

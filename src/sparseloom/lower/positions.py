@@ -18,7 +18,7 @@ from sparseloom.lower.lexicographic import first_position
 from sparseloom.lower.nest import Then
 from sparseloom.lower.scope import Place, Scope
 from sparseloom.lower.space import Range, most, subtract
-from sparseloom.lower.walking import cut, segment, settle
+from sparseloom.lower.walking import cut, if_present, segment, settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar
 from sparseloom.notation.relations import (
     BoundRelation,
@@ -93,7 +93,8 @@ class PositionLoops(FusedLoops):
         form, view = access.tensor.format, self.context.view(access).levels[level]
         if form.levels[level].can_locate:
             first = form.levels[level].locate(view, place.position, low)
-            return first, positions[1] if high is None else form.levels[level].locate(view, place.position, most(low, high))
+            last = positions[1] if high is None else form.levels[level].locate(view, place.position, most(low, high))
+            return if_present(place, first), if_present(place, last)
         crd = view.arrays["crd"]
         first = ir.Search(crd, *positions, low)
         return first, positions[1] if high is None else ir.Search(crd, *positions, high)
@@ -174,7 +175,8 @@ class PositionLoops(FusedLoops):
         recovered, guard, scope = self._recover_all(relation, scope)
         settled, scope = settle(self.context, scope, self.operands)
         inside, scope = self._inside_blocks(relation, scope)
-        body = self._around_all(covered, then(scope), scope)
+        found, scope = settle(self.context, scope, self.operands)
+        body = self._around_all(covered, ir.block(found, then(scope)), scope)
         body = ir.block(settled, body if inside == ir.TRUE else ir.If(inside, body))
         return ir.block(*code, *recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
@@ -347,7 +349,9 @@ class PositionLoops(FusedLoops):
         settled, inner = settle(self.context, inner, self.operands)
         if is_last:
             inside, inner = self._inside_blocks(relation, inner)
-            rest = then(inner) if inside == ir.TRUE else ir.If(inside, then(inner))
+            found, inner = settle(self.context, inner, self.operands)
+            rest = ir.block(found, then(inner))
+            rest = rest if inside == ir.TRUE else ir.If(inside, rest)
         else:
             rest = self.enter(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, style, then))
         body = ir.block(settled, self._around_all(covered[k - levels[0] : end_of_chain - levels[0]], rest, inner))

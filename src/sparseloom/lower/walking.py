@@ -67,9 +67,12 @@ def make_walker(context: Context, access: Access, scope: Scope) -> Walker:
 def segment(level: Level, view: LevelView, place: Place) -> tuple[ir.Expr, ir.Expr]:
     """The positions below a place; none if its operand turns out to be absent."""
     begin, end = (place.position, place.end) if place.end is not None else level.bounds(view, place.position)
-    if place.present == ir.TRUE:
-        return begin, end
-    return ir.Select(place.present, begin, ir.ZERO), ir.Select(place.present, end, ir.ZERO)
+    return if_present(place, begin), if_present(place, end)
+
+
+def if_present(place: Place, position: ir.Expr) -> ir.Expr:
+    """A limit of the positions below a place; 0 if its operand turns out to be absent, so that there are none."""
+    return position if place.present == ir.TRUE else ir.Select(place.present, position, ir.ZERO)
 
 
 def cut(positions: tuple[ir.Expr, ir.Expr], limits: tuple[ir.Expr, ir.Expr] | None) -> tuple[ir.Expr, ir.Expr]:
@@ -102,6 +105,15 @@ def find_run(walker: Walker, coordinate: ir.Expr, here: ir.Expr = ir.TRUE) -> ir
     return ir.block(ir.Declare(end, walker.position), ir.While(more, ir.Assign(end, ir.add(end, ir.ONE))))
 
 
+def look_up(walker: Walker, coordinate: ir.Expr) -> ir.Stmt:
+    """Declare the cursor where a coordinate would stand: found by search, or entry by entry where there is no order to search by."""
+    if walker.level.ordered:
+        return ir.Declare(walker.position, ir.Search(walker.view.arrays["crd"], walker.begin, walker.stop, coordinate))
+    elsewhere = ir.both(walker.is_live, ir.compare("not_equal", walker.coordinate(), coordinate))
+    onwards = ir.Assign(walker.position, ir.add(walker.position, ir.ONE))
+    return ir.block(ir.Declare(walker.position, walker.begin), ir.While(elsewhere, onwards))
+
+
 def step(walker: Walker, here: ir.Expr = ir.TRUE) -> ir.Stmt:
     """Move the cursor past the current coordinate, if it is there."""
     if walker.is_run:
@@ -132,7 +144,8 @@ def settle(context: Context, scope: Scope, accesses: list[Access]) -> tuple[ir.S
     stmts: list[ir.Stmt] = []
     for access in accesses:
         place = scope.at(access)
-        while not place.is_absent:
+        reach = context.reach.get(access, len(access.tensor.format.levels))
+        while not place.is_absent and place.depth < reach:
             var = next_variable(access, place)
             if var is None or var not in scope.coordinates:
                 break
@@ -163,18 +176,12 @@ def _locate(context: Context, access: Access, place: Place, coordinate: ir.Expr)
     stop = ir.Var(context.names.fresh(f"{stem}_end"))
     found = ir.Var(context.names.fresh(f"{stem}_found"), BOOL)
     begin, end = segment(level, view, place)
-    here = ir.both(
-        ir.compare("less", position, stop), ir.compare("equal", level.coordinate(view, place.position, position), coordinate)
-    )
+    walker = Walker(access, level, view, place, position, stop, begin, end)
+    here = ir.both(walker.is_live, ir.compare("equal", walker.coordinate(), coordinate))
     context.remark(f"{access.tensor.name} is searched for {coordinate_name(coordinate)}")
-    code: list[ir.Stmt] = [
-        ir.Declare(stop, end),
-        ir.Declare(position, ir.Search(view.arrays["crd"], begin, stop, coordinate)),
-        ir.Declare(found, here),
-    ]
+    code: list[ir.Stmt] = [ir.Declare(stop, end), look_up(walker, coordinate), ir.Declare(found, here)]
     if level.unique:
         return ir.block(*code), place.below(place.depth + 1, level.slot(view, position), None, found)
-    walker = Walker(access, level, view, place, position, stop, begin, end)
     code.append(find_run(walker, coordinate, found))
     summed, placed = bound_place(context, walker, found)
     return ir.block(*code, summed), placed

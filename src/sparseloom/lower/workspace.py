@@ -16,9 +16,8 @@ from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.result import combine, placed
 from sparseloom.lower.scope import Scope
-from sparseloom.lower.space import Space
 from sparseloom.lower.views import TensorView
-from sparseloom.notation.dtyping import fill_of, reduced_dtype
+from sparseloom.notation.dtyping import fill_of
 from sparseloom.notation.nodes import Access, Assign
 
 LARGEST_LOCAL = 1024  # elements; a larger workspace is allocated
@@ -30,7 +29,7 @@ class Workspace:
     def __init__(self, context: Context, written: Access, read: Access, made: Assign, scope: Scope, masked: bool) -> None:
         names, tensor = context.names, written.tensor
         self.needs_presence = masked
-        space = Space(context.everything, context.sizes, scope.coordinates, scope.limits)
+        space = context.space(scope)
         extents = [space.extent(var) for var in read.indices]
         context.starts[tensor] = tuple(space.range_of(var)[0] for var in read.indices)
         size: ir.Expr = ir.ONE
@@ -145,6 +144,6 @@ def _increment(var: ir.Var) -> ir.Stmt:
 
 def _first_value(made: Assign) -> algebra.Scalar:
     if made.op is not None:
-        return algebra.identity(made.op, reduced_dtype(made.op, made.rhs))  # type: ignore[no-any-return]
+        return algebra.identity(made.op, made.lhs.tensor.dtype)  # type: ignore[no-any-return]
     fill = fill_of(made.rhs)
     return 0 if fill is None else fill

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparseloom.core.algebra import operator
+from sparseloom.core.algebra import annihilates, operator
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import CompilerBug
-from sparseloom.notation.dtyping import compute_dtype_of, dtype_of
+from sparseloom.iteration.region import annihilating
+from sparseloom.notation.dtyping import compute_dtype_of, constant_of, dtype_of, fill_of
 from sparseloom.notation.nodes import Access, Apply, Expr, Literal
 from sparseloom.schedule.loops import accesses
 
@@ -44,8 +45,14 @@ def flat(expr: Apply) -> list[Expr]:
         return list(expr.args)
     parts: list[Expr] = []
     for arg in expr.args:
-        parts += flat(arg) if isinstance(arg, Apply) and arg.op == expr.op else [arg]
+        parts += flat(arg) if isinstance(arg, Apply) and arg.op == expr.op and not _decides_together(arg) else [arg]
     return parts
+
+
+def _decides_together(expr: Apply) -> bool:
+    """Whether an absent ``expr`` annihilates although none of its arguments does (``0 * C``): apart, they would store other entries."""
+    fill = fill_of(expr)
+    return fill is not None and annihilates(expr.op, 0, fill, expr.zero) and not annihilating(expr)
 
 
 def take_out(whole: Expr, wanted: Expr, stand_in: Access) -> Match | None:
@@ -127,7 +134,8 @@ def distributes(expr: Expr, inner: Access, reduction: str, dtype: DType) -> bool
         return True
     match expr:
         case Apply("divide", (above, below)) if reduction == "add":
-            return distributes(above, inner, reduction, dtype) and not reads_tensor(below, inner)
+            # By 0, parts become infinities of both signs, and their sum does not.
+            return distributes(above, inner, reduction, dtype) and bool(constant_of(below))
         case Apply(op, args) if (op, reduction) in _DISTRIBUTIVE:
             # The identity of min and max is no neutral guest in a sum unless it is infinite.
             if op == "add" and dtype.kind not in "fc":
