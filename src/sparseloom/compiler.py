@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from sparseloom.core.dtypes import DType
-from sparseloom.core.errors import DeviceError, DTypeError, NotationError, RaceWarning
+from sparseloom.core.errors import DeviceError, DTypeError, NotationError, RaceWarning, ScheduleError
 from sparseloom.core.notices import notify
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.format import Format
@@ -25,8 +25,10 @@ from sparseloom.loops.rename import alpha_rename
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.notation import printer
 from sparseloom.notation.dtyping import dtype_of, reduced_dtype
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, TensorVar, Unit
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Races, TensorVar, Unit
 from sparseloom.runtime.library import Entry, load
+from sparseloom.schedule.laws import appended_result
+from sparseloom.schedule.loops import loops as loops_of
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.schedule.units import GPU_UNITS
@@ -82,10 +84,31 @@ class Stages:
 
 @lru_cache(maxsize=4096)
 def build(
-    assign: Assign, cheapest: tuple[str, ...] = (), share: bool = True, int32_limit: int = 2**31 - 1, schedule: str = ""
+    assign: Assign,
+    cheapest: tuple[str, ...] = (),
+    share: bool = True,
+    int32_limit: int = 2**31 - 1,
+    schedule: str = "",
+    large: bool = False,
 ) -> Stages:
-    """Run every stage up to the loop IR. ``cheapest`` lists operands from the one with fewest entries on."""
-    return lower_concrete(assign, Schedule.from_text(choose_loops(assign, cheapest, share), schedule).concrete, int32_limit)
+    """Run every stage up to the loop IR. ``cheapest`` lists operands from the one with fewest entries on.
+
+    ``large`` says that there is enough work for several threads; a schedule of the user's own decides on that itself.
+    """
+    loops = choose_loops(assign, cheapest, share)
+    if large and not schedule:
+        return lower_concrete(assign, in_parallel(loops), int32_limit)
+    return lower_concrete(assign, Schedule.from_text(loops, schedule).concrete, int32_limit)
+
+
+def in_parallel(concrete: Concrete) -> Concrete:
+    """The loops of a sparse result with its rows spread over threads; as they are, where that is not allowed."""
+    if appended_result(concrete) is None:
+        return concrete
+    try:
+        return Schedule(concrete).parallelize(loops_of(concrete.stmt)[0], Unit.CPUThread, Races.NoRaces).concrete
+    except ScheduleError:
+        return concrete
 
 
 def choose_loops(assign: Assign, cheapest: tuple[str, ...], share: bool) -> Concrete:

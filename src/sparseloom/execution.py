@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -34,6 +34,7 @@ from sparseloom.runtime.memory import aligned
 from sparseloom.runtime.settings import settings
 
 TARGETS = ("c", "interpret")
+LARGE = 1 << 16  # entries; a sum of two matrices with as many takes half a millisecond
 _LONGEST_LOOP = 2**62
 
 
@@ -69,6 +70,11 @@ def index_dtype(storage: Storage) -> DType | None:
     return next((array.dtype for level in storage.levels for array in level.arrays.values()), None)
 
 
+def is_large(storages: Iterable[Storage]) -> bool:
+    """Whether sparse operands have so many entries that threads pay off."""
+    return sum(len(storage.values) for storage in storages if not storage.format.is_dense) >= LARGE
+
+
 class Prepared:
     """A statement made definite by the operands it is run on: formats, dtypes, extents and the compiled stages."""
 
@@ -83,6 +89,7 @@ class Prepared:
     ) -> None:
         self._schedule = schedule
         self._has_data = bool(operands)
+        self._large = is_large(operands.values())
         self.sizes = extents(assign, operands, sizes)
         self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
         wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(index_dtype(s) == INT64 for s in operands.values())
@@ -101,7 +108,7 @@ class Prepared:
     @cached_property
     def stages(self) -> Stages:
         """Everything the compiler made of the statement."""
-        stages = build(self._assign, self._cheapest, self._share, settings.int32_limit, self._schedule)
+        stages = build(self._assign, self._cheapest, self._share, settings.int32_limit, self._schedule, self._large)
         if self._schedule:
             _check_ranges(stages.concrete, self.sizes)
         return stages

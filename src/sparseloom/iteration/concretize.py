@@ -248,12 +248,14 @@ def build_nest(assign: Assign, names: Names) -> Nest:
 def build_rows(assign: Assign, names: Names, last: IndexVar) -> Nest:
     """The loops of a result whose sums over ``last`` are scattered into rows; other sums become scalars as ever."""
     producers: list[Nest] = []
+    ordered = assign.lhs.tensor.format.levels[-1].ordered or not _is_alone(assign.rhs)
 
     def extract(expr: Expr) -> Expr:
         match expr:
             case Reduce() if last in free_variables(expr):
                 dtype = dtype_of(expr)
-                row = TensorVar(names.fresh("w"), 1, Format((Scattered(),), (0,)), dtype, fill=algebra.identity(expr.op, dtype))
+                form = Format((Scattered(ordered),), (0,))
+                row = TensorVar(names.fresh("w"), 1, form, dtype, fill=algebra.identity(expr.op, dtype))
                 found = Access(row, (last,))
             case Reduce():
                 found = make_temporary(expr, names)
@@ -266,6 +268,13 @@ def build_rows(assign: Assign, names: Names, last: IndexVar) -> Nest:
 
     rhs = extract(join_reductions(assign.rhs))
     return Nest(Assign(assign.lhs, rhs), assign.lhs.indices, producers)
+
+
+def _is_alone(rhs: Expr) -> bool:
+    """Whether nothing stands beside a single sum, with whose entries it would have to be merged."""
+    reductions = list(_reductions(rhs))
+    outside = {n for n in walk(rhs) if isinstance(n, Access)} - {n for sum_ in reductions for n in walk(sum_) if isinstance(n, Access)}
+    return len(reductions) == 1 and all(access.tensor.format.is_dense for access in outside)
 
 
 def _reductions(expr: Expr) -> Iterator[Reduce]:

@@ -1,11 +1,11 @@
-"""Results that have the pattern of one operand share its structure: scaling, copying, SDDMM."""
+"""What operands tell of a sparse result: whose structure it shares (scaling, copying, SDDMM), and how many entries it can have."""
 
 from __future__ import annotations
 
 from sparseloom.core.trees import walk
-from sparseloom.iteration.formula import ALWAYS, Formula, Stored
+from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored
 from sparseloom.iteration.region import is_skippable, present
-from sparseloom.notation.nodes import Access, Assign, Expr, Reduce
+from sparseloom.notation.nodes import Access, Assign, Expr, IndexVar, Reduce
 
 
 def shared_pattern(assign: Assign) -> Access | None:
@@ -26,6 +26,27 @@ def shared_pattern(assign: Assign) -> Access | None:
         case Stored(access) if access.indices == lhs.indices and access.tensor.format == lhs.tensor.format and _is_canonical(access):
             return access
     return None
+
+
+def is_bounded(assign: Assign) -> bool:
+    """Whether a sparse result never has more entries than its operands have together: each comes from an entry of one of them."""
+    rhs = assign.rhs
+    while isinstance(rhs, Reduce):
+        rhs = rhs.body
+    if assign.op is not None or any(isinstance(n, Reduce) for n in walk(rhs)):
+        return False
+    return _counts(_pattern(rhs), {*assign.lhs.indices})
+
+
+def _counts(formula: Formula, variables: set[IndexVar]) -> bool:
+    match formula:
+        case Stored(access):
+            return variables <= {*access.indices}
+        case All(parts):
+            return any(_counts(part, variables) for part in parts)
+        case Any(parts):
+            return all(_counts(part, variables) for part in parts)
+    return False
 
 
 def _pattern(rhs: Expr) -> Formula:

@@ -30,11 +30,12 @@ class AppendResult(Result):
         super().__init__(context, lhs, view)
         self.first = first  # what the values of a dense block hold before anything is written
         self.gaps = gaps  # whether the loops may pass over empty rows of dense levels
-        self.bounded = bounded  # whether there are never more entries than the guess says
         self.in_parts = False  # whether threads make it in parts
         levels = lhs.tensor.format.levels
         self.heads = [k for k, level in enumerate(levels) if level.can_append and not level.branchless]
         self.last = self.heads[-1]
+        # Whether there are never more entries than the guess says; full levels would multiply them.
+        self.bounded = bounded and not any(level.full for level in levels[self.heads[0] :])
         self.tail = max(k for k, level in enumerate(levels) if level.can_append)
         stem = lhs.tensor.name
         fresh = context.names.fresh

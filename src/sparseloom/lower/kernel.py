@@ -21,6 +21,7 @@ from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import annihilating, innermost, is_skippable, written
+from sparseloom.iteration.sharing import is_bounded
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
 from sparseloom.lower.append import AppendResult
@@ -121,7 +122,8 @@ class _Lowering(ParallelLoops):
             return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
         repeated = len(set(lhs.indices)) < len(lhs.indices)
         gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
-        return AppendResult(self.context, lhs, view, fill if self.combines else result_fill(self.assign), gaps)
+        first = fill if self.combines else result_fill(self.assign)
+        return AppendResult(self.context, lhs, view, first, gaps, is_bounded(self.assign))
 
     def run(self, name: str) -> Lowered:
         """The whole kernel."""
@@ -245,7 +247,8 @@ class _Lowering(ParallelLoops):
         context, temporary = self.context, written(producer)
         row = Scatter(context, temporary, self.lhs.tensor.index_dtype or INT32)
         self.workspaces[temporary.tensor] = row
-        context.remark(f"{temporary.tensor.name}: a row in a dense workspace with a list of coordinates, sorted before it is read")
+        order = "sorted before it is read" if row.is_sorted else "in no order"
+        context.remark(f"{temporary.tensor.name}: a row in a dense workspace with a list of coordinates, {order}")
         around, provenance = self.hooks, context.provenance
         self.hooks = Nowhere(context, temporary, row.view)
         context.provenance = provenance.within(producer, scope.coordinates)

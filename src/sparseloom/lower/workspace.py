@@ -104,19 +104,24 @@ class Scatter:
         self.entry = ir.Var(names.fresh(f"{tensor.name}_entry"))
         level = LevelView(self.extent, {"crd": self.list}, {"count": self.count})
         self.view = context.views[tensor] = TensorView(tensor, (level,), self.values)
-        zeros, size = ir.sort_scratch(self.extent)
         arrays = (self.values, self.mask, self.list)
-        context.before += [*(ir.Allocate(array, self.extent) for array in arrays), ir.Allocate(self.scratch, size)]
+        context.before += [ir.Allocate(array, self.extent) for array in arrays]
         context.before.append(ir.Fill(self.mask, ir.ZERO, self.extent, ir.FALSE))
-        context.before.append(ir.Fill(self.scratch, ir.ZERO, zeros, ir.Literal(0, index_dtype)))
-        context.behind += [ir.Free(array) for array in (*arrays, self.scratch)]
+        context.behind += [ir.Free(array) for array in arrays]
+        self.is_sorted = tensor.format.levels[0].ordered
+        if self.is_sorted:
+            zeros, size = ir.sort_scratch(self.extent)
+            context.before += [ir.Allocate(self.scratch, size), ir.Fill(self.scratch, ir.ZERO, zeros, ir.Literal(0, index_dtype))]
+            context.behind.append(ir.Free(self.scratch))
 
     def open(self) -> ir.Stmt:
         """Begin a row."""
         return ir.Declare(self.count, ir.ZERO)
 
     def sort(self) -> ir.Stmt:
-        """Put the row's coordinates in order."""
+        """Put the row's coordinates in order, where that is asked for."""
+        if not self.is_sorted:
+            return ir.block()
         return ir.Sort(self.list, self.scratch, self.count, self.extent)
 
     def reset(self) -> ir.Stmt:

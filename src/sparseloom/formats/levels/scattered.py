@@ -20,16 +20,14 @@ from sparseloom.loops.nodes import ZERO, Expr
 class Scattered(Level):
     """A list of coordinates, beside values that stand at their coordinate."""
 
+    ordered: bool = True  # whether the coordinates are sorted before they are read
+
     array_names: ClassVar[tuple[str, ...]] = ("crd",)
     scalar_names: ClassVar[tuple[str, ...]] = ("count",)
 
     @property
     def letter(self) -> str:
         return "w"
-
-    @property
-    def ordered(self) -> bool:
-        return True
 
     @property
     def unique(self) -> bool:
