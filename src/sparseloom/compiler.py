@@ -90,15 +90,16 @@ def build(
     int32_limit: int = 2**31 - 1,
     schedule: str = "",
     large: bool = False,
+    refill: bool = False,
 ) -> Stages:
     """Run every stage up to the loop IR. ``cheapest`` lists operands from the one with fewest entries on.
 
-    ``large`` says that there is enough work for several threads; a schedule of the user's own decides on that itself.
+    ``large`` says that there is enough work for several threads; a schedule of the user's own decides on that itself. ``refill``
+    asks for the values of a sparse result whose structure is known.
     """
     loops = choose_loops(assign, cheapest, share)
-    if large and not schedule:
-        return lower_concrete(assign, in_parallel(loops), int32_limit)
-    return lower_concrete(assign, Schedule.from_text(loops, schedule).concrete, int32_limit)
+    scheduled = in_parallel(loops) if large and not schedule else Schedule.from_text(loops, schedule).concrete
+    return lower_concrete(assign, scheduled, int32_limit, refill)
 
 
 def in_parallel(concrete: Concrete) -> Concrete:
@@ -116,11 +117,11 @@ def choose_loops(assign: Assign, cheapest: tuple[str, ...], share: bool) -> Conc
     return concretize(assign, {operand: float(place) for place, operand in enumerate(cheapest)}, share)
 
 
-def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int) -> Stages:
+def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill: bool = False) -> Stages:
     """The stages of a statement whose loops are settled. Races that nothing covers were allowed by the user, and are said."""
     for conflict in ignored(concrete.stmt):
         notify(f"{conflict}, and nothing covers it: the result may be wrong", RaceWarning)
-    return Stages(assign, concrete, lower(concrete, "kernel", int32_limit))
+    return Stages(assign, concrete, lower(concrete, "kernel", int32_limit, refill))
 
 
 def load_together(many: Sequence[Stages]) -> None:

@@ -158,18 +158,28 @@ class Prepared:
         self._assign = with_index_dtype(self._assign, INT64)
         del self.stages
 
-    def bind(self, operands: Mapping[str, Storage], target: str = "c", values: NDArray[Any] | None = None) -> Call:
-        """Lay the operands out for the kernel. ``values`` are those of an output to fill; left out, they are allocated."""
-        lowered, tensor = self.stages.lowered, self._assign.lhs.tensor
-        storages = dict(operands)
+    def bind(
+        self,
+        operands: Mapping[str, Storage],
+        target: str = "c",
+        values: NDArray[Any] | None = None,
+        structure: Storage | None = None,
+    ) -> Call:
+        """Lay the operands out for the kernel. ``values`` are those of an output to fill; left out, they are allocated.
+
+        ``structure`` is a sparse result whose values alone are to be computed.
+        """
+        stages = self.stages if structure is None else self._refilling(structure)
+        lowered, tensor = stages.lowered, self._assign.lhs.tensor
+        storages = dict(operands) if structure is None else {**operands, tensor.name: structure}
         refreshes: list[Callable[[], None]] = []
-        for conversion in self.stages.concrete.conversions:
+        for conversion in stages.concrete.conversions:
             storages[conversion.target.name], refresh = converted(storages[conversion.source.name], conversion.target)
             refreshes.append(refresh)
         initialised = self._assign.op is not None
         if values is None:
             values = self._allocate(storages)
-        if initialised and values is not None:
+        if initialised and values is not None and structure is None:
             values[:] = convert(storages[tensor.name], tensor.format).values
         guess = sum(stored_count(operands[name]) for name in self._sparse) if values is None else 0
         arguments = gather(lowered, storages, self.sizes, values, guess)
@@ -177,17 +187,22 @@ class Prepared:
         def read(found: Any) -> Storage:
             return read_result(lowered, self.shape, storages, found)
 
-        entry = None if target == "interpret" else self._entry()
+        entry = None if target == "interpret" else self._entry(stages)
         call = bind_entry(entry, lowered, arguments, read) if entry else bind_interpreter(lowered, arguments, read, initialised)
         return _refreshing(call, refreshes) if refreshes else call
 
-    def _entry(self) -> Entry | None:
+    def _refilling(self, structure: Storage) -> Stages:
+        """The kernel for the values of a result that has this structure already."""
+        assign = self._assign if structure.format.is_dense else with_index_dtype(self._assign, index_dtype(structure) or INT32)
+        return build(assign, self._cheapest, self._share, settings.int32_limit, self._schedule, self._large, refill=True)
+
+    def _entry(self, stages: Stages) -> Entry | None:
         """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""
-        self.stages.require_c()
+        stages.require_c()
         try:
-            return self.stages.entry
+            return stages.entry
         except ToolchainError as missing:
-            if not is_interpretable(self.stages.lowered.function, self._work()):
+            if not is_interpretable(stages.lowered.function, self._work()):
                 raise
             notify(f"{missing}\nThis small problem is answered by the interpreter instead.")
             return None

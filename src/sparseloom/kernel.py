@@ -11,7 +11,7 @@ import numpy as np
 
 from sparseloom.core.algebra import Semiring, same_value
 from sparseloom.core.dtypes import DType, value_dtype
-from sparseloom.core.errors import FormatError, NotationError, ShapeError
+from sparseloom.core.errors import FormatError, NotationError, ShapeError, StorageError
 from sparseloom.execution import Prepared, declared, is_large, known_target
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
@@ -68,6 +68,7 @@ class Kernel:
         self._formats = None if formats is None else {t.name: formats.get(t.name) or dense(t.order) for t in found}
         self._prepared: dict[tuple[Any, ...], Prepared] = {}
         self._bound: dict[tuple[int, ...], _Remembered] = {}
+        self._assembled: weakref.WeakKeyDictionary[Storage, Mapping[str, Storage]] = weakref.WeakKeyDictionary()
         self._last: Prepared | None = None
 
     def __repr__(self) -> str:
@@ -136,6 +137,44 @@ class Kernel:
             values = tensor.storage.values
         call = prepared.bind(storages, self._target, values)
         return Bound(call, self.result_name, prepared.fills_values)
+
+    def assemble(self, *args: Any, **named: Any) -> Tensor:
+        """Run on these operands, and keep the result's structure in mind: ``compute`` then fills in new values only.
+
+        >>> import numpy as np, scipy.sparse as sp, sparseloom as sl
+        >>> A = sl.asarray(sp.csr_array([[1.0, 0, 2], [0, 3, 0], [4, 0, 0]]))
+        >>> k = sl.program("C(i,j) = A(i,k) * B(k,j)", formats={"A": "csr", "B": "csr", "C": "csr"})
+        >>> C = k.assemble(A, A)
+        >>> A.storage.values[:] = 1
+        >>> k.compute(A, A, out=C).to_numpy()
+        array([[2., 0., 1.],
+               [0., 1., 0.],
+               [1., 0., 1.]])
+        """
+        storages = self._operands(args, named, None)
+        made = Tensor(self._prepare(storages).run(storages, self._target), self.result_name)
+        self._assembled[made.storage] = storages
+        return made
+
+    def compute(self, *args: Any, out: Tensor, **named: Any) -> Tensor:
+        """Compute the values of ``out``, which ``assemble`` made of operands with the same structure as these."""
+        storages = self._operands(args, named, None)
+        known = self._assembled.get(out.storage)
+        if known is None:
+            raise StorageError(f"out was not assembled by this kernel\n  help: make it with {self.result_name} = kernel.assemble(...)")
+        self._check_structures(storages, known)
+        self._prepare(storages).bind(storages, self._target, out.storage.values, out.storage).start()
+        return out
+
+    def _check_structures(self, operands: Mapping[str, Storage], assembled: Mapping[str, Storage]) -> None:
+        """Refuse operands whose entries are elsewhere than those that a result was assembled from."""
+        for name, storage in operands.items():
+            if not _is_stored_alike(storage, assembled[name]):
+                result = self.result_name
+                raise StorageError(
+                    f"{name} is not stored as it was when {result} was assembled, and only values may change\n"
+                    f"  help: assemble again: {result} = kernel.assemble(...)"
+                )
 
     def _operands(self, args: Sequence[Any], named: Mapping[str, Any], out: Any) -> dict[str, Storage]:
         given = self._by_name(args, named, out)
@@ -299,3 +338,15 @@ def _overlaps(out: Storage, operands: Mapping[str, Storage], result: str) -> boo
     read = (s for name, s in operands.items() if name != result)
     arrays = (array for s in read for array in (s.values, *(a for level in s.levels for a in level.arrays.values())))
     return any(np.may_share_memory(out.values, array) for array in arrays)
+
+
+def _is_stored_alike(one: Storage, other: Storage) -> bool:
+    """Whether two tensors have their entries at the same places."""
+    if one.format != other.format or one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    pairs = zip(one.levels, other.levels, strict=True)
+    return all(a.scalars == b.scalars and _same_arrays(a.arrays, b.arrays) for a, b in pairs)
+
+
+def _same_arrays(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    return all(array is others[part] or np.array_equal(array, others[part]) for part, array in some.items())

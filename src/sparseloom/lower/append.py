@@ -106,9 +106,9 @@ class AppendResult(Result):
     def _first_capacity(self, array: ir.Array) -> ir.Expr:
         if array == self.view.levels[self.heads[0]].arrays["pos"]:
             return ir.add(self.rows, ir.ONE)
-        return ir.add(self.guess, ir.ONE)
+        return ir.add(self.guess, ir.index(2))  # the end of a row is written before it is known whether the row is appended
 
-    def _grow(self, needed: ir.Expr, *arrays: ir.Array) -> ir.Stmt:
+    def grow(self, needed: ir.Expr, *arrays: ir.Array) -> ir.Stmt:
         """Room for as many elements in arrays that grow alike; nothing to do where there never are more than there is room for."""
         if self.bounded:
             return ir.block()
@@ -141,31 +141,34 @@ class AppendResult(Result):
         return body
 
     def _around_head(self, head: int, body: ir.Stmt, scope: Scope) -> ir.Stmt:
-        cursor = self.cursor[head]
         if head != self.last:
             below = self.heads[self.heads.index(head) + 1]
             begin = self.begins[below]
             appended = ir.compare("greater", self.cursor[below], begin)
-            append = ir.block(self._append(head, scope), self._advance(head))
+            append = ir.block(self.append(head, scope), self._advance(head))
             return ir.block(ir.Declare(begin, self.cursor[below]), body, ir.If(appended, append))
-        if self.tail + 1 == len(self.view.levels):
+        if not self.has_blocks:
             return body
-        size = self.block()
-        values = self.view.values
-        return ir.block(
-            self._grow(ir.multiply(ir.add(cursor, ir.ONE), size), values),
-            ir.Fill(values, ir.multiply(cursor, size), size, ir.constant(self.first, values.dtype)),
-            ir.Declare(self.written, ir.FALSE),
-            body,
-            ir.If(self.written, ir.block(self._append(head, scope), self._advance(head))),
-        )
+        append = ir.block(self.append(head, scope), self._advance(head))
+        return ir.block(self.open_block(), ir.Declare(self.written, ir.FALSE), body, ir.If(self.written, append))
 
-    def _append(self, head: int, scope: Scope, *beside: ir.Array) -> ir.Stmt:
+    @property
+    def has_blocks(self) -> bool:
+        """Whether full levels stand below the last appended one, so that each of its positions has a block of values."""
+        return self.tail + 1 < len(self.view.levels)
+
+    def open_block(self) -> ir.Stmt:
+        """Give a new block its first values."""
+        size, values, cursor = self.block(), self.view.values, self.cursor[self.last]
+        room = self.grow(ir.multiply(ir.add(cursor, ir.ONE), size), values)
+        return ir.block(room, ir.Fill(values, ir.multiply(cursor, size), size, ir.constant(self.first, values.dtype)))
+
+    def append(self, head: int, scope: Scope, *beside: ir.Array) -> ir.Stmt:
         """Append the coordinates of a head and the singletons below it; ``beside`` has as many elements, and grows with them."""
         cursor, levels = self.cursor[head], self.lhs.tensor.format.levels
         crds = [self.view.levels[k].arrays["crd"] for k in self.chain(head)]
         stored = [levels[k].append(self.view.levels[k], cursor, scope.coordinates[self.variables[k]]) for k in self.chain(head)]
-        return ir.block(self._grow(ir.add(cursor, ir.ONE), *crds, *beside), *stored)
+        return ir.block(self.grow(ir.add(cursor, ir.ONE), *crds, *beside), *stored)
 
     def _advance(self, head: int) -> ir.Stmt:
         return ir.Assign(self.cursor[head], ir.add(self.cursor[head], ir.ONE))
@@ -187,7 +190,7 @@ class AppendResult(Result):
         parent = self.position(level - 1, scope)
         stmts: list[ir.Stmt] = []
         if any(head < level for head in self.heads):
-            stmts.append(self._grow(ir.add(parent, ir.index(2)), pos))
+            stmts.append(self.grow(ir.add(parent, ir.index(2)), pos))
         if pos.dtype == INT32:
             limit = ir.compare("greater", cursor, ir.index(self.context.int32_limit))
             stmts.append(ir.If(limit, ir.Fail(ir.Status.INDEX_OVERFLOW)))
@@ -198,12 +201,12 @@ class AppendResult(Result):
         """Append one value, or put it into the block under construction."""
         values, cursor = self.view.values, self.cursor[self.last]
         computed = cast(value.computed, values.dtype)
-        if self.tail + 1 < len(self.view.levels):
+        if self.has_blocks:
             where = self.position(len(self.view.levels) - 1, scope)
             op = assign.op if scope.combines else None
             stored: ir.Stmt = ir.block(ir.Store(values, where, computed, op), ir.Assign(self.written, ir.TRUE))
         else:
-            stored = ir.block(self._append(self.last, scope, values), ir.Store(values, cursor, computed), self._advance(self.last))
+            stored = ir.block(self.append(self.last, scope, values), ir.Store(values, cursor, computed), self._advance(self.last))
         return stored if value.present == ir.TRUE else ir.If(value.present, stored)
 
     def finish(self) -> ir.Stmt:

@@ -29,6 +29,7 @@ from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, lower_expression, operate
 from sparseloom.lower.parallel import ParallelLoops
+from sparseloom.lower.refill import Accumulated, RefillResult, takes_whole_row
 from sparseloom.lower.result import DenseResult, Nowhere, Result, SharedResult
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import Space
@@ -72,13 +73,13 @@ class Lowered:
         return any(param.role in (ir.Role.GROWN, ir.Role.COUNT) for param in self.function.params)
 
 
-def lower(concrete: Concrete, name: str = "kernel", int32_limit: int = 2**31 - 1) -> Lowered:
-    """Lower a concrete statement to one kernel."""
-    return _Lowering(concrete, int32_limit).run(name)
+def lower(concrete: Concrete, name: str = "kernel", int32_limit: int = 2**31 - 1, refill: bool = False) -> Lowered:
+    """Lower a concrete statement to one kernel; one that refills computes the values of a sparse result whose structure is given."""
+    return _Lowering(concrete, int32_limit, refill).run(name)
 
 
 class _Lowering(ParallelLoops):
-    def __init__(self, concrete: Concrete, int32_limit: int) -> None:
+    def __init__(self, concrete: Concrete, int32_limit: int, refill: bool) -> None:
         self.stmt = stmt = concrete.stmt
         self.assign = concrete.assign
         self.lhs = self.assign.lhs
@@ -105,14 +106,14 @@ class _Lowering(ParallelLoops):
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]
         self.inputs = tuple(self.operands)
-        self.workspaces: dict[TensorVar, Workspace | Scatter] = {}
+        self.workspaces: dict[TensorVar, Workspace | Scatter | Accumulated] = {}
         self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
         settled = [(c.var, c.assign.lhs.tensor, c.resolved[1]) for c in analyse(stmt) if c.resolved is not None]
         self.atomic = frozenset((var, tensor) for var, tensor, how in settled if how is Races.Atomics)
         self.private = frozenset((var, tensor) for var, tensor, how in settled if how is not Races.Atomics)
-        self.result = self.hooks = self._make_result()
+        self.result = self.hooks = self._make_result(refill)
 
-    def _make_result(self) -> Result:
+    def _make_result(self, refill: bool) -> Result:
         lhs, view = self.lhs, self.context.view(self.lhs)
         fill = first_value(self.stmt, lhs)
         if lhs.tensor.format.is_dense:
@@ -123,6 +124,8 @@ class _Lowering(ParallelLoops):
         repeated = len(set(lhs.indices)) < len(lhs.indices)
         gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
         first = fill if self.combines else result_fill(self.assign)
+        if refill:
+            return RefillResult(self.context, lhs, view, first)
         return AppendResult(self.context, lhs, view, first, gaps, is_bounded(self.assign))
 
     def run(self, name: str) -> Lowered:
@@ -188,7 +191,7 @@ class _Lowering(ParallelLoops):
         value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
         return ir.block(first, go(inner), sink.write(assign, value, scope))
 
-    def sink(self, target: Access) -> Result | Workspace | Scatter:
+    def sink(self, target: Access) -> Result | Workspace | Scatter | Accumulated:
         """Where an assignment goes: the result, or a workspace."""
         return self.workspaces.get(target.tensor, self.result)
 
@@ -245,6 +248,8 @@ class _Lowering(ParallelLoops):
     def _scattered(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Build a row in any order, then read it in order."""
         context, temporary = self.context, written(producer)
+        if takes_whole_row(consumer, temporary, self.result):
+            return self._accumulated(producer, scope)
         row = Scatter(context, temporary, self.lhs.tensor.index_dtype or INT32)
         self.workspaces[temporary.tensor] = row
         order = "sorted before it is read" if row.is_sorted else "in no order"
@@ -256,6 +261,21 @@ class _Lowering(ParallelLoops):
         self.hooks, context.provenance = around, provenance
         self.operands = list(dict.fromkeys([*self.operands, temporary]))
         return ir.block(row.open(), filled, row.sort(), self._lower_part(consumer, scope), row.reset())
+
+    def _accumulated(self, producer: Stmt, scope: Scope) -> ir.Stmt:
+        """Add up a row of a result whose coordinates are known, and move it there."""
+        context, temporary = self.context, written(producer)
+        row = Accumulated(context, temporary, innermost(producer))
+        self.workspaces[temporary.tensor] = row
+        context.remark(f"{temporary.tensor.name}: a row in a dense workspace, read at the coordinates that {self.lhs.tensor} has")
+        around, provenance = self.hooks, context.provenance
+        self.hooks = Nowhere(context, temporary, row.view)
+        context.provenance = provenance.within(producer, scope.coordinates)
+        filled = self._lower_part(producer, replace(scope, uninitialised=None))
+        self.hooks, context.provenance = around, provenance
+        if not isinstance(self.result, RefillResult):
+            raise CompilerBug(producer, "a row is moved into a structure that is known")
+        return ir.block(filled, row.take(self.result, scope))
 
     def _with_workspace(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Fill an array, then read it. In the producer, renamed variables stand for the consumer's."""

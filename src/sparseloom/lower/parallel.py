@@ -20,6 +20,7 @@ from sparseloom.lower.append import AppendResult
 from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import LoopLowering
 from sparseloom.lower.parts import PartedResult
+from sparseloom.lower.refill import Accumulated, RefillResult
 from sparseloom.lower.result import LocatedResult, Result
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import subtract
@@ -37,7 +38,7 @@ class ParallelLoops(LoopLowering):
     result: Result
     private: frozenset[tuple[IndexVar, TensorVar]]  # parallel loops whose iterations meet in this tensor, each with a place of its own
 
-    def sink(self, target: Access) -> Result | Workspace | Scatter:
+    def sink(self, target: Access) -> Result | Workspace | Scatter | Accumulated:
         """Where an assignment goes: the result, or a workspace."""
         raise CompilerBug(target, "a subclass knows where assignments go")
 
@@ -45,7 +46,9 @@ class ParallelLoops(LoopLowering):
         """A loop, with private slots or copies if its iterations meet in one place and its strategy asks for them."""
         target = written(stmt)
         sink = self.sink(target)
-        if stmt.tag.unit is Unit.CPUThread and isinstance(sink, AppendResult):
+        if stmt.tag.unit is Unit.CPUThread and isinstance(sink, RefillResult) and sink.has_places:
+            return self._in_places(stmt, scope)
+        if stmt.tag.unit is Unit.CPUThread and isinstance(sink, AppendResult) and not isinstance(sink, RefillResult):
             return self._in_parts(stmt, sink, scope)
         if stmt.tag.unit is not None and not target.tensor.format.is_dense and not isinstance(sink, LocatedResult):
             # What keeps a list of its entries takes them one after another.
@@ -70,6 +73,16 @@ class ParallelLoops(LoopLowering):
         made = self._in_slots(stmt, held, scope) if held is not None else self._in_copies(stmt, target, scope)
         context.provenance = outside
         return ir.block(ranges, made)
+
+    def _in_places(self, stmt: Forall, scope: Scope) -> ir.Stmt:
+        """Rows that have places of their own; workspaces are a thread's own, too."""
+        context = self.context
+        before, behind = context.before, context.behind
+        context.before, context.behind = [], []
+        made = self.forall(stmt, scope)
+        first, last = ir.block(*context.before), ir.block(*context.behind)
+        context.before, context.behind = before, behind
+        return _with_team(made, first, last)
 
     def _in_parts(self, stmt: Forall, whole: AppendResult, scope: Scope) -> ir.Stmt:
         """Threads append rows of their own, in parts that are joined afterwards. Workspaces are a thread's own, too."""

@@ -1,0 +1,124 @@
+"""A sparse result whose structure is known already: only its values are computed again.
+
+The loops find its entries in the order in which they are stored, so a cursor tells where each value goes. Where every row has a
+place of its own, the cursor begins anew in each, and rows can be filled in any order, by several threads.
+"""
+
+from __future__ import annotations
+
+from sparseloom.core import algebra
+from sparseloom.core.errors import CompilerBug
+from sparseloom.formats.level import LevelView, load_index
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.append import AppendResult
+from sparseloom.lower.context import Context
+from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.result import Result
+from sparseloom.lower.scope import Scope
+from sparseloom.lower.views import Slot, TensorView
+from sparseloom.notation.dtyping import reduced_dtype
+from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt
+
+
+class RefillResult(AppendResult):
+    """Writes values beside a structure that is handed in."""
+
+    @property
+    def has_places(self) -> bool:
+        """Whether the place of every row is known: all levels above the last are full."""
+        return self.last > 0 and all(level.full for level in self.lhs.tensor.format.levels[: self.last])
+
+    def parameters(self) -> list[tuple[ir.Param, Slot]]:
+        """The structure goes in, the values come out."""
+        name = self.lhs.tensor.name
+        found = [
+            (ir.Param(array, ir.Role.INPUT), Slot(name, part, k))
+            for k, level in enumerate(self.view.levels)
+            for part, array in level.arrays.items()
+        ]
+        found.append((ir.Param(self.view.values, ir.Role.OUTPUT), Slot(name, "values")))
+        return [*found, (ir.Param(self.counts[self.last], ir.Role.SIZE), Slot(name, "count"))]
+
+    def begin(self) -> ir.Stmt:
+        """First values for blocks; one cursor for all entries, unless every row has its own."""
+        values = self.view.values
+        first = ir.Fill(values, ir.ZERO, self.counts[self.last], ir.constant(self.first, values.dtype)) if self.has_blocks else None
+        return ir.block(first, None if self.has_places else ir.Declare(self.cursor[self.last], ir.ZERO))
+
+    def open_block(self) -> ir.Stmt:
+        """All blocks have their first values."""
+        return ir.block()
+
+    def finish(self) -> ir.Stmt:
+        """Nothing is handed out."""
+        return ir.block()
+
+    def grow(self, needed: ir.Expr, *arrays: ir.Array) -> ir.Stmt:
+        """There is room for everything."""
+        return ir.block()
+
+    def append(self, head: int, scope: Scope, *beside: ir.Array) -> ir.Stmt:
+        """The coordinate is there."""
+        return ir.block()
+
+    def close(self, level: int, scope: Scope) -> ir.Stmt:
+        """The row's end is there."""
+        return ir.block()
+
+    def around(self, var: IndexVar, body: ir.Stmt, scope: Scope) -> ir.Stmt:
+        """Begin a row, and a block of values."""
+        if var == self.variables[self.last]:
+            body = super().around(var, body, scope)
+        if self.has_places and var == self.variables[self.last - 1]:
+            return ir.block(ir.Declare(self.cursor[self.last], self.row(scope)[0]), body)
+        return body
+
+    def row(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
+        """The positions of the row that the scope's coordinates select."""
+        level = self.lhs.tensor.format.levels[self.last]
+        return level.bounds(self.view.levels[self.last], self.position(self.last - 1, scope))
+
+
+class Accumulated:
+    """A row that is added up in a dense workspace and taken from there at the coordinates that the result has.
+
+    It holds the reduction's identity wherever nothing was added, so what is read is reset.
+    """
+
+    needs_presence = True
+
+    def __init__(self, context: Context, written: Access, made: Assign) -> None:
+        if made.op is None:
+            raise CompilerBug(made, "a scattered row is reduced into")
+        tensor = written.tensor
+        self._identity = ir.constant(algebra.identity(made.op, reduced_dtype(made.op, made.rhs)), tensor.dtype)
+        extent = context.sizes.of(written.indices[0])
+        self.values = ir.Array(context.names.fresh(f"{tensor.name}_vals"), tensor.dtype)
+        self.view = context.views[tensor] = TensorView(tensor, (LevelView(extent, {}, {}),), self.values)
+        self._entry = ir.Var(context.names.fresh(f"{tensor.name}_entry"))
+        context.before += [ir.Allocate(self.values, extent), ir.Fill(self.values, ir.ZERO, extent, self._identity)]
+        context.behind.append(ir.Free(self.values))
+
+    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+        """Add one value."""
+        place = scope.coordinates[assign.lhs.indices[0]]
+        stored = ir.Store(self.values, place, cast(value.computed, self.values.dtype), assign.op)
+        if value.constant or value.present == ir.TRUE:
+            return stored
+        return ir.block() if value.present == ir.FALSE else ir.If(value.present, stored)
+
+    def take(self, result: RefillResult, scope: Scope) -> ir.Stmt:
+        """Move the row into the result."""
+        begin, end = result.row(scope)
+        place = load_index(result.view.levels[result.last].arrays["crd"], self._entry)
+        out = result.view.values
+        moved = ir.Store(out, self._entry, cast(ir.Load(self.values, place), out.dtype))
+        return ir.For(self._entry, begin, end, ir.block(moved, ir.Store(self.values, place, self._identity)))
+
+
+def takes_whole_row(consumer: Stmt, temporary: Access, result: Result) -> bool:
+    """Whether a consumer does nothing but move a row into a result whose rows have places."""
+    match consumer:
+        case Forall(var, Assign(_, Access() as read, None)) if isinstance(result, RefillResult):
+            return result.has_places and read == temporary and (var,) == temporary.indices
+    return False
