@@ -21,6 +21,7 @@ from sparseloom.loops.nodes import (
     Allocate,
     Array,
     Assign,
+    Barrier,
     Block,
     Cast,
     Comment,
@@ -41,6 +42,7 @@ from sparseloom.loops.nodes import (
     Poll,
     Search,
     Select,
+    Shuffle,
     Sort,
     Space,
     Stmt,
@@ -136,6 +138,10 @@ def _simple(stmt: Stmt) -> str:
             return f"grow {array.name} to {_text(needed)} (capacity {capacity.name})"
         case Free(array):
             return f"free {array.name}"
+        case Shuffle(Var(name), op, value):
+            return f"{name} {_SYMBOLS.get(op, op)}= shuffle {_text(value)}"
+        case Barrier():
+            return "barrier"
         case Fail(status):
             return f"fail {status.name}"
         case Poll():

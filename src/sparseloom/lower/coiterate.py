@@ -38,6 +38,7 @@ class Style:
     kind: ir.LoopKind = ir.LoopKind.SERIAL
     factor: int = 0
     gallops: bool = field(default=False, compare=False)  # cursors that fall behind jump ahead by search
+    around: Callable[[ir.Stmt], ir.Stmt] | None = field(default=None, compare=False)  # what every iteration does, guarded or not
 
     @property
     def in_order(self) -> bool:
@@ -55,6 +56,7 @@ class Style:
 
     def loop(self, var: ir.Var, begin: ir.Expr, end: ir.Expr, body: ir.Stmt) -> ir.Stmt:
         """The loop in this style. Lanes cannot allocate: what does is run one after another."""
+        body = body if self.around is None else self.around(body)
         if self.kind is ir.LoopKind.VECTOR and any(isinstance(n, ir.Allocate) for n in walk(body)):
             return ir.For(var, begin, end, body)
         return ir.For(var, begin, end, body, self.kind, self.factor)
