@@ -50,6 +50,14 @@ def test_warps_that_count_stored_entries_wait_for_each_other(rng: np.random.Gene
     check("csc", steps, {ir.Barrier}, rng)
 
 
+@pytest.mark.parametrize("races", ("Atomics", "Temporary"))
+@pytest.mark.parametrize("unit", ("GPUBlock", "GPUWarp", "GPUThread"))
+def test_a_scalar_that_all_reduce_into_is_made_of_private_ones(unit: str, races: str) -> None:
+    kernel = sl.program("y = sum(i, b(i)) + 2", schedule=f"divide(i,i0,i1,3) parallelize(i0,{unit},{races})", target="interpret")
+    verify(kernel.preview().stages.lowered.function)
+    assert kernel(np.arange(7)).to_numpy() == 23
+
+
 def check(form: str, steps: str, needed: set[type], rng: np.random.Generator) -> None:
     """SpMV is right, and its loops hold these nodes."""
     kernel = sl.program("y(i) = A(i,j) * x(j)", {"A": form}, steps, target="interpret")

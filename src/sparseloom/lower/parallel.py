@@ -53,6 +53,7 @@ class ParallelLoops(LoopLowering):
     """Loops with private slots or copies where iterations meet and their strategy asks for that."""
 
     private: frozenset[tuple[IndexVar, TensorVar]]  # parallel loops whose iterations meet in this tensor, each with a place of its own
+    meeting: frozenset[tuple[IndexVar, TensorVar]]  # loops on a GPU whose iterations meet in this tensor and write it there
 
     def sink(self, target: Access) -> Result | Workspace | Scatter:
         """Where an assignment goes: the result, or a workspace."""
@@ -65,9 +66,11 @@ class ParallelLoops(LoopLowering):
             # What keeps a list of its entries takes them one after another.
             self.context.remark(f"{stmt.var}: {target.tensor} lists its entries, so iterations run one after another")
             return self.forall(replace(stmt, tag=replace(stmt.tag, unit=None, races=None)), scope)
-        if (stmt.var, target.tensor) not in self.private or self.is_gone(self.context.provenance.root(stmt.var), scope):
-            return self.forall(stmt, scope)
         held = scope.accumulators.get(target)
+        # The units of a GPU have no scalar in common, so that one which all reduce into is made of private ones, whatever was asked.
+        private = self.private if held is None else self.private | self.meeting
+        if (stmt.var, target.tensor) not in private or self.is_gone(self.context.provenance.root(stmt.var), scope):
+            return self.forall(stmt, scope)
         own_reduction = stmt.tag.unit is Unit.CPUVector or (stmt.tag.unit is Unit.CPUThread and stmt.tag.races is Races.ParallelReduction)
         if held is not None and own_reduction:
             return self.forall(stmt, scope)  # the target language reduces scalars itself
