@@ -20,7 +20,7 @@ from sparseloom.core.trees import walk
 from sparseloom.explain import explain
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import name_of
-from sparseloom.formats.pack import convert, stored_count
+from sparseloom.formats.pack import convert, position_counts, stored_count
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.provenance import Provenance, children
@@ -83,6 +83,7 @@ class Prepared:
     ) -> None:
         self._schedule = schedule
         self._has_data = bool(operands)
+        self._stored: Mapping[str, Sequence[int]] = {}
         self.sizes = extents(assign, operands, sizes)
         self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
         wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(index_dtype(s) == INT64 for s in operands.values())
@@ -144,7 +145,7 @@ class Prepared:
 
     def explain(self) -> str:
         """Who drives each loop, which races there are, what is converted, and where the result goes."""
-        return explain(self.stages, self.sizes if self._has_data else {})
+        return explain(self.stages, self.sizes if self._has_data else {}, self._stored)
 
     def widen(self) -> None:
         """Store the result's positions in 64 bits from now on."""
@@ -159,6 +160,7 @@ class Prepared:
         for conversion in self.stages.concrete.conversions:
             storages[conversion.target.name], refresh = converted(storages[conversion.source.name], conversion.target)
             refreshes.append(refresh)
+        self._stored = {name: position_counts(storage) for name, storage in storages.items() if not storage.format.is_dense}
         initialised = self._assign.op is not None
         if values is None:
             values = self._allocate(storages)

@@ -25,7 +25,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.cancel import add_polls
-from sparseloom.lower.context import Context
+from sparseloom.lower.context import Context, Remark
 from sparseloom.lower.expression import Value, lower_expression, operate
 from sparseloom.lower.parallel import ParallelLoops
 from sparseloom.lower.result import DenseResult, Nowhere, Result, SharedResult
@@ -65,7 +65,7 @@ class Lowered:
     result: Access
     shared: str | None
     fill: Scalar
-    remarks: tuple[str, ...]
+    remarks: tuple[Remark, ...]
 
     @cached_property
     def hands_out(self) -> bool:

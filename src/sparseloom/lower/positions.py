@@ -13,6 +13,7 @@ from sparseloom.core.trees import walk
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import SERIAL, Style
+from sparseloom.lower.context import Runs
 from sparseloom.lower.fused import FusedLoops
 from sparseloom.lower.lexicographic import first_position
 from sparseloom.lower.nest import Then
@@ -106,7 +107,7 @@ class PositionLoops(FusedLoops):
         space = context.space(scope)
         names = ", ".join(str(v) for v in context.provenance.walked(relation))
         context.depth += 1
-        context.remark(f"{stmt.var}: positions of {access.tensor.name} ({names})")
+        context.remark(f"{stmt.var}: positions of {access.tensor.name} ({names})", Runs(digit, position=relation))
         uppers = self._upper_levels(stmt, relation)
         leading = space.is_leading(relation.position, digit)
         if uppers and leading and style.in_order:
