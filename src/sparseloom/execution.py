@@ -24,14 +24,16 @@ from sparseloom.formats.pack import convert, position_counts, stored_count
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.provenance import Provenance, children
+from sparseloom.lower.promises import broken_promise
 from sparseloom.notation import printer
-from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, TensorVar
-from sparseloom.notation.relations import PosRelation
+from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, Stmt, TensorVar
+from sparseloom.notation.relations import BoundRelation, PosRelation
 from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
-from sparseloom.runtime.calling import IndexOverflow
+from sparseloom.runtime.calling import BoundViolated, IndexOverflow
 from sparseloom.runtime.library import Entry
 from sparseloom.runtime.memory import aligned
 from sparseloom.runtime.settings import settings
+from sparseloom.schedule.loops import relations_of
 
 TARGETS = ("c", "interpret")
 _LONGEST_LOOP = 2**62
@@ -174,6 +176,8 @@ class Prepared:
 
         entry = None if target == "interpret" else self._entry()
         call = bind_entry(entry, lowered, arguments, read) if entry else bind_interpreter(lowered, arguments, read, initialised)
+        if self._schedule and any(isinstance(r, BoundRelation) for r in relations_of(self.stages.concrete.stmt)):
+            call = _naming_bounds(call, self.stages.concrete.stmt, self.sizes)
         return _refreshing(call, refreshes) if refreshes else call
 
     def _entry(self) -> Entry | None:
@@ -208,6 +212,18 @@ class Prepared:
 
     def _work(self) -> int:
         return int(np.prod([max(size, 1) for size in self.sizes.values()], dtype=object))
+
+
+def _naming_bounds(call: Call, stmt: Stmt, sizes: Mapping[str, int]) -> Call:
+    """A call that says which bound of its schedule does not hold."""
+
+    def start() -> None:
+        try:
+            call.start()
+        except BoundViolated:
+            raise ShapeError(str(BoundViolated(broken_promise(stmt, sizes)))) from None
+
+    return Call(start, call.result)
 
 
 def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:

@@ -52,3 +52,29 @@ def test_a_bound_is_checked_although_its_variable_was_split(target: str) -> None
     assert kernel(np.arange(4)).to_numpy().tolist() == [0, 1, 2, 3]
     with pytest.raises(sl.ShapeError, match="bound"):
         kernel(np.arange(5))
+
+
+@pytest.mark.parametrize("target", ("interpret", "c"))
+@pytest.mark.parametrize(
+    ("steps", "named"),
+    [
+        ("bound(i,ib,4,MaxExact) split(ib,i0,i1,2)", "bound(i, ib, 4, MaxExact): i runs from 0 up to 5"),
+        ("bound(i,ib,9,MaxConstraint) split(ib,i0,i1,2) bound(i0,ic,2,MaxExact)", "bound(i0, ic, 2, MaxExact): i0 runs from 0 up to 3"),
+        ("divide(i,i0,i1,2) bound(i1,ib,2,MaxConstraint)", "bound(i1, ib, 2, MaxConstraint): i1 runs from 0 up to 3"),
+        ("pos(i,p,b(i)) bound(p,q,1,MinConstraint)", "bound(p, q, 1, MinConstraint)"),
+    ],
+)
+def test_a_bound_that_does_not_hold_is_named(steps: str, named: str, target: str) -> None:
+    with pytest.raises(sl.ShapeError) as caught:
+        sl.program("y(i) = b(i)", schedule=steps, target=target)(np.arange(5))
+    assert str(caught.value).splitlines()[0] == f"a bound that the schedule promises does not hold for these operands: {named}"
+
+
+def test_the_schedule_of_a_tensor_goes_on_with_text_and_json() -> None:
+    i, x, y = sl.IndexVar("i"), sl.asarray(np.arange(5.0), name="x"), sl.zeros(5, name="y")
+    y[i] = 2 * x[i]
+    start = y.schedule()
+    made = start.then_text("split(i,i0,i1,2)").then_text("unroll(i1,2)")
+    assert start.then_json(made.to_json()).trace == made.trace
+    made.compile("interpret")()
+    assert y.to_numpy().tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
