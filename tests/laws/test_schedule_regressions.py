@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import sparseloom as sl
+from sparseloom.core.trees import walk
+from sparseloom.loops import nodes as ir
 
 CASES = (
     ("y(i) = A(i,j) * x(j)", "csr", "split(j,j0,j1,2) reorder(j1,j0) fuse(j1,j0,f) split(f,f0,f1,2)"),
@@ -30,6 +32,8 @@ CASES = (
     ("y(j) = A(i,j) * x(i)", "csr", "parallelize(i,CPUThread,Temporary)"),
     ("y(j) = A(i,j) * x(i)", "csr", "parallelize(i,CPUVector,Temporary)"),
     ("y(j) = A(i,j) * x(i)", "csr", "precompute(x(i), i, i, w) parallelize(i,CPUThread,ParallelReduction)"),
+    # a row of a level that repeats coordinates, in two blocks of positions
+    ("y(i) = A(i,j) * x(j)", "coo", "fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,3) parallelize(p0,CPUThread,Atomics)"),
     # every part of a merge that runs in parallel writes its own places
     ("y(j) = sum(i, A(i,j)) + x(j)", "csc", "parallelize(j,CPUThread,NoRaces)"),
 )
@@ -78,3 +82,29 @@ def test_the_schedule_of_a_tensor_goes_on_with_text_and_json() -> None:
     assert start.then_json(made.to_json()).trace == made.trace
     made.compile("interpret")()
     assert y.to_numpy().tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
+
+
+SPLIT = "pos(f,p,A({0})) split(p,p0,p1,3) parallelize(p0,CPUThread,Atomics)"
+ROWS = (
+    ("Y(i,k) = A(i,j) * X(j,k)", "csr", "fuse(i,j,f) " + SPLIT.format("i,j")),
+    ("Y(i,k) = A(i,j) * X(j,k)", "dcsr", "fuse(i,j,f) " + SPLIT.format("i,j") + " parallelize(k,CPUVector,NoRaces)"),
+    ("Y(i,k) = A(i,j) * X(j,k)", "csr", "fuse(i,j,f) " + SPLIT.format("i,j") + " split(k,k0,k1,2)"),
+    ("Y(i,j,l) = A(i,j,k) * X(k,l)", "csf", "fuse(i,j,g) fuse(g,k,f) " + SPLIT.format("i,j,k")),
+    ("Y(i,l) = A(i,j,k) * X(k,l)", "csf", "fuse(i,j,g) fuse(g,k,f) " + SPLIT.format("i,j,k")),
+    ("Y(i,k) = A(i,j) * X(j,k)", "csr", "fuse(i,j,f) " + SPLIT.format("i,j").replace("Atomics", "Temporary")),
+)
+
+
+@pytest.mark.parametrize("target", ("interpret", "c"))
+@pytest.mark.parametrize(("statement", "form", "schedule"), ROWS)
+def test_a_row_that_blocks_of_positions_share_takes_one_atomic_per_element(
+    statement: str, form: str, schedule: str, target: str, rng: np.random.Generator
+) -> None:
+    shape = (5, 4, 6) if form == "csf" else (5, 6)
+    A, X = rng.integers(1, 5, shape) * (rng.random(shape) < 0.5), rng.integers(1, 5, (6, 4))
+    kernel = sl.program(statement, {"A": form}, schedule, target=target)
+    plain = sl.program(statement, {"A": form}, target="interpret")
+    assert np.array_equal(kernel(A=A, X=X).to_numpy(), plain(A=A, X=X).to_numpy())
+    entries = [n for n in walk(kernel.preview().stages.lowered.function) if isinstance(n, ir.For) and n.var.name == "p"]
+    assert entries
+    assert not any(isinstance(n, ir.Store) and n.atomic for loop in entries for n in walk(loop))
