@@ -20,18 +20,20 @@ from sparseloom.core.trees import walk
 from sparseloom.explain import explain
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import name_of
-from sparseloom.formats.pack import convert, stored_count
+from sparseloom.formats.pack import convert, position_counts, stored_count
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.provenance import Provenance, children
+from sparseloom.lower.promises import broken_promise
 from sparseloom.notation import printer
-from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, TensorVar
-from sparseloom.notation.relations import PosRelation
+from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, Stmt, TensorVar
+from sparseloom.notation.relations import BoundRelation, PosRelation
 from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
-from sparseloom.runtime.calling import IndexOverflow
+from sparseloom.runtime.calling import BoundViolated, IndexOverflow
 from sparseloom.runtime.library import Entry
 from sparseloom.runtime.memory import aligned
 from sparseloom.runtime.settings import settings
+from sparseloom.schedule.loops import relations_of
 
 TARGETS = ("c", "interpret")
 LARGE = 1 << 16  # entries; a sum of two matrices with as many takes half a millisecond
@@ -90,6 +92,7 @@ class Prepared:
         self._schedule = schedule
         self._has_data = bool(operands)
         self._large = is_large(operands.values())
+        self._stored: Mapping[str, Sequence[int]] = {}
         self.sizes = extents(assign, operands, sizes)
         self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
         wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(index_dtype(s) == INT64 for s in operands.values())
@@ -151,7 +154,7 @@ class Prepared:
 
     def explain(self) -> str:
         """Who drives each loop, which races there are, what is converted, and where the result goes."""
-        return explain(self.stages, self.sizes if self._has_data else {})
+        return explain(self.stages, self.sizes if self._has_data else {}, self._stored)
 
     def widen(self) -> None:
         """Store the result's positions in 64 bits from now on."""
@@ -176,6 +179,7 @@ class Prepared:
         for conversion in stages.concrete.conversions:
             storages[conversion.target.name], refresh = converted(storages[conversion.source.name], conversion.target)
             refreshes.append(refresh)
+        self._stored = {name: position_counts(storage) for name, storage in storages.items() if not storage.format.is_dense}
         initialised = self._assign.op is not None
         if values is None:
             values = self._allocate(storages)
@@ -189,6 +193,8 @@ class Prepared:
 
         entry = None if target == "interpret" else self._entry(stages)
         call = bind_entry(entry, lowered, arguments, read) if entry else bind_interpreter(lowered, arguments, read, initialised)
+        if self._schedule and any(isinstance(r, BoundRelation) for r in relations_of(self.stages.concrete.stmt)):
+            call = _naming_bounds(call, self.stages.concrete.stmt, self.sizes)
         return _refreshing(call, refreshes) if refreshes else call
 
     def _refilling(self, structure: Storage) -> Stages:
@@ -228,6 +234,18 @@ class Prepared:
 
     def _work(self) -> int:
         return int(np.prod([max(size, 1) for size in self.sizes.values()], dtype=object))
+
+
+def _naming_bounds(call: Call, stmt: Stmt, sizes: Mapping[str, int]) -> Call:
+    """A call that says which bound of its schedule does not hold."""
+
+    def start() -> None:
+        try:
+            call.start()
+        except BoundViolated:
+            raise ShapeError(str(BoundViolated(broken_promise(stmt, sizes)))) from None
+
+    return Call(start, call.result)
 
 
 def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 
 from sparseloom.compiler import Stages
 from sparseloom.core.trees import walk
 from sparseloom.formats.named import name_of
+from sparseloom.lower.trips import trips
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Forall
 from sparseloom.schedule.races import Conflict
 from sparseloom.schedule.schedule import Schedule
 
 
-def explain(stages: Stages, sizes: Mapping[str, int]) -> str:
-    """The story of one kernel, on operands of these sizes if there are any yet."""
+def explain(stages: Stages, sizes: Mapping[str, int], stored: Mapping[str, Sequence[int]]) -> str:
+    """The story of one kernel, on operands of these sizes if there are any yet, with so many positions at the root and every level."""
     tensor = stages.assign.lhs.tensor
     lines = [printer.show(stages.assign)]
     if sizes:
         lines += ["", "extents", f"  {', '.join(f'{name}: {size:,}' for name, size in sizes.items())}"]
-    lines += ["", "loops", *stages.lowered.remarks]
+    lines += ["", "loops", *_loops(stages, sizes, stored)]
     if any(loop.tag.unit is not None for loop in walk(stages.concrete.stmt) if isinstance(loop, Forall)):
         conflicts = Schedule(stages.concrete).conflicts
         lines += ["", "races", *([f"  {_resolved(conflict)}" for conflict in conflicts] or ["  none: proved"])]
@@ -35,6 +37,14 @@ def explain(stages: Stages, sizes: Mapping[str, int]) -> str:
     if stages.lowered.fill != 0:
         lines.append(f"  where nothing is stored it is {stages.lowered.fill}")
     return "\n".join(lines)
+
+
+def _loops(stages: Stages, sizes: Mapping[str, int], stored: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """The loop nest: who drives each loop, and how often it runs where the data tell."""
+    remarks = stages.lowered.remarks
+    counts = trips(stages.concrete.stmt, remarks, sizes, stored) if sizes else repeat(None)
+    for remark, count in zip(remarks, counts, strict=False):
+        yield f"{'  ' * remark.depth}{remark.text}" + ("" if count is None else f" ({count})")
 
 
 def _resolved(conflict: Conflict) -> str:

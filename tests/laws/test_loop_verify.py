@@ -15,6 +15,7 @@ from sparseloom.loops.nodes import (
     Allocate,
     Array,
     Assign,
+    Barrier,
     Cast,
     Declare,
     Fill,
@@ -32,6 +33,8 @@ from sparseloom.loops.nodes import (
     Role,
     Search,
     Select,
+    Shuffle,
+    Space,
     Store,
     Var,
     While,
@@ -56,6 +59,14 @@ def kernel(*stmts):
 def fop(name, *args, dtype=FLOAT64):
     return Op(name, args, dtype)
 
+
+def warp(*stmts):
+    """A warp whose lanes run these statements; ``s`` is known to all of them."""
+    lanes = For(t, ZERO, n, block(*stmts), LoopKind.GPU_THREAD)
+    return For(i, ZERO, n, block(Declare(s, one), lanes, Store(y, i, s)), LoopKind.GPU_WARP)
+
+
+mine = Array("w", FLOAT64, Space.LOCAL)
 
 REFUSED = {
     "an unknown scalar": (Store(y, t, one), "t is declared where it is used"),
@@ -113,6 +124,28 @@ REFUSED = {
         ),
         "one operator accumulates s in a threads loop",
     ),
+    "a GPU loop that assigns": (
+        block(Declare(s, one), For(i, ZERO, n, Assign(s, one), LoopKind.GPU_THREAD)),
+        "a GPU loop changes s, declared outside it, only by a shuffle",
+    ),
+    "a block inside a warp": (
+        For(i, ZERO, n, For(t, ZERO, n, Store(y, t, one), LoopKind.GPU_BLOCK), LoopKind.GPU_WARP),
+        "blocks hold warps, and both hold threads",
+    ),
+    "a shuffle between the threads of a block": (
+        For(i, ZERO, n, block(Declare(s, one), For(t, ZERO, n, Shuffle(s, "add", one), LoopKind.GPU_THREAD)), LoopKind.GPU_BLOCK),
+        "the lanes of a warp shuffle",
+    ),
+    "a shuffle that some lanes skip": (warp(If(compare("less", t, ONE), Shuffle(s, "add", one))), "shuffles stand at the end"),
+    "a shuffle before the end": (warp(Shuffle(s, "add", one), Store(y, t, one)), "shuffles stand at the end"),
+    "a shuffle of another dtype": (warp(Shuffle(s, "add", ONE)), "has dtype float64, not int64"),
+    "a barrier that lanes reach alone": (For(i, ZERO, n, Barrier(), LoopKind.GPU_THREAD), "a barrier stands in a block"),
+    "a barrier outside a block": (Barrier(), "a barrier stands in a block"),
+    "shared memory outside a kernel": (Allocate(Array("w", FLOAT64, Space.SHARED), n), "w is shared by the threads of a block or warp"),
+    "private memory of several threads": (
+        block(Allocate(mine, n), For(i, ZERO, n, Store(mine, i, one), LoopKind.GPU_THREAD)),
+        "w is private to one thread",
+    ),
 }
 
 
@@ -128,6 +161,10 @@ def test_broken_promises_are_refused(name):
 )
 def test_sound_kernels_pass(function):
     verify(function)
+
+
+def test_lanes_that_shuffle_at_their_end_pass():
+    verify(kernel(warp(Declare(Var("own", FLOAT64), one), Shuffle(s, "add", Var("own", FLOAT64)))))
 
 
 def test_scopes_end_with_their_body():

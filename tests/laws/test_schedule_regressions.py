@@ -11,6 +11,8 @@ from fuzz.scheduled_runner import attempt
 from fuzz.schedules import Scheduled
 
 import sparseloom as sl
+from sparseloom.core.trees import walk
+from sparseloom.loops import nodes as ir
 from sparseloom.notation.text import parse
 from sparseloom.schedule.schedule import Schedule
 
@@ -45,6 +47,8 @@ CASES = (
     ("y(i) = A(i,j) * x(j)", "csr", "precompute(x(j),j,jw,w) split(j,j0,j1,2) pos(j1,p,A(i,j)) precompute(A(i,j),p,q,v)"),
     # a sum of truth values that moves out of a sum of numbers
     ("y(i) = 2 * (A(i,j) > x(j))", "csr", "split(j,j0,j1,4) precompute(A(i,j) > x(j), j0, j0, w)"),
+    # a row of a level that repeats coordinates, in two blocks of positions
+    ("y(i) = A(i,j) * x(j)", "coo", "fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,3) parallelize(p0,CPUThread,Atomics)"),
     # every part of a merge that runs in parallel writes its own places
     ("y(j) = sum(i, A(i,j)) + x(j)", "csc", "parallelize(j,CPUThread,NoRaces)"),
 )
@@ -154,3 +158,53 @@ FOUND = {
 @pytest.mark.parametrize("name", FOUND)
 def test_a_scheduled_case_that_was_wrong_is_right(name: str) -> None:
     assert attempt(FOUND[name]) is None
+@pytest.mark.parametrize("target", ("interpret", "c"))
+@pytest.mark.parametrize(
+    ("steps", "named"),
+    [
+        ("bound(i,ib,4,MaxExact) split(ib,i0,i1,2)", "bound(i, ib, 4, MaxExact): i runs from 0 up to 5"),
+        ("bound(i,ib,9,MaxConstraint) split(ib,i0,i1,2) bound(i0,ic,2,MaxExact)", "bound(i0, ic, 2, MaxExact): i0 runs from 0 up to 3"),
+        ("divide(i,i0,i1,2) bound(i1,ib,2,MaxConstraint)", "bound(i1, ib, 2, MaxConstraint): i1 runs from 0 up to 3"),
+        ("pos(i,p,b(i)) bound(p,q,1,MinConstraint)", "bound(p, q, 1, MinConstraint)"),
+    ],
+)
+def test_a_bound_that_does_not_hold_is_named(steps: str, named: str, target: str) -> None:
+    with pytest.raises(sl.ShapeError) as caught:
+        sl.program("y(i) = b(i)", schedule=steps, target=target)(np.arange(5))
+    assert str(caught.value).splitlines()[0] == f"a bound that the schedule promises does not hold for these operands: {named}"
+
+
+def test_the_schedule_of_a_tensor_goes_on_with_text_and_json() -> None:
+    i, x, y = sl.IndexVar("i"), sl.asarray(np.arange(5.0), name="x"), sl.zeros(5, name="y")
+    y[i] = 2 * x[i]
+    start = y.schedule()
+    made = start.then_text("split(i,i0,i1,2)").then_text("unroll(i1,2)")
+    assert start.then_json(made.to_json()).trace == made.trace
+    made.compile("interpret")()
+    assert y.to_numpy().tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
+
+
+SPLIT = "pos(f,p,A({0})) split(p,p0,p1,3) parallelize(p0,CPUThread,Atomics)"
+ROWS = (
+    ("Y(i,k) = A(i,j) * X(j,k)", "csr", "fuse(i,j,f) " + SPLIT.format("i,j")),
+    ("Y(i,k) = A(i,j) * X(j,k)", "dcsr", "fuse(i,j,f) " + SPLIT.format("i,j") + " parallelize(k,CPUVector,NoRaces)"),
+    ("Y(i,k) = A(i,j) * X(j,k)", "csr", "fuse(i,j,f) " + SPLIT.format("i,j") + " split(k,k0,k1,2)"),
+    ("Y(i,j,l) = A(i,j,k) * X(k,l)", "csf", "fuse(i,j,g) fuse(g,k,f) " + SPLIT.format("i,j,k")),
+    ("Y(i,l) = A(i,j,k) * X(k,l)", "csf", "fuse(i,j,g) fuse(g,k,f) " + SPLIT.format("i,j,k")),
+    ("Y(i,k) = A(i,j) * X(j,k)", "csr", "fuse(i,j,f) " + SPLIT.format("i,j").replace("Atomics", "Temporary")),
+)
+
+
+@pytest.mark.parametrize("target", ("interpret", "c"))
+@pytest.mark.parametrize(("statement", "form", "schedule"), ROWS)
+def test_a_row_that_blocks_of_positions_share_takes_one_atomic_per_element(
+    statement: str, form: str, schedule: str, target: str, rng: np.random.Generator
+) -> None:
+    shape = (5, 4, 6) if form == "csf" else (5, 6)
+    A, X = rng.integers(1, 5, shape) * (rng.random(shape) < 0.5), rng.integers(1, 5, (6, 4))
+    kernel = sl.program(statement, {"A": form}, schedule, target=target)
+    plain = sl.program(statement, {"A": form}, target="interpret")
+    assert np.array_equal(kernel(A=A, X=X).to_numpy(), plain(A=A, X=X).to_numpy())
+    entries = [n for n in walk(kernel.preview().stages.lowered.function) if isinstance(n, ir.For) and n.var.name == "p"]
+    assert entries
+    assert not any(isinstance(n, ir.Store) and n.atomic for loop in entries for n in walk(loop))

@@ -130,7 +130,7 @@ def stored_count(storage: Storage) -> int:
     ragged = any(size % block for size, block in zip(storage.shape, format.blocks, strict=False))
     if ragged or not all(level.compact for level in format.levels):
         return len(_mode_columns(storage)[1])
-    return _position_counts(storage)[-1]
+    return position_counts(storage)[-1]
 
 
 def _checked_shape(format: Format, shape: Sequence[int]) -> tuple[int, ...]:
@@ -319,7 +319,7 @@ def _refuse_branches(format: Format, head: int, end: int, columns: Columns, firs
             )
 
 
-def _position_counts(storage: Storage) -> list[int]:
+def position_counts(storage: Storage) -> list[int]:
     """How many positions there are at the root and at every level."""
     counts = [1]
     for level, data, size in zip(storage.format.levels, storage.levels, storage.format.level_sizes(storage.shape), strict=True):
@@ -330,7 +330,7 @@ def _position_counts(storage: Storage) -> list[int]:
 def _mode_columns(storage: Storage) -> tuple[Columns, Values]:
     """One column of coordinates per mode, and the values, of all entries in storage order."""
     columns, positions = _stored_columns(storage)
-    values = storage.values[: _position_counts(storage)[-1]]
+    values = storage.values[: position_counts(storage)[-1]]
     if positions is not None:
         values = values[positions]
     columns = _whole_columns(storage.format, columns)
@@ -344,7 +344,7 @@ def _mode_columns(storage: Storage) -> tuple[Columns, Values]:
 
 def _stored_columns(storage: Storage) -> tuple[Columns, Index | None]:
     """One column of coordinates per level, and the positions of the entries in the last level (None: all of them)."""
-    format, counts = storage.format, _position_counts(storage)
+    format, counts = storage.format, position_counts(storage)
     sizes = format.level_sizes(storage.shape)
     columns: Columns = []
     kept: Index | None = None  # the entries' positions in the last level

@@ -22,6 +22,7 @@ from sparseloom.loops.nodes import (
     Allocate,
     Array,
     Assign,
+    Barrier,
     Block,
     Cast,
     Comment,
@@ -48,6 +49,7 @@ from sparseloom.loops.nodes import (
     Role,
     Search,
     Select,
+    Shuffle,
     Sort,
     Status,
     Stmt,
@@ -129,17 +131,28 @@ def _convert(value: Any, source: DType, target: DType) -> Any:
     return np.asarray(value, source).astype(target)[()]
 
 
+def _across(lanes: list[Any], count: int, combine: Callable[[Any, Any], Any]) -> list[Any]:
+    """The total of what lanes hold, if there are any: neighbours first, then pairs of pairs, as shuffles do it."""
+    if len(lanes) != count:
+        raise CompilerBug("shuffle", f"a shuffle is reached by all {count} lanes in lock step, not by {len(lanes)} of them")
+    while len(lanes) > 1:
+        lanes = [combine(*lanes[k : k + 2]) if k + 1 < len(lanes) else lanes[k] for k in range(0, len(lanes), 2)]
+    return lanes
+
+
 def _power(base: Any, exponent: Any, dtype: DType) -> Any:
     """C's ``pow``. Two of each, because NumPy takes the square root for one exponent of 0.5, and the root of -inf is nan."""
     return np.power(np.full(2, base, dtype), np.full(2, exponent, dtype))[0]
 
 
 _NAMESPACE: dict[str, Any] = {
+    "LoopKind": LoopKind,
     "inf": np.inf,
     "nan": np.nan,
     "convert": _convert,
     "integer_power": integer_power,
     "fail": _fail,
+    "across": _across,
     "power": _power,
     **{f"np_{d}": d.type for d in VALUE_DTYPES},
     **{f"np_{name}": getattr(np, name) for name, op in OPERATORS.items() if op.rule != "cast"},
@@ -244,14 +257,27 @@ class _Writer:
 
     def _loop(self, loop: For, indent: str) -> None:
         var = self._scalar(loop.var.name)
-        head = f"{indent}for {var} in range({self._expr(loop.begin)}, {self._expr(loop.end)}):"
+        run = f"range({self._expr(loop.begin)}, {self._expr(loop.end)})"
         if loop.kind in _ONE_BY_ONE:
-            self.lines.append(head)
+            self.lines.append(f"{indent}for {var} in {run}:")
             self._body(loop.body, indent)
             return
-        self.lines += [f"{indent}w{var} = tracker.enter({loop.var.name!r})", head, f"{indent}  w{var}.iteration = {var}"]
+        shuffles = [n for n in walk(loop.body) if isinstance(n, Shuffle)] if loop.kind is LoopKind.GPU_THREAD else []
+        self.lines += [f"{indent}{self._lanes(n)} = []" for n in shuffles]
+        entered = f"tracker.enter({loop.var.name!r}, LoopKind.{loop.kind.name}, r{var}.start)"
+        self.lines += [f"{indent}r{var} = {run}", f"{indent}w{var} = {entered}"]
+        self.lines += [f"{indent}for {var} in r{var}:", f"{indent}  w{var}.begin({var})"]
         self._body(loop.body, indent)
-        self.lines.append(f"{indent}tracker.leave()")
+        self.lines.append(f"{indent}tracker.leave(w{var})")
+        for n in shuffles:
+            dtype, held = n.var.dtype, self._scalar(n.var.name)
+            combined = self._operator(n.op, ["a", "b"], dtype, dtype)
+            self.lines.append(f"{indent}for t in across({self._lanes(n)}, len(r{var}), lambda a, b: {combined}):")
+            self.lines.append(f"{indent}  {held} = {self._operator(n.op, [held, 't'], dtype, dtype)}")
+
+    def _lanes(self, shuffle: Shuffle) -> str:
+        """The list of what the lanes bring to a shuffle."""
+        return f"s{self._scalar(shuffle.var.name)}"
 
     def _simple(self, stmt: Stmt) -> str:
         """A statement that holds no others."""
@@ -284,6 +310,10 @@ class _Writer:
                 return f"{self.arrays[array]}.join({self._pieces(pieces)}, {self._parts(parts)}, {self._expr(each)}, {moved})"
             case Free(array):
                 return f"{self.arrays[array]}.free()"
+            case Shuffle(_, _, value):
+                return f"{self._lanes(stmt)}.append({self._expr(value)})"
+            case Barrier():
+                return "tracker.barrier()"
             case Fail(status):
                 return f"fail({status.name!r})"
         raise CompilerBug(stmt, "a statement that the interpreter knows")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import DType, is_integer, largest
 from sparseloom.core.errors import CompilerBug, SparseloomError
-from sparseloom.loops.nodes import Array
+from sparseloom.loops.nodes import Array, LoopKind
 
 # More than a test ever needs; larger allocations fail as they would in C.
 _MOST_BYTES = 2**32
@@ -173,49 +173,126 @@ class _Touched:
     __slots__ = ("atomic", "reader", "writer")
 
     def __init__(self) -> None:
-        self.reader: int | None = None
-        self.writer: int | None = None
-        self.atomic: int | None = None
+        self.reader: _Who | None = None
+        self.writer: _Who | None = None
+        self.atomic: _Who | None = None
 
 
-_MANY = -(2**63)
+_Who = tuple[str, int]  # the name of what runs, and its number
+_MANY = ("several iterations", 0)
+_ONE_OF_ALL = ("the code around its threads", 0)
 
 
 class _Watch:
     """One running parallel loop: the iteration at hand, and every location touched so far."""
 
-    def __init__(self, variable: str) -> None:
-        self.variable, self.iteration = variable, 0
+    def __init__(self, label: str, place: str = "one parallel loop") -> None:
+        self.label, self.place = label, place
+        self.who = _ONE_OF_ALL
         self.seen: dict[tuple[int, int], _Touched] = {}
+
+    def begin(self, iteration: int) -> None:
+        """Start an iteration."""
+        self.who = (self.label, iteration)
+
+    def end(self) -> None:
+        """The loop has ended."""
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether none of the iterations runs that are watched."""
+        return self.who is _ONE_OF_ALL
 
     def touch(self, cells: Cells, place: int, how: str) -> None:
         """Note an access: ``reader``, ``writer`` or ``atomic``. Only reads, or only atomics, may be shared."""
         touched = self.seen.setdefault((id(cells), place), _Touched())
         for other in ("reader", "writer", "atomic"):
             who = getattr(touched, other)
-            if who is None or who == self.iteration or (how == other != "writer"):
+            if who is None or who == self.who or (how == other != "writer"):
                 continue
-            earlier = "several iterations" if who == _MANY else f"iteration {self.variable} = {who}"
-            later = f"by iteration {self.variable} = {self.iteration} ({how})"
-            raise RaceFound(f"{cells.name}[{place}] is touched by {earlier} ({other}) and {later} of one parallel loop")
+            message = f"{cells.name}[{place}] is touched by {_called(who)} ({other}) and by {_called(self.who)} ({how}) of {self.place}"
+            raise RaceFound(message)
         before = getattr(touched, how)
-        setattr(touched, how, self.iteration if before in (None, self.iteration) else _MANY)
+        setattr(touched, how, self.who if before in (None, self.who) else _MANY)
+
+
+class _Threads(_Watch):
+    """The threads or warps of one block since its last barrier: they do not wait for each other at the end of their loops.
+
+    Iterations of several loops are the same thread if they have the same number, counted from where their loop begins.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("thread", "one block, with no barrier between")
+        self.first = 0
+
+    def begin(self, iteration: int) -> None:
+        super().begin(iteration - self.first)
+
+    def end(self) -> None:
+        self.who = _ONE_OF_ALL
+
+
+class _BlockWatch(_Watch):
+    """The running blocks of a kernel, and the threads of the one at hand."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label)
+        self.threads = _Threads()
+
+    def begin(self, iteration: int) -> None:
+        super().begin(iteration)
+        self.threads.seen.clear()
+
+
+def _called(who: _Who) -> str:
+    return who[0] if who in (_MANY, _ONE_OF_ALL) else f"iteration {who[0]} = {who[1]}"
 
 
 class Tracker:
-    """The parallel loops that are running, outermost first."""
+    """The parallel loops that are running, outermost first. Inside a block, what its threads touch is kept from barrier to barrier."""
 
     def __init__(self) -> None:
         self.loops: list[_Watch] = []
 
-    def enter(self, variable: str) -> _Watch:
-        """Begin a parallel loop."""
-        self.loops.append(_Watch(variable))
-        return self.loops[-1]
+    @property
+    def depth(self) -> int:
+        """How many loops are running."""
+        return len(self.loops) - self._in_block
 
-    def leave(self) -> None:
+    @property
+    def _in_block(self) -> bool:
+        return bool(self.loops) and self.loops[-1].is_resting
+
+    def enter(self, variable: str, kind: LoopKind, first: int) -> _Watch:
+        """Begin a parallel loop, whose first iteration has this number."""
+        threads = self.loops[-1] if self._in_block else None
+        if isinstance(threads, _Threads):
+            threads.label, threads.first = "warp" if kind is LoopKind.GPU_WARP else "thread", first
+            return threads
+        if kind is not LoopKind.GPU_BLOCK:
+            self.loops.append(_Watch(variable))
+            return self.loops[-1]
+        blocks = _BlockWatch(variable)
+        self.loops += [blocks, blocks.threads]
+        return blocks
+
+    def leave(self, watch: _Watch) -> None:
         """End the innermost parallel loop."""
-        self.loops.pop()
+        watch.end()
+        match watch:
+            case _BlockWatch():
+                del self.loops[-2:]
+            case _Threads():
+                pass
+            case _:
+                self.loops.pop()
+
+    def barrier(self) -> None:
+        """Let the threads of a block wait for each other."""
+        if not self._in_block:
+            raise CompilerBug("barrier", "a barrier is reached by all threads of a block, not by some of them")
+        self.loops[-1].seen.clear()
 
 
 class WatchedCells(Cells):
@@ -229,7 +306,7 @@ class WatchedCells(Cells):
 
     def allocate(self, size: int) -> None:
         super().allocate(size)
-        self.depth = len(self.tracker.loops)
+        self.depth = self.tracker.depth
 
     def _touch(self, place: int, how: str) -> None:
         for loop in self.tracker.loops[self.depth :]:

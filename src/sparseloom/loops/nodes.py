@@ -23,7 +23,11 @@ class Space(Enum):
 
 
 class LoopKind(Enum):
-    """How the iterations of a ``For`` run."""
+    """How the iterations of a ``For`` run.
+
+    The outermost loop on a GPU is one kernel. What stands in a block or a warp, outside the loops over its threads, is run by one of
+    them; its scalars are known to all. The lanes of a warp meet at the end of their loop, the threads of a block only at a barrier.
+    """
 
     SERIAL = "serial"
     THREADS = "threads"
@@ -33,6 +37,9 @@ class LoopKind(Enum):
     GPU_BLOCK = "gpu block"
     GPU_WARP = "gpu warp"
     GPU_THREAD = "gpu thread"
+
+
+GPU_KINDS = (LoopKind.GPU_BLOCK, LoopKind.GPU_WARP, LoopKind.GPU_THREAD)
 
 
 class Expr(Node):
@@ -329,6 +336,23 @@ class Free(Stmt):
     """Give an allocated array back."""
 
     array: Array
+
+
+@node
+class Shuffle(Stmt):
+    """Reduce ``value`` over the lanes of a warp and combine the total with ``var``, which all of them know.
+
+    It stands at the end of the loop over the lanes, so that they reach it in lock step; neighbours combine first, in order.
+    """
+
+    var: Var
+    op: str
+    value: Expr
+
+
+@node
+class Barrier(Stmt):
+    """The threads of a block wait for each other, and then see what the others wrote."""
 
 
 class Status(Enum):

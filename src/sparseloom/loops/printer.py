@@ -21,6 +21,7 @@ from sparseloom.loops.nodes import (
     Allocate,
     Array,
     Assign,
+    Barrier,
     Block,
     Cast,
     Comment,
@@ -44,6 +45,7 @@ from sparseloom.loops.nodes import (
     Poll,
     Search,
     Select,
+    Shuffle,
     Sort,
     Space,
     Stmt,
@@ -154,6 +156,10 @@ def _simple(stmt: Stmt) -> str:
             return f"join {array.name} of {pieces.name} at {parts.starts.name} * {_text(each)}{moved}"
         case Free(array):
             return f"free {array.name}"
+        case Shuffle(Var(name), op, value):
+            return f"{name} {_SYMBOLS.get(op, op)}= shuffle {_text(value)}"
+        case Barrier():
+            return "barrier"
         case Fail(status):
             return f"fail {status.name}"
         case Poll():

@@ -13,6 +13,7 @@ from sparseloom.loops.nodes import (
     Allocate,
     Array,
     Assign,
+    Barrier,
     Block,
     Comment,
     Declare,
@@ -29,6 +30,7 @@ from sparseloom.loops.nodes import (
     Param,
     Pieces,
     Poll,
+    Shuffle,
     Sort,
     Stmt,
     Store,
@@ -116,6 +118,6 @@ def _rename(stmt: Stmt, scope: _Scope) -> Stmt:
         case Team(first, loop, last):
             inner = scope.inner()
             return Team(_rename(first, inner), _rename(loop, inner), _rename(last, inner))  # type: ignore[arg-type]
-        case Assign() | Store() | Fill() | Sort() | Grow() | Keep() | Free() | Fail() | Poll():
+        case Assign() | Store() | Fill() | Sort() | Grow() | Keep() | Free() | Shuffle() | Barrier() | Fail() | Poll():
             return scope.replace(stmt)
     raise CompilerBug(stmt, "a statement that renaming knows")

@@ -29,6 +29,7 @@ from sparseloom.loops.nodes import (
     Role,
     Search,
     Select,
+    Shuffle,
     Sort,
     Store,
     Var,
@@ -65,6 +66,8 @@ def index_names(function: Function) -> frozenset[str]:
                 found |= {name, *_flowing(needed)}
             case Declare(Var(name), value) | Assign(Var(name), value):
                 flows.append((name, frozenset(_flowing(value))))
+            case Shuffle(Var(name), _, value):
+                flows.append((name, frozenset(_flowing(value))))
     while any(name in found and not sources <= found for name, sources in flows):
         for name, sources in flows:
             if name in found:
@@ -95,6 +98,8 @@ def nonnegative_names(function: Function) -> frozenset[str]:
         match n:
             case Declare(Var(name), value) | Assign(Var(name), value) | For(Var(name), value):
                 given.append((name, value))
+            case Shuffle(Var(name) as var, op, value):
+                given.append((name, Op(op, (var, value))))
     claimed = sizes | {name for name, _ in given}
     while True:
         refuted = {name for name, value in given if name in claimed and not is_nonnegative(value, claimed)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,9 +13,11 @@ from sparseloom.core.dtypes import BOOL, INT64, DType, is_integer
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops.nodes import (
     FALSE,
+    GPU_KINDS,
     TRUE,
     Allocate,
     Assign,
+    Barrier,
     Block,
     Cast,
     Comment,
@@ -23,6 +26,7 @@ from sparseloom.loops.nodes import (
     For,
     If,
     Literal,
+    LoopKind,
     Op,
     Select,
     Stmt,
@@ -192,6 +196,8 @@ def _fold_stmt(stmt: Stmt) -> Stmt | None:
             return _NOTHING
         case For(_, _, _, body) if _is_empty(body):
             return _NOTHING
+        case For(_, _, _, body, LoopKind.GPU_BLOCK) if _waits_for_nobody(body):
+            return replace(stmt, body=simplify(rewrite(body, lambda n: _NOTHING if isinstance(n, Barrier) else None)))
         case For(var, begin, end, If(Literal(True), body), kind, factor):
             return For(var, begin, end, body, kind, factor)
         case Team(_, loop) if _is_empty(loop):
@@ -203,13 +209,19 @@ def _fold_stmt(stmt: Stmt) -> Stmt | None:
     return None
 
 
+def _waits_for_nobody(body: Stmt) -> bool:
+    """Whether a block has barriers but neither warps nor threads."""
+    threads = any(isinstance(n, For) and n.kind in GPU_KINDS for n in walk(body))
+    return not threads and any(isinstance(n, Barrier) for n in walk(body))
+
+
 def _alone(branch: Stmt) -> Stmt:
     """The branch that is always taken. If it declares names it stays a branch, until a block takes it in."""
     return If(TRUE, branch) if _declared(branch) else branch
 
 
 def _flatten(stmts: Sequence[Stmt]) -> Stmt | None:
-    """Splice blocks, and branches that are always taken, into the block around them.
+    """Splice blocks, and branches that are always taken, into the block around them; of barriers in a row one is left.
 
     A branch whose names are declared again further down stays a branch: its scope keeps the two apart.
     """
@@ -220,6 +232,8 @@ def _flatten(stmts: Sequence[Stmt]) -> Stmt | None:
                 flat.extend(inner)
             case If(Literal(True), branch) if _declared(branch).isdisjoint(_declared_below(stmts[place + 1 :])):
                 flat.extend(branch.stmts if isinstance(branch, Block) else [branch])
+            case Barrier() if flat and isinstance(flat[-1], Barrier):
+                pass
             case _:
                 flat.append(stmt)
     if len(flat) == 1:

@@ -6,7 +6,7 @@ Names live to the end of the loop body or branch that declares them; a block ins
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INDEX_DTYPES, INT64, DType, is_integer, largest, smallest
@@ -14,9 +14,11 @@ from sparseloom.core.errors import CompilerBug, SparseloomError
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops.lanes import is_lanewise
 from sparseloom.loops.nodes import (
+    GPU_KINDS,
     Allocate,
     Array,
     Assign,
+    Barrier,
     Block,
     Cast,
     Comment,
@@ -42,7 +44,9 @@ from sparseloom.loops.nodes import (
     Role,
     Search,
     Select,
+    Shuffle,
     Sort,
+    Space,
     Stmt,
     Store,
     Team,
@@ -63,17 +67,26 @@ def verify(function: Function) -> None:
 
 @dataclass
 class _Scope:
-    """The names that are live: scalars and arrays, and which of them may not be written."""
+    """The names that are live: scalars and arrays, which of them may not be written, and the GPU loops around.
+
+    ``shared`` has the names from outside the innermost of these: its iterations read such scalars, but have no such private memory.
+    """
 
     scalars: dict[str, DType] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()
     grown: frozenset[str] = frozenset()
     pieces: dict[str, Pieces] = field(default_factory=dict)
+    units: tuple[LoopKind, ...] = ()
+    shared: frozenset[str] = frozenset()
 
     def inner(self) -> _Scope:
         """A scope for a loop body or branch."""
-        return _Scope(dict(self.scalars), dict(self.arrays), self.fixed, self.grown, dict(self.pieces))
+        return replace(self, scalars=dict(self.scalars), arrays=dict(self.arrays), pieces=dict(self.pieces))
+
+    def launch(self, kind: LoopKind) -> None:
+        """Enter a GPU loop."""
+        self.units, self.shared = (*self.units, kind), frozenset({*self.scalars, *self.arrays})
 
     def bind(self, target: Var | Array, where: Node) -> None:
         """Make a name live."""
@@ -123,7 +136,16 @@ def _check(stmt: Stmt, scope: _Scope) -> None:
         case Assign(var, value):
             _scalar(var, scope, stmt)
             _hold(var.name not in scope.fixed, stmt, f"{var.name} is not a size or a loop variable, which are never assigned")
+            _hold(var.name not in scope.shared, stmt, f"a GPU loop changes {var.name}, declared outside it, only by a shuffle")
             _typed(value, var.dtype, scope, stmt)
+        case Shuffle(var, op, value):
+            _scalar(var, scope, stmt)
+            _hold(scope.units[-2:] == (LoopKind.GPU_WARP, LoopKind.GPU_THREAD), stmt, "the lanes of a warp shuffle")
+            _hold(var.name in scope.shared, stmt, f"{var.name} is declared outside the loop over lanes")
+            _typed(value, var.dtype, scope, stmt)
+            _hold(_op_dtype(op, (var.dtype, value.dtype), stmt) == var.dtype, stmt, f"{op} of {var.dtype} gives that dtype")
+        case Barrier():
+            _hold(scope.units[-1:] == (LoopKind.GPU_BLOCK,), stmt, "a barrier stands in a block, where all of its threads reach it")
         case If(condition, then, other):
             _typed(condition, BOOL, scope, stmt)
             _check(then, scope.inner())
@@ -155,9 +177,39 @@ def _check_for(loop: For, scope: _Scope, own: Set[str] = frozenset()) -> None:
     if loop.kind is LoopKind.VECTOR:
         _hold(not any(isinstance(n, Grow | Fail | Poll) for n in walk(loop.body)), loop, "nothing in a vector loop ends the kernel")
     body = scope.inner()
+    if loop.kind in GPU_KINDS:
+        around = scope.units[-1:]
+        _hold(not around or GPU_KINDS.index(around[0]) < GPU_KINDS.index(loop.kind), loop, "blocks hold warps, and both hold threads")
+        _hold(_shuffles_last(loop.body), loop, "shuffles stand at the end of a loop over lanes, where all of them arrive")
+        body.launch(loop.kind)
     body.bind(loop.var, loop)
     body.fix(loop.var.name)
     _check(loop.body, body)
+
+
+def _shuffles_last(body: Stmt) -> bool:
+    """Whether every shuffle of a loop's own body stands behind all else; those of loops inside are their business."""
+    stmts = body.stmts if isinstance(body, Block) else (body,)
+    kept = list(stmts)
+    while kept and isinstance(kept[-1], Shuffle):
+        kept.pop()
+    return not any(_shuffles(stmt) for stmt in kept)
+
+
+def _shuffles(stmt: Stmt) -> bool:
+    """Whether a shuffle stands in a statement, outside the GPU loops in it."""
+    match stmt:
+        case Shuffle():
+            return True
+        case For(kind=kind) if kind in GPU_KINDS:
+            return False
+        case Block(stmts):
+            return any(map(_shuffles, stmts))
+        case If(_, then, other):
+            return _shuffles(then) or _shuffles(other)
+        case For(_, _, _, body) | While(_, body):
+            return _shuffles(body)
+    return False
 
 
 def _check_memory(stmt: Stmt, scope: _Scope) -> None:
@@ -182,6 +234,8 @@ def _check_memory(stmt: Stmt, scope: _Scope) -> None:
             _hold(array.dtype == scratch.dtype and array.dtype.kind == "i", stmt, "index arrays are sorted")
         case Allocate(array, size):
             _typed(size, INT64, scope, stmt)
+            in_block = scope.units and scope.units[-1] is not LoopKind.GPU_THREAD
+            _hold(array.space is not Space.SHARED or bool(in_block), stmt, f"{array.name} is shared by the threads of a block or warp")
             if array.name in scope.grown:
                 _array(array, scope, stmt)
             else:
@@ -236,6 +290,8 @@ def _scalar(var: Var, scope: _Scope, where: Node) -> None:
 def _array(array: Array, scope: _Scope, where: Node) -> None:
     _hold(array.name in scope.arrays, where, f"the array {array.name} is a parameter or allocated where it is used")
     _hold(scope.arrays[array.name] == array, where, f"the array {array.name} is the one declared: {scope.arrays[array.name]}")
+    own = array.space is not Space.LOCAL or array.name not in scope.shared
+    _hold(own, where, f"{array.name} is private to one thread, and the iterations of a GPU loop are several")
 
 
 def _written(array: Array, scope: _Scope, where: Node) -> None:

@@ -19,7 +19,7 @@ from sparseloom.core.dtypes import BOOL, INT64
 from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, NEVER, Any, Formula, Stored, condition, has_flags, stored, substitute
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.context import Context
+from sparseloom.lower.context import Context, Runs
 from sparseloom.lower.scope import ABSENT, Place, Scope
 from sparseloom.lower.walking import Walker, bound_place, find_run, look_up, step
 from sparseloom.notation.nodes import Access, IndexVar
@@ -38,6 +38,7 @@ class Style:
     kind: ir.LoopKind = ir.LoopKind.SERIAL
     factor: int = 0
     gallops: bool = field(default=False, compare=False)  # cursors that fall behind jump ahead by search
+    around: Callable[[ir.Stmt], ir.Stmt] | None = field(default=None, compare=False)  # what every iteration does, guarded or not
 
     @property
     def in_order(self) -> bool:
@@ -55,6 +56,7 @@ class Style:
 
     def loop(self, var: ir.Var, begin: ir.Expr, end: ir.Expr, body: ir.Stmt) -> ir.Stmt:
         """The loop in this style. Lanes cannot allocate: what does is run one after another."""
+        body = body if self.around is None else self.around(body)
         if self.kind is ir.LoopKind.VECTOR and any(isinstance(n, ir.Allocate) for n in walk(body)):
             return ir.For(var, begin, end, body)
         return ir.For(var, begin, end, body, self.kind, self.factor)
@@ -137,13 +139,14 @@ def _others(loop: Loop, accesses: Sequence[Access]) -> tuple[Walker, ...]:
     return tuple(w for w in loop.walkers if w.access not in accesses)
 
 
-def _note(loop: Loop, text: str, followed: Sequence[Walker]) -> None:
+def _note(loop: Loop, text: str, formula: Formula, followed: Sequence[Walker]) -> None:
+    settles = loop.context.provenance.root(loop.var) == loop.var
     more = f"; {', '.join(w.access.tensor.name for w in followed)} followed by a cursor" if followed else ""
-    loop.context.remark(f"{loop.var}: {text}{more}")
+    loop.context.remark(f"{loop.var}: {text}{more}", Runs(loop.var, settles, formula))
 
 
 def _counted(loop: Loop) -> ir.Stmt:
-    _note(loop, "every coordinate", loop.walkers)
+    _note(loop, "every coordinate", ALWAYS, loop.walkers)
     follow, places = _follow(loop, loop.walkers)
     counting = replace(loop, scope=loop.scope if loop.counted is None else loop.counted, guard=ir.TRUE)
     steps = [step(w, places[w.access].present) for w in loop.walkers if loop.style.in_order and w.level.ordered]
@@ -180,7 +183,7 @@ def _follow(loop: Loop, walkers: Sequence[Walker]) -> tuple[list[ir.Stmt], dict[
 
 def _driven(loop: Loop, access: Access) -> ir.Stmt:
     driver, others = _walker(loop, access), _others(loop, (access,))
-    _note(loop, f"driven by {access.tensor.name}", others)
+    _note(loop, f"driven by {access.tensor.name}", Stored(access), others)
     follow, places = _follow(replace(loop, guard=ir.FALSE), others)
     summed, places[access] = bound_place(loop.context, driver)
     here = ir.Declare(loop.coordinate, driver.coordinate())
@@ -198,10 +201,10 @@ def _merged(loop: Loop, formula: Formula) -> ir.Stmt:
     start = [w.start() for w in loop.walkers]
     names = ", ".join(a.tensor.name for a in members)
     if lattice is None or loop.scope.copies * sum(len(cases) for _, cases in lattice) > MOST_COPIES:
-        _note(loop, f"merges {names} in one loop with flags", _others(loop, members))
+        _note(loop, f"merges {names} in one loop with flags", formula, _others(loop, members))
         return ir.block(*start, _collapsed(loop, formula, members))
     meets = "intersects" if [cases for _, cases in lattice] == [(members,)] else "merges"
-    _note(loop, f"{meets} {names}", _others(loop, members))
+    _note(loop, f"{meets} {names}", formula, _others(loop, members))
     return ir.block(*start, *(_point(loop, members, live, cases) for live, cases in lattice))
 
 

@@ -6,12 +6,36 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sparseloom.core.names import Names
+from sparseloom.iteration.formula import ALWAYS, Formula
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.space import Space
 from sparseloom.lower.views import Sizes, TensorView
-from sparseloom.notation.nodes import Access, Stmt, TensorVar
+from sparseloom.notation.nodes import Access, IndexVar, Stmt, TensorVar
+from sparseloom.notation.relations import PosRelation
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What a loop runs through: coordinates at which a formula holds, or positions of one operand.
+
+    ``settles`` tells whether ``var`` is known inside, or only a digit of something.
+    """
+
+    var: IndexVar
+    settles: bool = True
+    formula: Formula = ALWAYS
+    position: PosRelation | None = None
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One line of ``explain``: how deep in the loops it stands, what it says, and about which loop."""
+
+    depth: int
+    text: str
+    runs: Runs | None = None
 
 
 @dataclass
@@ -30,7 +54,7 @@ class Context:
     reach: Mapping[Access, int] = field(default_factory=dict)  # how many levels are needed of operands that are not read
     before: list[ir.Stmt] = field(default_factory=list)  # what runs once before the loops, for workspaces that outlive one row
     behind: list[ir.Stmt] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
     depth: int = 0
 
     def view(self, access: Access) -> TensorView:
@@ -41,8 +65,7 @@ class Context:
         """The ranges of variables in a scope."""
         return Space(self.provenance, self.sizes, scope.coordinates, scope.limits)
 
-    def remark(self, text: str) -> None:
+    def remark(self, text: str, runs: Runs | None = None) -> None:
         """Note something for ``explain``, once, at the current depth of loops."""
-        line = "  " * self.depth + text
-        if line not in self.remarks:
-            self.remarks.append(line)
+        if not any((remark.depth, remark.text) == (self.depth, text) for remark in self.remarks):
+            self.remarks.append(Remark(self.depth, text, runs))

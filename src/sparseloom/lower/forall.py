@@ -12,7 +12,7 @@ Every loop binds one variable. If other digits of what it stands for are still o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from sparseloom.core.dtypes import BOOL
@@ -21,6 +21,7 @@ from sparseloom.core.trees import walk
 from sparseloom.iteration.provenance import parents
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import Style
+from sparseloom.lower.device import awaited
 from sparseloom.lower.nest import Then, style_of
 from sparseloom.lower.positions import PositionLoops
 from sparseloom.lower.scope import Scope
@@ -40,12 +41,14 @@ class LoopLowering(PositionLoops):
             scope = replace(scope, atomic=scope.atomic | shared, edge=None)
         return self.over(stmt, scope, lambda inner: self.lower(stmt.body, inner))
 
-    def over(self, stmt: Forall, scope: Scope, then: Then) -> ir.Stmt:
+    def over(self, stmt: Forall, scope: Scope, then: Then, around: Callable[[ir.Stmt], ir.Stmt] | None = None) -> ir.Stmt:
         """The loop over the variable of ``stmt``, with this body. Lanes cannot end the kernel, so they note what breaks a bound."""
+        style = replace(style_of(stmt.tag), around=around)
+        then = _run_by(stmt.tag.unit, then)
         if stmt.tag.unit is not Unit.CPUVector or scope.broken is not None:
-            return self.over_digit(stmt, stmt.var, scope, style_of(stmt.tag), then)
+            return awaited(stmt, self.over_digit(stmt, stmt.var, scope, style, then), scope)
         broken = ir.Var(self.context.names.fresh("broken"), BOOL)
-        made = self.over_digit(stmt, stmt.var, replace(scope, broken=broken), style_of(stmt.tag), then)
+        made = self.over_digit(stmt, stmt.var, replace(scope, broken=broken), style, then)
         if broken not in walk(made):
             return made
         return ir.block(ir.Declare(broken, ir.FALSE), made, ir.If(broken, ir.Fail(ir.Status.BOUND_VIOLATED)))
@@ -193,6 +196,11 @@ class LoopLowering(PositionLoops):
         if not isinstance(fuse, FuseRelation):
             raise CompilerBug(relation, "several levels are walked by a fuse")
         return self.fused(stmt, fuse, digit, driven, style, at_position, tree=relation.coordinate)
+
+
+def _run_by(unit: Unit | None, then: Then) -> Then:
+    """The body of a loop, which knows the unit that runs it."""
+    return then if unit is None else lambda inner: then(replace(inner, units=(*inner.units, unit)))
 
 
 def _is_broken(relation: BoundRelation, space: Space) -> ir.Expr:

@@ -26,7 +26,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.cancel import add_polls
-from sparseloom.lower.context import Context
+from sparseloom.lower.context import Context, Remark
 from sparseloom.lower.expression import Value, lower_expression, operate
 from sparseloom.lower.parallel import ParallelLoops
 from sparseloom.lower.refill import Accumulated, RefillResult, takes_whole_row
@@ -54,6 +54,7 @@ from sparseloom.notation.nodes import (
 from sparseloom.notation.relations import FuseRelation, PosRelation
 from sparseloom.schedule.loops import paths, relations_of
 from sparseloom.schedule.races import analyse
+from sparseloom.schedule.units import GPU_UNITS
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Lowered:
     result: Access
     shared: str | None
     fill: Scalar
-    remarks: tuple[str, ...]
+    remarks: tuple[Remark, ...]
 
     @cached_property
     def hands_out(self) -> bool:
@@ -107,10 +108,13 @@ class _Lowering(ParallelLoops):
         self.operands = [a for a in self.accesses if a != self.lhs]
         self.inputs = tuple(self.operands)
         self.workspaces: dict[TensorVar, Workspace | Scatter | Accumulated] = {}
-        self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
-        settled = [(c.var, c.assign.lhs.tensor, c.resolved[1]) for c in analyse(stmt) if c.resolved is not None]
-        self.atomic = frozenset((var, tensor) for var, tensor, how in settled if how is Races.Atomics)
-        self.private = frozenset((var, tensor) for var, tensor, how in settled if how is not Races.Atomics)
+        conflicts = [(c.var, c.assign.lhs.tensor, None if c.resolved is None else c.resolved[1]) for c in analyse(stmt)]
+        self.atomic = frozenset((var, tensor) for var, tensor, how in conflicts if how is Races.Atomics)
+        self.private = frozenset((var, tensor) for var, tensor, how in conflicts if how not in (None, Races.Atomics))
+        on_gpu = {n.var for n in walk(stmt) if isinstance(n, Forall) and n.tag.unit in GPU_UNITS}
+        self.meeting = frozenset((var, tensor) for var, tensor, _ in conflicts if var in on_gpu) - self.private
+        meets = any(tensor == self.lhs.tensor for _, tensor in self.meeting)
+        self.combines = meets or self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
         self.result = self.hooks = self._make_result(refill)
 
     def _make_result(self, refill: bool) -> Result:
@@ -172,10 +176,19 @@ class _Lowering(ParallelLoops):
         return all(var in scope.coordinates for var in target.indices)
 
     def enter(self, stmt: Stmt, scope: Scope, go: Callable[[Scope], ir.Stmt]) -> ir.Stmt:
-        """Go on with the loops of a statement; once they no longer move the location written to, they reduce into a scalar."""
+        """Go on with the loops of a statement; once they no longer move the location written to, they reduce into a scalar.
+
+        The threads of a GPU that meet in memory each have a scalar of their own, so that it is declared inside their loop.
+        """
         target = written(stmt)
         held = target in scope.accumulators or (target != self.lhs and innermost(stmt).op is None)
-        return go(scope) if held or not self._is_fixed(target, scope) else self._reduce(stmt, scope, go)
+        if held or not self._is_fixed(target, scope) or self._threads_meet(stmt, target.tensor):
+            return go(scope)
+        return self._reduce(stmt, scope, go)
+
+    def _threads_meet(self, stmt: Stmt, target: TensorVar) -> bool:
+        """Whether units of a GPU inside a statement meet in one place of a tensor, and write it there."""
+        return bool(self.meeting) and any(isinstance(n, Forall) and (n.var, target) in self.meeting for n in walk(stmt))
 
     def _reduce(self, stmt: Stmt, scope: Scope, go: Callable[[Scope], ir.Stmt]) -> ir.Stmt:
         """The location is fixed: reduce into a scalar and write it once."""
@@ -287,13 +300,13 @@ class _Lowering(ParallelLoops):
         outside, around = context.provenance, self.hooks
         context.provenance = outside.along({*scope.coordinates, *readers[0].variables})
         ranges, scope = self.find_extents(reads[0].indices, scope)
-        workspace = Workspace(context, temporary, reads[0], innermost(producer), scope, masked)
+        workspace = Workspace(context, temporary, reads[0], innermost(producer), scope, masked, (consumer, producer))
         self.workspaces[temporary.tensor] = workspace
         self.operands = list(dict.fromkeys([*self.operands, temporary, *reads]))
         context.provenance, self.hooks = outside.within(producer, scope.coordinates), Nowhere(context, temporary, context.view(temporary))
         filled = self._lower_part(producer, replace(scope, uninitialised=None))
         context.provenance, self.hooks = outside, around
-        return ir.block(ranges, workspace.open(), filled, self._lower_part(consumer, scope), workspace.close())
+        return ir.block(ranges, workspace.open(), filled, workspace.turn(), self._lower_part(consumer, scope), workspace.close())
 
     def _assign(self, assign: Assign, scope: Scope) -> ir.Stmt:
         value = lower_expression(self.context, assign.rhs, scope)

@@ -4,24 +4,26 @@
     forall i (CPUThread, Temporary)  ==>  parallel for part
       a_acc += b(i)                         own = 0; for i in part: own += b(i); a_slots[part] = own
                                           for slot: a_acc += a_slots[slot]
+
+The threads of a GPU block do the same in shared memory, with barriers; the lanes of a warp need no memory, they shuffle.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sparseloom.core import algebra
-from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import rewrite
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
+from sparseloom.lower.device import barrier, memory
 from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import LoopLowering
 from sparseloom.lower.parts import PartedResult
 from sparseloom.lower.refill import Accumulated, RefillResult
-from sparseloom.lower.result import LocatedResult, Result
+from sparseloom.lower.result import LocatedResult, Result, combine, placed
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import subtract
 from sparseloom.lower.workspace import Scatter, Workspace
@@ -32,11 +34,32 @@ PARTS = 64  # into how many parts the rows of a sparse result are cut when threa
 SLOTS = 16  # how many private copies a loop over threads makes: the result then does not depend on how many threads there are
 
 
+@dataclass(frozen=True)
+class _Own:
+    """A scalar that all iterations reduce into, and the one that an iteration has for itself."""
+
+    held: ir.Var
+    var: ir.Var
+    op: str
+
+    @property
+    def identity(self) -> ir.Expr:
+        """What it is worth before anything was reduced into it."""
+        return ir.constant(algebra.identity(self.op, self.var.dtype), self.var.dtype)
+
+    def combined(self, value: ir.Expr) -> ir.Stmt:
+        """What combines the value of one iteration with that of the others."""
+        if self.op == "logical_or":
+            return ir.If(value, ir.Assign(self.held, ir.TRUE))
+        return ir.Assign(self.held, operate(self.op, [self.held, value], self.held.dtype, self.held.dtype))
+
+
 class ParallelLoops(LoopLowering):
     """Loops with private slots or copies where iterations meet and their strategy asks for that."""
 
     result: Result
     private: frozenset[tuple[IndexVar, TensorVar]]  # parallel loops whose iterations meet in this tensor, each with a place of its own
+    meeting: frozenset[tuple[IndexVar, TensorVar]]  # loops on a GPU whose iterations meet in this tensor and write it there
 
     def sink(self, target: Access) -> Result | Workspace | Scatter | Accumulated:
         """Where an assignment goes: the result, or a workspace."""
@@ -54,9 +77,11 @@ class ParallelLoops(LoopLowering):
             # What keeps a list of its entries takes them one after another.
             self.context.remark(f"{stmt.var}: {target.tensor} lists its entries, so iterations run one after another")
             return self.forall(replace(stmt, tag=replace(stmt.tag, unit=None, races=None)), scope)
-        if (stmt.var, target.tensor) not in self.private or self.is_gone(self.context.provenance.root(stmt.var), scope):
-            return self.forall(stmt, scope)
         held = scope.accumulators.get(target)
+        # The units of a GPU have no scalar in common, so that one which all reduce into is made of private ones, whatever was asked.
+        private = self.private if held is None else self.private | self.meeting
+        if (stmt.var, target.tensor) not in private or self.is_gone(self.context.provenance.root(stmt.var), scope):
+            return self.forall(stmt, scope)
         own_reduction = stmt.tag.unit is Unit.CPUVector or (stmt.tag.unit is Unit.CPUThread and stmt.tag.races is Races.ParallelReduction)
         if held is not None and own_reduction:
             return self.forall(stmt, scope)  # the target language reduces scalars itself
@@ -70,7 +95,12 @@ class ParallelLoops(LoopLowering):
             part, within = IndexVar(context.names.fresh(f"{stmt.var}_slot")), IndexVar(context.names.fresh(f"{stmt.var}_within"))
             context.provenance = outside.adding(DivideRelation(stmt.var, part, within, SLOTS))
             stmt = Forall(part, Forall(within, stmt.body, Tag(unroll=stmt.tag.unroll)), replace(stmt.tag, unroll=0))
-        made = self._in_slots(stmt, held, scope) if held is not None else self._in_copies(stmt, target, scope)
+        if held is None:
+            made = self._in_copies(stmt, target, scope)
+        elif stmt.tag.unit is Unit.GPUThread and scope.units[-1:] == (Unit.GPUWarp,):
+            made = self._in_lanes(stmt, held, scope)
+        else:
+            made = self._in_slots(stmt, held, scope)
         context.provenance = outside
         return ir.block(ranges, made)
 
@@ -108,30 +138,46 @@ class ParallelLoops(LoopLowering):
         self.result = self.hooks = whole
         return ir.block(ranges, parts.open(), _with_team(made, first, last), parts.join())
 
+    def _own(self, held: Accumulator) -> list[_Own]:
+        """What an iteration reduces into instead of what all of them hold: a scalar, and whether there was anything."""
+        fresh = self.context.names.fresh
+        scalars = [(held.var, held.op)] + ([] if held.seen is None else [(held.seen, "logical_or")])
+        return [_Own(var, ir.Var(fresh(f"{var.name}_own"), var.dtype), op) for var, op in scalars]
+
+    def _in_lanes(self, stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
+        """Each lane reduces into a scalar of its own; shuffles then combine them. Lanes that a guard leaves idle take part."""
+        parts = self._own(held)
+        own = Accumulator(parts[0].var, held.op, parts[1].var if held.seen is not None else None)
+        first = [ir.Declare(part.var, part.identity) for part in parts]
+        last = [ir.Shuffle(part.held, part.op, part.var) for part in parts]
+        target = written(stmt)
+        self.context.remark(f"{stmt.var}: lanes reduce into {target.tensor} by shuffles")
+        return self.over(
+            stmt, scope, lambda inner: self.lower(stmt.body, inner.accumulating(target, own)), lambda body: ir.block(*first, body, *last)
+        )
+
     def _in_slots(self, stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
         """Each iteration reduces into a slot of its own; the slots are then combined in order."""
-        fresh, count = self.context.names.fresh, self._slot_count(stmt, scope)
-        target, slot = written(stmt), ir.Var(fresh("slot"))
-        slots = ir.Array(fresh(f"{held.var.name}_slots"), held.var.dtype, ir.Space.LOCAL)
-        own = Accumulator(ir.Var(fresh(f"{held.var.name}_own"), held.var.dtype), held.op)
-        identity = ir.constant(algebra.identity(held.op, held.var.dtype), held.var.dtype)
-        parts = [(slots, own.var, identity)]
-        combined: ir.Stmt = ir.Assign(held.var, operate(held.op, [held.var, ir.Load(slots, slot)], held.var.dtype, held.var.dtype))
-        if held.seen is not None:
-            seen_slots = ir.Array(fresh(f"{held.seen.name}_slots"), BOOL, ir.Space.LOCAL)
-            own = replace(own, seen=ir.Var(fresh(f"{held.seen.name}_own"), BOOL))
-            parts.append((seen_slots, own.seen or held.seen, ir.FALSE))
-            combined = ir.block(combined, ir.If(ir.Load(seen_slots, slot), ir.Assign(held.seen, ir.TRUE)))
+        fresh, count, parts = self.context.names.fresh, self._slot_count(stmt, scope), self._own(held)
+        own = Accumulator(parts[0].var, held.op, parts[1].var if held.seen is not None else None)
+        where, wait = memory(count, scope, stmt), barrier(scope)
+        slots = [ir.Array(fresh(f"{part.held.name}_slots"), part.var.dtype, where) for part in parts]
+        target = written(stmt)
 
         def then(inner: Scope) -> ir.Stmt:
             body = self.lower(stmt.body, inner.accumulating(target, own))
             mine = subtract(inner.coordinates[stmt.var], self.context.space(inner).range_of(stmt.var)[0])
-            first = [ir.Declare(var, value) for _, var, value in parts]
-            return ir.block(*first, body, *(ir.Store(array, mine, var) for array, var, _ in parts))
+            first = [ir.Declare(part.var, part.identity) for part in parts]
+            return ir.block(*first, body, *(ir.Store(array, mine, part.var) for array, part in zip(slots, parts, strict=True)))
 
-        made = [ir.block(ir.Allocate(array, count), ir.Fill(array, ir.ZERO, count, value)) for array, _, value in parts]
-        freed = [ir.Free(array) for array, _, _ in parts]
-        return ir.block(*made, self.over(stmt, scope, then), ir.For(slot, ir.ZERO, count, combined), *freed)
+        made = [
+            ir.block(ir.Allocate(array, count), ir.Fill(array, ir.ZERO, count, part.identity))
+            for array, part in zip(slots, parts, strict=True)
+        ]
+        slot = ir.Var(fresh("slot"))
+        combined = ir.block(*(part.combined(ir.Load(array, slot)) for array, part in zip(slots, parts, strict=True)))
+        reduced = ir.For(slot, ir.ZERO, count, combined)
+        return ir.block(*made, wait, self.over(stmt, scope, then), wait, reduced, wait, *map(ir.Free, slots))
 
     def _in_copies(self, stmt: Forall, written_to: Access, scope: Scope) -> ir.Stmt:
         """Each iteration writes a copy of the result of its own; the copies are then combined in order."""
@@ -144,25 +190,32 @@ class ParallelLoops(LoopLowering):
             raise CompilerBug(stmt, "iterations that meet in one place must reduce")
         first, size = ir.Var(fresh(f"{values.name}_first")), ir.Var(fresh(f"{values.name}_size"))
         begin, extent = sink.part(scope)
-        copies = ir.Array(fresh(f"{values.name}_copies"), values.dtype)
+        copies = ir.Array(fresh(f"{values.name}_copies"), values.dtype, memory(ir.multiply(count, extent), scope, stmt))
         identity = ir.constant(algebra.identity(op, values.dtype), values.dtype)
         ready = sink.initialise(scope)
         scope = replace(scope, uninitialised=None)
 
         def then(inner: Scope) -> ir.Stmt:
             mine = subtract(inner.coordinates[stmt.var], self.context.space(inner).range_of(stmt.var)[0])
-            return self.lower(stmt.body, replace(inner, copy=(target, copies, subtract(ir.multiply(mine, size), first))))
+            copy = (target, copies, subtract(ir.multiply(mine, size), first))
+            # What loops outside share is written when the copies are combined; loops inside may meet in the copy.
+            atomic = frozenset(pair for pair in inner.atomic if pair[0] != target)
+            return self.lower(stmt.body, replace(inner, copy=copy, atomic=atomic, edge=None))
 
-        slot, place = ir.Var(fresh("slot")), ir.Var(fresh("place"))
-        added = ir.Store(values, ir.add(first, place), ir.Load(copies, ir.add(ir.multiply(slot, size), place)), op)
+        slot, place, wait = ir.Var(fresh("slot")), ir.Var(fresh("place")), barrier(scope)
+        array, where = placed(target, values, ir.add(first, place), scope)
+        added = combine(target, array, where, ir.Load(copies, ir.add(ir.multiply(slot, size), place)), op, replace(scope, edge=None))
         return ir.block(
             ready,
             ir.Declare(first, begin),
             ir.Declare(size, extent),
             ir.Allocate(copies, ir.multiply(count, size)),
             ir.Fill(copies, ir.ZERO, ir.multiply(count, size), identity),
+            wait,
             self.over(stmt, scope, then),
+            wait,
             ir.For(slot, ir.ZERO, count, ir.For(place, ir.ZERO, size, added)),
+            wait,
             ir.Free(copies),
         )
 

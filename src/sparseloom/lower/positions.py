@@ -13,9 +13,10 @@ from sparseloom.core.trees import walk
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import SERIAL, Style
-from sparseloom.lower.fused import FusedLoops
+from sparseloom.lower.context import Runs
 from sparseloom.lower.lexicographic import first_position
 from sparseloom.lower.nest import Then
+from sparseloom.lower.runs import RunLoops
 from sparseloom.lower.scope import Place, Scope
 from sparseloom.lower.space import Range, most, subtract
 from sparseloom.lower.walking import cut, if_present, segment, settle
@@ -31,7 +32,7 @@ from sparseloom.notation.relations import (
 )
 
 
-class PositionLoops(FusedLoops):
+class PositionLoops(RunLoops):
     """Loops over the positions of one operand."""
 
     def position_range(self, relation: PosRelation, scope: Scope) -> tuple[ir.Stmt, Scope]:
@@ -107,7 +108,7 @@ class PositionLoops(FusedLoops):
         space = context.space(scope)
         names = ", ".join(str(v) for v in context.provenance.walked(relation))
         context.depth += 1
-        context.remark(f"{stmt.var}: positions of {access.tensor.name} ({names})")
+        context.remark(f"{stmt.var}: positions of {access.tensor.name} ({names})", Runs(digit, position=relation))
         uppers = self._upper_levels(stmt, relation)
         leading = space.is_leading(relation.position, digit)
         if uppers and leading and style.in_order:
@@ -330,9 +331,7 @@ class PositionLoops(FusedLoops):
         code: list[ir.Stmt] = []
         inner = scope
         if {root for _, root in scope.atomic} == {relation.position}:
-            low, high = scope.cuts[access, k]
-            edge = ir.either(ir.compare("equal", position, low), ir.compare("equal", position, subtract(high, ir.ONE)))
-            inner = replace(inner, edge=edge)
+            inner = replace(inner, edge=self.edge_of(access, k, position, scope))
         for m in range(k, end_of_chain):
             var = covered[m - levels[0]]
             value = form.levels[m].coordinate(views[m], place.position if m == k else position, position)
@@ -353,7 +352,7 @@ class PositionLoops(FusedLoops):
             rest = ir.block(found, then(inner))
             rest = rest if inside == ir.TRUE else ir.If(inside, rest)
         else:
-            rest = self.enter(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, style, then))
+            rest = self.in_run(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, style, then))
         body = ir.block(settled, self._around_all(covered[k - levels[0] : end_of_chain - levels[0]], rest, inner))
         body = body if guard == ir.TRUE else ir.If(guard, body)
         loop = (style if is_last else SERIAL).loop(position, begin, end, ir.block(*code, *recovered, body))

@@ -16,6 +16,7 @@ from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.region import is_skippable
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
+from sparseloom.lower.device import barrier
 from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.views import Slot, TensorView
@@ -114,8 +115,7 @@ def combine(tensor: TensorVar, array: ir.Array, where: ir.Expr, value: ir.Expr, 
     In a block of positions only the first and the last run can meet a neighbour's; the rest is written plainly.
     """
     plain = ir.Store(array, where, value, op)
-    private = scope.copy is not None and scope.copy[0] == tensor
-    if private or not any(written == tensor for written, _ in scope.atomic):
+    if not any(written == tensor for written, _ in scope.atomic):
         return plain
     shared = ir.Store(array, where, value, op, atomic=True)
     return shared if scope.edge is None else ir.If(scope.edge, shared, plain)
@@ -172,8 +172,9 @@ class DenseResult(LocatedResult):
         begin = ir.multiply(self._offset(scope, depth), count)
         values = self.view.values
         if len(set(self.variables)) == len(self.variables) or algebra.same_value(self.fill, self._outside):
-            return ir.Fill(values, begin, count, ir.constant(self.fill, values.dtype))
-        return ir.block(ir.Fill(values, begin, count, ir.constant(self._outside, values.dtype)), self._reset_diagonal(scope))
+            return ir.block(ir.Fill(values, begin, count, ir.constant(self.fill, values.dtype)), barrier(scope))
+        filled = ir.Fill(values, begin, count, ir.constant(self._outside, values.dtype))
+        return ir.block(filled, self._reset_diagonal(scope), barrier(scope))
 
     def _reset_diagonal(self, scope: Scope) -> ir.Stmt:
         """Give the places that a repeated variable reaches the value from which they are reduced."""

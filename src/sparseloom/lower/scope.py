@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sparseloom.loops import nodes as ir
-from sparseloom.notation.nodes import Access, IndexVar, TensorVar
+from sparseloom.notation.nodes import Access, IndexVar, TensorVar, Unit
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ class Scope:
     edge: ir.Expr | None = None
     copy: tuple[TensorVar, ir.Array, ir.Expr] | None = None
     broken: ir.Var | None = None  # set by a bound that turns out wrong where nothing can end the kernel: inside a vector loop
+    units: tuple[Unit, ...] = ()  # the parallel units that run here, outermost first
     copies: int = 1  # how often the code below is repeated by the cases of outer merges
 
     def at(self, access: Access) -> Place:

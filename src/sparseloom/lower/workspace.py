@@ -1,7 +1,7 @@
 """Workspaces: arrays that a producer fills and a consumer reads, made by ``precompute``.
 
-A workspace is dense over the extents of its variables, which need not be constants. Small constant ones live in registers or on the
-stack. Where an entry that was never written must count as absent, a mask says which were.
+A workspace is dense over the extents of its variables, which need not be constants. Small constant ones live in registers, on the
+stack, or in the shared memory of a GPU block. Where an entry that was never written must count as absent, a mask says which were.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from sparseloom.formats.level import LevelView
 from sparseloom.iteration.region import is_skippable
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
+from sparseloom.lower.device import barrier, is_on_gpu, memory
 from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.result import combine, placed
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.views import TensorView
 from sparseloom.notation.dtyping import fill_of
-from sparseloom.notation.nodes import Access, Assign
-
-LARGEST_LOCAL = 1024  # elements; a larger workspace is allocated
+from sparseloom.notation.nodes import Access, Assign, Stmt
 
 
 class Workspace:
     """One workspace in scope: its arrays, and how it is written."""
 
-    def __init__(self, context: Context, written: Access, read: Access, made: Assign, scope: Scope, masked: bool) -> None:
+    def __init__(
+        self, context: Context, written: Access, read: Access, made: Assign, scope: Scope, masked: bool, users: tuple[Stmt, Stmt]
+    ) -> None:
         names, tensor = context.names, written.tensor
         self.needs_presence = masked
         space = context.space(scope)
@@ -35,8 +36,8 @@ class Workspace:
         size: ir.Expr = ir.ONE
         for extent in extents:
             size = ir.multiply(size, extent)
-        local = isinstance(size, ir.Literal) and int(size.value.real) <= LARGEST_LOCAL
-        where = ir.Space.LOCAL if local else ir.Space.GLOBAL
+        where = memory(size, scope, *users)
+        self._wait = barrier(scope) if any(map(is_on_gpu, users)) else ir.block()
         self._values = ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype, where)
         self._mask = ir.Array(names.fresh(f"{tensor.name}_set"), BOOL, where) if masked else None
         self._size = size
@@ -62,11 +63,15 @@ class Workspace:
         ]
         if self._mask is not None:
             stmts += [ir.Allocate(self._mask, self._size), ir.Fill(self._mask, ir.ZERO, self._size, ir.FALSE)]
-        return ir.block(*stmts)
+        return ir.block(*stmts, self._wait)
+
+    def turn(self) -> ir.Stmt:
+        """What stands between those who fill it and those who read it."""
+        return self._wait
 
     def close(self) -> ir.Stmt:
         """Give the memory back."""
-        return ir.block(ir.Free(self._values), None if self._mask is None else ir.Free(self._mask))
+        return ir.block(self._wait, ir.Free(self._values), None if self._mask is None else ir.Free(self._mask))
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Store or combine one element."""

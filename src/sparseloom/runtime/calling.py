@@ -33,6 +33,17 @@ class IndexOverflow(SparseloomError):
     """A position does not fit into the index type of a result; the caller tries again with a wider one."""
 
 
+class BoundViolated(ShapeError):
+    """A bound that a schedule promises does not hold; whoever knows the schedule can say which."""
+
+    def __init__(self, which: str = "") -> None:
+        named = f": {which}" if which else ""
+        super().__init__(
+            f"a bound that the schedule promises does not hold for these operands{named}\n"
+            "  help: correct the bound(...) step, or leave it out and the loop takes its limits from the operands"
+        )
+
+
 class _Watch(threading.local):
     """What each thread answers when a kernel asks whether to stop.
 
@@ -153,10 +164,7 @@ def failure(status: int) -> Exception:
         case Status.INDEX_OVERFLOW.value:
             return IndexOverflow("a position does not fit into the index type of the result")
         case Status.BOUND_VIOLATED.value:
-            return ShapeError(
-                "a bound that the schedule promises does not hold for these operands\n"
-                "  help: correct the bound(...) step, or leave it out and the loop takes its limits from the operands"
-            )
+            return BoundViolated()
     return CompilerBug(f"status {status}", "a kernel should return a known status")
 
 

@@ -147,10 +147,14 @@ class Schedule:
         """The steps, one a line, as ``from_text`` reads them."""
         return "\n".join(map(str, self.trace))
 
-    @classmethod
-    def from_text(cls, concrete: Concrete, text: str) -> Self:
+    @staticmethod
+    def from_text(concrete: Concrete, text: str) -> Schedule:
         """Take the steps of a text such as ``split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)``."""
-        made = cls(concrete)
+        return Schedule(concrete).then_text(text)
+
+    def then_text(self, text: str) -> Self:
+        """Go on with the steps of a text."""
+        made = self
         for call in read_steps(text):
             built = build(call.step, call.arguments, made.concrete)
             if isinstance(built, Refusal):
@@ -162,10 +166,14 @@ class Schedule:
         """The steps as a JSON list of objects, one key per argument."""
         return json.dumps([_as_object(step) for step in self.trace])
 
-    @classmethod
-    def from_json(cls, concrete: Concrete, text: str) -> Self:
+    @staticmethod
+    def from_json(concrete: Concrete, text: str) -> Schedule:
         """Take the steps that ``to_json`` wrote."""
-        made = cls(concrete)
+        return Schedule(concrete).then_json(text)
+
+    def then_json(self, text: str) -> Self:
+        """Go on with the steps that ``to_json`` wrote."""
+        made = self
         for step, given in _from_objects(text):
             made = made._do(step, *given)
         return made
