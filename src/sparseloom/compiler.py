@@ -18,6 +18,7 @@ from sparseloom.core.errors import DeviceError, DTypeError, NotationError, RaceW
 from sparseloom.core.notices import notify
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.format import Format
+from sparseloom.iteration.accumulate import merge_initial
 from sparseloom.iteration.concretize import Concrete, concretize
 from sparseloom.iteration.defaults import default_format
 from sparseloom.loops import printer as loop_printer
@@ -82,15 +83,21 @@ class Stages:
 
 @lru_cache(maxsize=4096)
 def build(
-    assign: Assign, cheapest: tuple[str, ...] = (), share: bool = True, int32_limit: int = 2**31 - 1, schedule: str = ""
+    assign: Assign,
+    cheapest: tuple[str, ...] = (),
+    share: bool = True,
+    int32_limit: int = 2**31 - 1,
+    schedule: str = "",
+    initial: TensorVar | None = None,
 ) -> Stages:
     """Run every stage up to the loop IR. ``cheapest`` lists operands from the one with fewest entries on."""
-    return lower_concrete(assign, Schedule.from_text(choose_loops(assign, cheapest, share), schedule).concrete, int32_limit)
+    return lower_concrete(assign, Schedule.from_text(choose_loops(assign, cheapest, share, initial), schedule).concrete, int32_limit)
 
 
-def choose_loops(assign: Assign, cheapest: tuple[str, ...], share: bool) -> Concrete:
-    """Concrete notation, before any schedule."""
-    return concretize(assign, {operand: float(place) for place, operand in enumerate(cheapest)}, share)
+def choose_loops(assign: Assign, cheapest: tuple[str, ...], share: bool, initial: TensorVar | None = None) -> Concrete:
+    """Concrete notation, before any schedule. ``initial`` is what a sparse result held before the statement adds to it."""
+    whole = assign if initial is None else merge_initial(assign, initial)
+    return concretize(whole, {operand: float(place) for place, operand in enumerate(cheapest)}, share)
 
 
 def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int) -> Stages:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparseloom.core.algebra import Semiring, same_value
 from sparseloom.core.dtypes import DType, value_dtype
-from sparseloom.core.errors import FormatError, NotationError, ShapeError
+from sparseloom.core.errors import FormatError, NotationError, ShapeError, StorageError
 from sparseloom.execution import Prepared, declared, known_target
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
@@ -97,6 +97,11 @@ class Kernel:
         tensor = out if isinstance(out, Tensor) else asarray(out, copy=False)
         given = tensor.storage
         prepared.check_output(given)
+        if not prepared.fills_values and tensor is not out:
+            raise StorageError(
+                f"out cannot be {type(out).__name__}: {self.result_name} is sparse, and gets new arrays with every call\n"
+                "  help: pass an sl.Tensor, which takes them over, or leave out= away"
+            )
         if not prepared.fills_values or _overlaps(given, storages, self.result_name):
             made = prepared.run(storages, self._target)
             if prepared.fills_values:
@@ -146,10 +151,9 @@ class Kernel:
             if len(storage.shape) != order:
                 modes = "1 mode" if order == 1 else f"{order} modes"
                 raise ShapeError(f"{name} has {modes} in {self._text}, but the operand has shape {storage.shape}")
-            if self._formats is not None and name != self.result_name:
-                wanted = self._formats[name]
-                if storage.format is not wanted and storage.format != wanted:
-                    storage = convert(storage, wanted)
+            wanted = None if self._formats is None else self._format if name == self.result_name else self._formats[name]
+            if wanted is not None and storage.format is not wanted and storage.format != wanted:
+                storage = convert(storage, wanted)
             storages[name] = storage
         return storages if self._ring is None else self._under_semiring(storages, self._ring)
 

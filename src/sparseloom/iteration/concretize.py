@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sparseloom.core import algebra
-from sparseloom.core.errors import NotationError
+from sparseloom.core.errors import CompilerBug, NotationError
 from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.format import Format
@@ -435,7 +435,7 @@ class _Orderer:
         if lhs.tensor.format.is_dense or self._shared or lhs != self._assign.lhs:
             return
         if self._assign.op is not None:
-            raise needs_workspace(self._assign, "+= merges it with entries it already has")
+            raise CompilerBug(self._assign, "what a sparse result held before should be an operand")
         wanted = level_variables(lhs)
         last = max(k for k, level in enumerate(lhs.tensor.format.levels) if not level.full)
         ends = path.index(wanted[last])

@@ -333,10 +333,11 @@ def first_statement(stmt: Stmt) -> Stmt:
 
 
 def result_fill(assign: Assign) -> Scalar:
-    """What the result is worth where it has no entry; 0 if it has one everywhere."""
+    """What the result is worth where it has no entry; if it has one everywhere, what its tensor says."""
     fill = fill_of(assign.rhs)
     dtype = assign.lhs.tensor.dtype
-    return ir.constant(0 if fill is None else algebra.compute(f"as_{dtype.name}", [fill], dtype), dtype).value
+    known = assign.lhs.tensor.fill if fill is None else fill
+    return ir.constant(algebra.compute(f"as_{dtype.name}", [known], dtype), dtype).value
 
 
 def first_value(stmt: Stmt, lhs: Access) -> Scalar:
