@@ -23,6 +23,7 @@ from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.named import name_of
+from sparseloom.iteration.blocks import build_blocks, can_build_blocks, names_in, without_blocks
 from sparseloom.iteration.layout import block_sizes, can_append, modes_in_order, plain, reordered, streams, walks_blocks
 from sparseloom.iteration.ordering import Edges, block_variables, hard_edges, level_variables, loop_order, soft_edges, sparse_variables
 from sparseloom.iteration.region import is_skippable
@@ -97,6 +98,8 @@ def concretize(assign: Assign, costs: Mapping[str, float] | None = None, share: 
     try:
         return _best(assign, costs or {}, share, keep_blocks=True)
     except _BlocksInTheWay:
+        if assign.lhs.tensor.format.blocks and can_build_blocks(assign.lhs):
+            return _in_blocks(assign, costs or {})
         return _best(assign, costs or {}, share, keep_blocks=False)
 
 
@@ -105,7 +108,14 @@ class _RowsOutOfOrder(Exception):
 
 
 class _BlocksInTheWay(Exception):
-    """A blocked operand would have to be walked in another order; without blocks it can be converted."""
+    """Blocks would have to be walked, or come, in another order; an operand can be converted, a result built in a workspace."""
+
+
+def _in_blocks(assign: Assign, costs: Mapping[str, float]) -> Concrete:
+    """Make the entries of a blocked result as if it had no blocks, and put them into blocks a row at a time."""
+    made = _best(without_blocks(assign), costs, share=False, keep_blocks=False)
+    stmt = build_blocks(assign, made.stmt, names_in(made.stmt, assign))
+    return Concrete(stmt, Assign(assign.lhs, made.assign.rhs, assign.op), None, made.conversions)
 
 
 def _best(assign: Assign, costs: Mapping[str, float], share: bool, keep_blocks: bool) -> Concrete:
@@ -330,7 +340,7 @@ class _Converter:
             assign = Assign(assign.lhs, rewrite(assign.rhs, found.get), assign.op)
         lhs = assign.lhs
         if lhs.tensor.format.blocks and not walks_blocks(lhs, sizes):
-            raise needs_workspace(assign, "its blocks do not match the operands'")
+            raise out_of_order(assign, "its blocks do not match the operands'", keep_blocks)
         return assign
 
     def _prepared(self, access: Access, assign: Assign, sizes: dict[IndexVar, int]) -> Access | None:
@@ -397,7 +407,7 @@ class _Orderer:
                 a for a in current if a != lhs and any(isinstance(found, set) and x in found and y in found for x, y in hard_edges(a))
             }
             if not stuck:
-                raise needs_workspace(self._assign, "its storage order conflicts with itself")
+                raise out_of_order(self._assign, "its storage order conflicts with itself")
             # What keeps a sparse result out of order goes first: whether it can be assembled must not depend on the data.
             out_of_order = {a for a in stuck if any((y, x) in edges.firm for x, y in hard_edges(a))}
             among = [a for a in current if a in (out_of_order or stuck)]
@@ -444,9 +454,14 @@ class _Orderer:
             raise _RowsOutOfOrder
         if early:
             why = f"the loop over {early[0]} reduces outside the loop over {wanted[last]}, so entries come out of order"
-            raise needs_workspace(self._assign, why)
+            raise out_of_order(self._assign, why)
         if not can_append(lhs.tensor.format):
             raise needs_workspace(self._assign, f"a {name_of(lhs.tensor.format)} level cannot be appended to")
+
+
+def out_of_order(assign: Assign, why: str, keep_blocks: bool = True) -> Exception:
+    """Why a sparse result cannot be appended; a blocked one can still be built in a workspace."""
+    return _BlocksInTheWay() if keep_blocks and can_build_blocks(assign.lhs) else needs_workspace(assign, why)
 
 
 def needs_workspace(assign: Assign, why: str) -> NotationError:

@@ -24,6 +24,7 @@ from sparseloom.iteration.region import annihilating, innermost, is_skippable, w
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
 from sparseloom.lower.append import AppendResult
+from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, lower_expression, operate
@@ -105,7 +106,7 @@ class _Lowering(ParallelLoops):
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]
         self.inputs = tuple(self.operands)
-        self.workspaces: dict[TensorVar, Workspace | Scatter] = {}
+        self.workspaces: dict[TensorVar, Workspace | Scatter | BlockRow] = {}
         self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
         settled = [(c.var, c.assign.lhs.tensor, c.resolved[1]) for c in analyse(stmt) if c.resolved is not None]
         self.atomic = frozenset((var, tensor) for var, tensor, how in settled if how is Races.Atomics)
@@ -187,7 +188,7 @@ class _Lowering(ParallelLoops):
         value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
         return ir.block(first, go(inner), sink.write(assign, value, scope))
 
-    def sink(self, target: Access) -> Result | Workspace | Scatter:
+    def sink(self, target: Access) -> Result | Workspace | Scatter | BlockRow:
         """Where an assignment goes: the result, or a workspace."""
         return self.workspaces.get(target.tensor, self.result)
 
@@ -204,7 +205,7 @@ class _Lowering(ParallelLoops):
 
     def _where(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         temporary, made = written(producer), innermost(producer)
-        if temporary.tensor.format.levels and isinstance(temporary.tensor.format.levels[0], Scattered):
+        if any(isinstance(level, Scattered) for level in temporary.tensor.format.levels):
             return self._scattered(consumer, producer, scope)
         if temporary.indices or made.op is None:
             return self._with_workspace(consumer, producer, scope)
@@ -234,7 +235,7 @@ class _Lowering(ParallelLoops):
     def _scattered(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Build a row in any order, then read it in order."""
         context, temporary = self.context, written(producer)
-        row = Scatter(context, temporary, self.lhs.tensor.index_dtype or INT32)
+        row = self._row(temporary, producer)
         self.workspaces[temporary.tensor] = row
         context.remark(f"{temporary.tensor.name}: a row in a dense workspace with a list of coordinates, sorted before it is read")
         around, provenance = self.hooks, context.provenance
@@ -244,6 +245,12 @@ class _Lowering(ParallelLoops):
         self.hooks, context.provenance = around, provenance
         self.operands = list(dict.fromkeys([*self.operands, temporary]))
         return ir.block(row.open(), filled, row.sort(), self._lower_part(consumer, scope), row.reset())
+
+    def _row(self, temporary: Access, producer: Stmt) -> Scatter | BlockRow:
+        index_dtype = self.lhs.tensor.index_dtype or INT32
+        if temporary.tensor.format.blocks:
+            return BlockRow(self.context, temporary, index_dtype, first_value(producer, temporary))
+        return Scatter(self.context, temporary, index_dtype)
 
     def _with_workspace(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Fill an array, then read it. In the producer, renamed variables stand for the consumer's."""

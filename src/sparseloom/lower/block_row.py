@@ -1,0 +1,97 @@
+"""A row of blocks under construction.
+
+    blocks of 2 x 2 met in this row: 3, then 0
+
+    set     1 . . 1             which blocks were met
+    list    3 0                 in the order they were met; sorted before they are read
+    values  ab.. .... .... cd.d     four to a block, by the number of the block; the first entry of a block fills the others
+
+The arrays are allocated once, outside all loops; what one row used is reset after it was read.
+"""
+
+from __future__ import annotations
+
+from sparseloom.core.algebra import Scalar
+from sparseloom.core.dtypes import BOOL, DType
+from sparseloom.formats.level import LevelView, load_index
+from sparseloom.iteration.ordering import level_variables
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.context import Context
+from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.scope import Scope
+from sparseloom.lower.views import TensorView
+from sparseloom.notation.nodes import Access, Assign
+
+
+class BlockRow:
+    """Takes entries in any order and keeps the blocks that they fall into. ``first`` is what an entry holds before it is written."""
+
+    needs_presence = True
+
+    def __init__(self, context: Context, written: Access, index_dtype: DType, first: Scalar) -> None:
+        names, tensor = context.names, written.tensor
+        self._first = first
+        self._access = written
+        sizes = [context.sizes.of(var) for var in level_variables(written)]
+        self._inside = sizes[tensor.order :]
+        self._block: ir.Expr = ir.ONE
+        for size in self._inside:
+            self._block = ir.multiply(self._block, size)
+        count = sizes[tensor.order - 1]
+        self._values = ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype)
+        self._mask = ir.Array(names.fresh(f"{tensor.name}_set"), BOOL)
+        self._list = ir.Array(names.fresh(f"{tensor.name}_list"), index_dtype)
+        self._scratch = ir.Array(names.fresh(f"{tensor.name}_scratch"), index_dtype)
+        self._count = ir.Var(names.fresh(f"{tensor.name}_count"))
+        self._entry = ir.Var(names.fresh(f"{tensor.name}_entry"))
+        met = LevelView(count, {"crd": self._list}, {"count": self._count})
+        levels = tuple(met if k == tensor.order - 1 else LevelView(size, {}, {}) for k, size in enumerate(sizes))
+        self.view = context.views[tensor] = TensorView(tensor, levels, self._values)
+        lists = (self._mask, self._list, self._scratch)
+        context.before.append(ir.Allocate(self._values, ir.multiply(count, self._block)))
+        context.before += [ir.Allocate(array, count) for array in lists]
+        context.before.append(ir.Fill(self._mask, ir.ZERO, count, ir.FALSE))
+        context.behind += [ir.Free(array) for array in (self._values, *lists)]
+
+    def open(self) -> ir.Stmt:
+        """Begin a row."""
+        return ir.Declare(self._count, ir.ZERO)
+
+    def sort(self) -> ir.Stmt:
+        """Put the row's blocks in order."""
+        return ir.Sort(self._list, self._scratch, self._count)
+
+    def reset(self) -> ir.Stmt:
+        """Forget the row."""
+        met = load_index(self._list, self._entry)
+        return ir.For(self._entry, ir.ZERO, self._count, ir.Store(self._mask, met, ir.FALSE))
+
+    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+        """Put an entry into its block, which is listed if it is new."""
+        block, place = self._place(scope)
+        first = ir.constant(self._first, self._values.dtype)
+        begin = ir.block(
+            ir.Store(self._mask, block, ir.TRUE),
+            ir.Store(self._list, self._count, cast(block, self._list.dtype)),
+            ir.Assign(self._count, ir.add(self._count, ir.ONE)),
+            ir.Fill(self._values, ir.multiply(block, self._block), self._block, first),
+        )
+        stored = ir.block(
+            ir.If(ir.Op("logical_not", (ir.Load(self._mask, block),), BOOL), begin),
+            ir.Store(self._values, place, cast(value.computed, self._values.dtype), assign.op),
+        )
+        if value.present == ir.TRUE:
+            return stored
+        return ir.block() if value.present == ir.FALSE else ir.If(value.present, stored)
+
+    def _place(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
+        """The number of an entry's block in the row, and where in the values the entry stands."""
+        tensor, indices = self._access.tensor, self._access.indices
+        form = tensor.format
+        row = form.modes[tensor.order - 1]
+        block: ir.Expr = ir.Op("floor_divide", (scope.coordinates[indices[row]], ir.index(form.blocks[row])))
+        place = block
+        for mode, size in zip(form.modes[tensor.order :], self._inside, strict=True):
+            within = ir.Op("remainder", (scope.coordinates[indices[mode]], ir.index(form.blocks[mode])))
+            place = ir.add(ir.multiply(place, size), within)
+        return block, place
