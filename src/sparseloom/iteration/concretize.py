@@ -340,7 +340,7 @@ class _Converter:
             assign = Assign(assign.lhs, rewrite(assign.rhs, found.get), assign.op)
         lhs = assign.lhs
         if lhs.tensor.format.blocks and not walks_blocks(lhs, sizes):
-            raise out_of_order(assign, "its blocks do not match the operands'", keep_blocks)
+            raise not_in_order(assign, "its blocks do not match the operands'", keep_blocks)
         return assign
 
     def _prepared(self, access: Access, assign: Assign, sizes: dict[IndexVar, int]) -> Access | None:
@@ -407,7 +407,7 @@ class _Orderer:
                 a for a in current if a != lhs and any(isinstance(found, set) and x in found and y in found for x, y in hard_edges(a))
             }
             if not stuck:
-                raise out_of_order(self._assign, "its storage order conflicts with itself")
+                raise not_in_order(self._assign, "its storage order conflicts with itself")
             # What keeps a sparse result out of order goes first: whether it can be assembled must not depend on the data.
             out_of_order = {a for a in stuck if any((y, x) in edges.firm for x, y in hard_edges(a))}
             among = [a for a in current if a in (out_of_order or stuck)]
@@ -454,12 +454,12 @@ class _Orderer:
             raise _RowsOutOfOrder
         if early:
             why = f"the loop over {early[0]} reduces outside the loop over {wanted[last]}, so entries come out of order"
-            raise out_of_order(self._assign, why)
+            raise not_in_order(self._assign, why)
         if not can_append(lhs.tensor.format):
             raise needs_workspace(self._assign, f"a {name_of(lhs.tensor.format)} level cannot be appended to")
 
 
-def out_of_order(assign: Assign, why: str, keep_blocks: bool = True) -> Exception:
+def not_in_order(assign: Assign, why: str, keep_blocks: bool = True) -> Exception:
     """Why a sparse result cannot be appended; a blocked one can still be built in a workspace."""
     return _BlocksInTheWay() if keep_blocks and can_build_blocks(assign.lhs) else needs_workspace(assign, why)
 

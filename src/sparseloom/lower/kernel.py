@@ -28,6 +28,7 @@ from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, lower_expression, operate
+from sparseloom.lower.padded import PaddedResult, is_padded
 from sparseloom.lower.parallel import ParallelLoops
 from sparseloom.lower.result import DenseResult, Nowhere, Result, SharedResult
 from sparseloom.lower.scope import Accumulator, Scope
@@ -123,7 +124,10 @@ class _Lowering(ParallelLoops):
             return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
         repeated = len(set(lhs.indices)) < len(lhs.indices)
         gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
-        return AppendResult(self.context, lhs, view, fill if self.combines else result_fill(self.assign), gaps)
+        first = fill if self.combines else result_fill(self.assign)
+        if is_padded(lhs.tensor.format):
+            return PaddedResult(self.context, lhs, view, first, result_fill(self.assign), gaps)
+        return AppendResult(self.context, lhs, view, first, gaps)
 
     def run(self, name: str) -> Lowered:
         """The whole kernel."""

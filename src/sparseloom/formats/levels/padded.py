@@ -41,6 +41,7 @@ class Padded(Level):
     array_names: ClassVar[tuple[str, ...]] = ("len", "crd")
     scalar_names: ClassVar[tuple[str, ...]] = ("width",)
     compact: ClassVar[bool] = False
+    can_append: ClassVar[bool] = True
 
     @property
     def letter(self) -> str:
