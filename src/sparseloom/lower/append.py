@@ -113,9 +113,10 @@ class AppendResult(Result):
     def around(self, var: IndexVar, body: ir.Stmt, scope: Scope) -> ir.Stmt:
         """Append this coordinate at the levels it is stored at, if something was appended below."""
         mine = [k for k, v in enumerate(self.variables) if v == var]
+        ends = {self._chain(head)[-1]: head for head in self.heads}
         for k in reversed(mine):
-            if k in self.heads:
-                body = self._around_head(k, body, scope)
+            if k in ends:
+                body = self._around_head(ends[k], body, scope)
             if k != mine[0]:
                 body = ir.block(body, self._close(k, scope))
         return body
