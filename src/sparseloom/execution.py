@@ -103,7 +103,8 @@ class Prepared:
 
     def _find_initial(self, given: TensorVar) -> TensorVar:
         """What a sparse result held before, as it is stored; without data, it is stored as the result."""
-        return name_initial(self._assign, given if self._has_data else self._assign.lhs.tensor)
+        usual = replace(self._assign.lhs.tensor, fill=given.fill)
+        return name_initial(self._assign, given if self._has_data else usual)
 
     def _with_initial(self, operands: Mapping[str, Storage]) -> dict[str, Storage]:
         """The operands of the kernel: what a sparse result held before is one of them."""

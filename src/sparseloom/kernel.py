@@ -248,7 +248,8 @@ class Kernel:
         typed = declare(self._statement, tensors)
         if self._ring is not None:
             zero = semiring_zero(typed, self._ring)
-            typed = declare(typed, {name: replace(tensor, fill=zero) for name, tensor in tensors.items() if not tensor.format.is_dense})
+            sparse = [tensor for tensor in tensors.values() if not tensor.format.is_dense]
+            typed = declare(typed, {tensor.name: replace(tensor, fill=zero) for tensor in (*sparse, typed.lhs.tensor)})
         return Prepared.without_data(close_over(typed, self._ring), self._format, self._dtype, self._schedule)
 
 

@@ -98,7 +98,7 @@ def concretize(assign: Assign, costs: Mapping[str, float] | None = None, share: 
     try:
         return _best(assign, costs or {}, share, keep_blocks=True)
     except BlocksInTheWay:
-        if assign.lhs.tensor.format.blocks and can_build_blocks(assign.lhs):
+        if can_build_blocks(assign.lhs):
             return _in_blocks(assign, costs or {})
         return _best(assign, costs or {}, share, keep_blocks=False)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, DType
 from sparseloom.formats.level import LevelView, load_index
-from sparseloom.iteration.ordering import level_variables
+from sparseloom.iteration.ordering import block_variables, level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
@@ -92,6 +92,7 @@ class BlockRow:
         block: ir.Expr = ir.Op("floor_divide", (scope.coordinates[indices[row]], ir.index(form.blocks[row])))
         place = block
         for mode, size in zip(form.modes[tensor.order :], self._inside, strict=True):
-            within = ir.Op("remainder", (scope.coordinates[indices[mode]], ir.index(form.blocks[mode])))
-            place = ir.add(ir.multiply(place, size), within)
+            whole, within = indices[mode], block_variables(indices[mode])[1]
+            rest = ir.Op("remainder", (scope.coordinates[whole], ir.index(form.blocks[mode])))
+            place = ir.add(ir.multiply(place, size), scope.coordinates.get(within, rest))
         return block, place
