@@ -130,7 +130,8 @@ def _with_initial_dtype(case: Case) -> Case:
     fill: Scalar = 0
     if case.ring is not None and not spec.level_format(len(case.assign.lhs.indices)).is_dense:
         fill = case.ring.zero_of(np.dtype(dtype))
-    return replace(case, specs={**case.specs, name: replace(spec, dtype=dtype, smallest=smallest, fill=fill)})
+    specials = spec.specials and dtype.startswith("float")
+    return replace(case, specs={**case.specs, name: replace(spec, dtype=dtype, smallest=smallest, fill=fill, specials=specials)})
 
 
 def _draw_sizes(random: Random, assign: Assign, large: bool) -> dict[str, int]:

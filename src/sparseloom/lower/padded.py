@@ -92,7 +92,8 @@ class PaddedResult(AppendResult):
 
     def _spread(self, row: ir.Var, length: ir.Expr) -> ir.Stmt:
         """Move one row to its place, with the block of values below each of its positions."""
-        rows, given = self.view.levels[self._level].arrays, self._given.levels[self._level].arrays
+        rows, given = self.view.levels[self._level].arrays, self._given.levels[self._level]
+        level = self._given.tensor.format.levels[self._level]
         fresh = self.context.names.fresh
         entry, element, target = ir.Var(fresh("entry")), ir.Var(fresh("element")), ir.Var(fresh("place"))
         size = self._block()
@@ -103,14 +104,14 @@ class PaddedResult(AppendResult):
         if size != ir.ONE:
             move = ir.For(element, ir.ZERO, size, move)
         return ir.block(
-            store_index(given["len"], row, length),
+            store_index(given.arrays["len"], row, length),
             ir.For(
                 entry,
                 ir.ZERO,
                 length,
                 ir.block(
                     ir.Declare(target, ir.add(ir.multiply(row, self._width), entry)),
-                    store_index(given["crd"], target, load_index(rows["crd"], source)),
+                    level.append(given, target, load_index(rows["crd"], source)),
                     move,
                 ),
             ),
