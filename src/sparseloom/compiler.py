@@ -18,6 +18,7 @@ from sparseloom.core.errors import DeviceError, DTypeError, NotationError, RaceW
 from sparseloom.core.notices import notify
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.format import Format
+from sparseloom.iteration.accumulate import merge_initial
 from sparseloom.iteration.concretize import Concrete, concretize
 from sparseloom.iteration.defaults import default_format
 from sparseloom.loops import printer as loop_printer
@@ -89,6 +90,7 @@ def build(
     share: bool = True,
     int32_limit: int = 2**31 - 1,
     schedule: str = "",
+    initial: TensorVar | None = None,
     large: bool = False,
     refill: bool = False,
 ) -> Stages:
@@ -97,7 +99,7 @@ def build(
     ``large`` says that there is enough work for several threads; a schedule of the user's own decides on that itself. ``refill``
     asks for the values of a sparse result whose structure is known.
     """
-    loops = choose_loops(assign, cheapest, share)
+    loops = choose_loops(assign, cheapest, share, initial)
     scheduled = in_parallel(loops) if large and not schedule else Schedule.from_text(loops, schedule).concrete
     return lower_concrete(assign, scheduled, int32_limit, refill)
 
@@ -112,9 +114,10 @@ def in_parallel(concrete: Concrete) -> Concrete:
         return concrete
 
 
-def choose_loops(assign: Assign, cheapest: tuple[str, ...], share: bool) -> Concrete:
-    """Concrete notation, before any schedule."""
-    return concretize(assign, {operand: float(place) for place, operand in enumerate(cheapest)}, share)
+def choose_loops(assign: Assign, cheapest: tuple[str, ...], share: bool, initial: TensorVar | None = None) -> Concrete:
+    """Concrete notation, before any schedule. ``initial`` is what a sparse result held before the statement adds to it."""
+    whole = assign if initial is None else merge_initial(assign, initial)
+    return concretize(whole, {operand: float(place) for place, operand in enumerate(cheapest)}, share)
 
 
 def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill: bool = False) -> Stages:

@@ -22,6 +22,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import name_of
 from sparseloom.formats.pack import convert, position_counts, stored_count
 from sparseloom.formats.storage import Storage
+from sparseloom.iteration.accumulate import merges_initial, name_initial
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.provenance import Provenance, children
 from sparseloom.lower.promises import broken_promise
@@ -97,8 +98,10 @@ class Prepared:
         self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
         wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(index_dtype(s) == INT64 for s in operands.values())
         self._assign = with_index_dtype(resolve(assign, format, dtype), INT64 if wide else INT32)
-        self._sparse = [n.tensor.name for n in walk(self._assign.rhs) if isinstance(n, Access) and not n.tensor.format.is_dense]
-        self._cheapest = tuple(sorted(operands, key=lambda name: stored_count(operands[name])))
+        self._initial = self._find_initial(assign.lhs.tensor) if merges_initial(self._assign) else None
+        read = self._with_initial(operands)
+        self._sparse = [name for name, storage in read.items() if not storage.format.is_dense and name != assign.lhs.tensor.name]
+        self._cheapest = tuple(sorted(read, key=lambda name: stored_count(read[name])))
         reduced = (v for n in walk(self._assign) if isinstance(n, Reduce) for v in n.variables)
         self._share = all(self.sizes[v.name] > 0 for v in reduced)
 
@@ -108,10 +111,21 @@ class Prepared:
         usual = {n.name: 1000 for n in walk(assign) if isinstance(n, IndexVar)}
         return cls(assign, {}, format, dtype, usual, schedule)
 
+    def _find_initial(self, given: TensorVar) -> TensorVar:
+        """What a sparse result held before, as it is stored; without data, it is stored as the result."""
+        usual = replace(self._assign.lhs.tensor, fill=given.fill)
+        return name_initial(self._assign, given if self._has_data else usual)
+
+    def _with_initial(self, operands: Mapping[str, Storage]) -> dict[str, Storage]:
+        """The operands of the kernel: what a sparse result held before is one of them."""
+        if self._initial is None or not operands:
+            return dict(operands)
+        return {**operands, self._initial.name: operands[self._assign.lhs.tensor.name]}
+
     @cached_property
     def stages(self) -> Stages:
         """Everything the compiler made of the statement."""
-        stages = build(self._assign, self._cheapest, self._share, settings.int32_limit, self._schedule, self._large)
+        stages = build(self._assign, self._cheapest, self._share, settings.int32_limit, self._schedule, self._initial, self._large)
         if self._schedule:
             _check_ranges(stages.concrete, self.sizes)
         return stages
@@ -128,7 +142,7 @@ class Prepared:
 
     def unscheduled(self) -> Concrete:
         """The loops as the compiler chooses them, for a schedule to start from."""
-        return choose_loops(self._assign, self._cheapest, self._share)
+        return choose_loops(self._assign, self._cheapest, self._share, self._initial)
 
     @property
     def fills_values(self) -> bool:
@@ -174,18 +188,20 @@ class Prepared:
         """
         stages = self.stages if structure is None else self._refilling(structure)
         lowered, tensor = stages.lowered, self._assign.lhs.tensor
-        storages = dict(operands) if structure is None else {**operands, tensor.name: structure}
+        storages = self._with_initial(operands)
+        if structure is not None:
+            storages[tensor.name] = structure
         refreshes: list[Callable[[], None]] = []
         for conversion in stages.concrete.conversions:
             storages[conversion.target.name], refresh = converted(storages[conversion.source.name], conversion.target)
             refreshes.append(refresh)
         self._stored = {name: position_counts(storage) for name, storage in storages.items() if not storage.format.is_dense}
-        initialised = self._assign.op is not None
+        initialised = self._assign.op is not None and self._initial is None
         if values is None:
             values = self._allocate(storages)
         if initialised and values is not None and structure is None:
             values[:] = convert(storages[tensor.name], tensor.format).values
-        guess = sum(stored_count(operands[name]) for name in self._sparse) if values is None else 0
+        guess = sum(stored_count(storages[name]) for name in self._sparse) if values is None else 0
         arguments = gather(lowered, storages, self.sizes, values, guess)
 
         def read(found: Any) -> Storage:
@@ -197,10 +213,17 @@ class Prepared:
             call = _naming_bounds(call, self.stages.concrete.stmt, self.sizes)
         return _refreshing(call, refreshes) if refreshes else call
 
+    def compute(self, operands: Mapping[str, Storage], out: Storage, target: str = "c") -> None:
+        """Compute the values of a result whose structure is known. One that is spread out in the end is made whole again."""
+        if self._refilling(out).lowered.hands_out:
+            out.values[:] = self.run(operands, target).values
+        else:
+            self.bind(operands, target, out.values, out).start()
+
     def _refilling(self, structure: Storage) -> Stages:
         """The kernel for the values of a result that has this structure already."""
         assign = self._assign if structure.format.is_dense else with_index_dtype(self._assign, index_dtype(structure) or INT32)
-        return build(assign, self._cheapest, self._share, settings.int32_limit, self._schedule, self._large, refill=True)
+        return build(assign, self._cheapest, self._share, settings.int32_limit, self._schedule, self._initial, self._large, refill=True)
 
     def _entry(self, stages: Stages) -> Entry | None:
         """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""

@@ -98,6 +98,11 @@ class Kernel:
         tensor = out if isinstance(out, Tensor) else asarray(out, copy=False)
         given = tensor.storage
         prepared.check_output(given)
+        if not prepared.fills_values and tensor is not out:
+            raise StorageError(
+                f"out cannot be {type(out).__name__}: {self.result_name} is sparse, and gets new arrays with every call\n"
+                "  help: pass an sl.Tensor, which takes them over, or leave out= away"
+            )
         if not prepared.fills_values or _overlaps(given, storages, self.result_name):
             made = prepared.run(storages, self._target)
             if prepared.fills_values:
@@ -163,7 +168,7 @@ class Kernel:
         if known is None:
             raise StorageError(f"out was not assembled by this kernel\n  help: make it with {self.result_name} = kernel.assemble(...)")
         self._check_structures(storages, known)
-        self._prepare(storages).bind(storages, self._target, out.storage.values, out.storage).start()
+        self._prepare(storages).compute(storages, out.storage, self._target)
         return out
 
     def _check_structures(self, operands: Mapping[str, Storage], assembled: Mapping[str, Storage]) -> None:
@@ -185,10 +190,9 @@ class Kernel:
             if len(storage.shape) != order:
                 modes = "1 mode" if order == 1 else f"{order} modes"
                 raise ShapeError(f"{name} has {modes} in {self._text}, but the operand has shape {storage.shape}")
-            if self._formats is not None and name != self.result_name:
-                wanted = self._formats[name]
-                if storage.format is not wanted and storage.format != wanted:
-                    storage = convert(storage, wanted)
+            wanted = None if self._formats is None else self._format if name == self.result_name else self._formats[name]
+            if wanted is not None and storage.format is not wanted and storage.format != wanted:
+                storage = convert(storage, wanted)
             storages[name] = storage
         return storages if self._ring is None else self._under_semiring(storages, self._ring)
 
@@ -283,7 +287,8 @@ class Kernel:
         typed = declare(self._statement, tensors)
         if self._ring is not None:
             zero = semiring_zero(typed, self._ring)
-            typed = declare(typed, {name: replace(tensor, fill=zero) for name, tensor in tensors.items() if not tensor.format.is_dense})
+            sparse = [tensor for tensor in tensors.values() if not tensor.format.is_dense]
+            typed = declare(typed, {tensor.name: replace(tensor, fill=zero) for tensor in (*sparse, typed.lhs.tensor)})
         return Prepared.without_data(close_over(typed, self._ring), self._format, self._dtype, self._schedule)
 
 

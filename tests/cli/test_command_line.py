@@ -233,7 +233,7 @@ MISTAKES = {
     "repeat": (("run", SPMV, "--repeat", "0"), "--repeat is how often to run, at least once, not 0"),
     "seed": (("run", SPMV, "--seed", "-1"), "--seed is a whole number, at least 0, not -1"),
     "memory": (("run", SPMV, "-d", "i:100000000", "-d", "j:10000000"), "there is not enough memory for this"),
-    "storage": (("compile", "C(i,k) = A(i,j) * B(j,k)", "-f", "A:csr", "-f", "B:csr", "-f", "C:ell"), "cannot assemble C as ell"),
+    "storage": (("compile", "C(i,j,i) = A(i,j)", "-f", "A:csr", "-f", "C:csf"), "cannot assemble C as csf in one ordered pass"),
     "convert": (("convert", "none.mtx", "b.mtx"), "cannot open none.mtx: No such file or directory"),
     "modes to draw": (("formats", "csf(12)"), "csf(12) has 12 modes, and pictures are drawn of up to 5"),
     "format to draw": (("formats", "xyz"), "there is no level 'x' in the format 'xyz'"),
@@ -265,3 +265,10 @@ def test_a_misspelt_command_or_option_ends_with_status_2(arguments: tuple[str, .
         main(arguments)
     assert ended.value.code == 2
     assert "error: " in capsys.readouterr().err
+
+
+def test_what_a_sparse_result_held_before_is_read_like_an_operand(capsys: pytest.CaptureFixture[str]) -> None:
+    scipy.io.mmwrite("a.mtx", sp.coo_array(np.eye(3)))
+    scipy.io.mmwrite("r.mtx", sp.coo_array(np.ones((3, 3))))
+    printed(capsys, "run", "R(i,j) += A(i,j)", "-i", "A=a.mtx", "-i", "R=r.mtx", "-f", "R:csr", "-o", "R=sum.mtx")
+    np.testing.assert_array_equal(sl.read("sum.mtx").to_numpy(), np.eye(3) + 1)

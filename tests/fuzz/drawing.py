@@ -127,7 +127,11 @@ def _with_initial_dtype(case: Case) -> Case:
         return case
     spec = case.specs[name]
     smallest = 0 if np.dtype(dtype).kind in "ub" else spec.smallest
-    return replace(case, specs={**case.specs, name: replace(spec, dtype=dtype, smallest=smallest)})
+    fill: Scalar = 0
+    if case.ring is not None and not spec.level_format(len(case.assign.lhs.indices)).is_dense:
+        fill = case.ring.zero_of(np.dtype(dtype))
+    specials = spec.specials and dtype.startswith("float")
+    return replace(case, specs={**case.specs, name: replace(spec, dtype=dtype, smallest=smallest, fill=fill, specials=specials)})
 
 
 def _draw_sizes(random: Random, assign: Assign, large: bool) -> dict[str, int]:
@@ -165,7 +169,7 @@ def _draw_specs(random: Random, family: Family, assign: Assign, semiring: str | 
             spec = replace(spec, density=random.choice((0.2, 0.9, 1.0)))
         if semiring is not None:
             spec = _under_semiring(spec, one_dtype, order, {**SEMIRINGS, **OWN_SEMIRINGS}[semiring])
-        if name == assign.lhs.tensor.name:
+        if name == assign.lhs.tensor.name and random.random() < 0.4:
             spec = Spec("d" * order, spec.dtype, spec.seed, spec.smallest)
         specs[name] = spec
     return specs
@@ -189,7 +193,7 @@ def _draw_format(random: Random, assign: Assign, large: bool) -> str | None:
     order = len(assign.lhs.indices)
     reduces = any(isinstance(n, Reduce) for n in walk(assign)) or any(v not in assign.lhs.indices for v in free_variables(assign.rhs))
     dense = "d" * order
-    if order == 0 or assign.op is not None:
+    if order == 0:
         return dense
     whole = all(set(a.indices) == set(assign.lhs.indices) for a in accesses(assign))
     chances = (0.86, 0.1, 0.04) if reduces else (0.3, 0.3, 0.4) if whole else (0.45, 0.3, 0.25)

@@ -36,11 +36,14 @@ FORMATS: dict[int, tuple[str, ...]] = {
     4: ("dddd", "ssss", "uqqq", "dsds", "ddss", "ssss:3,1,0,2", "dddd:1,0,3,2", "sdsd"),
 }  # fmt: skip
 RESULTS: dict[int, tuple[str, ...]] = {
-    1: ("s", "s", "u"),
-    2: ("ds", "ds", "ss", "uq", "sd", "ds:1,0", "ss:1,0", "dd:1,0", "du", "uq:1,0"),
-    3: ("sss", "dss", "uqq", "dsd", "dds", "ssd", "sss:2,0,1", "ddd:2,0,1", "duq"),
+    1: ("s", "s", "u", "sd:0,0/2"),
+    2: (
+        "ds", "ds", "ss", "uq", "sd", "ds:1,0", "ss:1,0", "dd:1,0", "du", "uq:1,0", "bcsr(2,2)", "bcsr(1,2)", "bcsr(2,3)",
+        "ssdd:1,0,0,1/3,2", "ell", "dp:1,0", "sp", "ds~", "u~q~",
+    ),
+    3: ("sss", "dss", "uqq", "dsd", "dds", "ssd", "sss:2,0,1", "ddd:2,0,1", "duq", "dssddd:0,1,2,0,1,2/2,1,2", "ddp", "spd", "uqd", "uqs"),
     4: ("ssss", "uqqq", "dsds", "ddss"),
-}
+}  # fmt: skip
 DENSITIES = (0.0, 0.1, 0.3, 0.3, 0.6, 0.9, 1.0)
 
 

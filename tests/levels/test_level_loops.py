@@ -52,6 +52,7 @@ def test_padded_positions_start_at_multiples_of_the_width():
     begin = multiply(p, Var("width"))
     assert level.bounds(view, p) == (begin, add(begin, stored("len", p)))
     assert level.coordinate(view, p, q) == stored("crd", q)
+    assert level.append(view, q, i) == Store(Array("crd", INT32), q, Cast(i, INT32))
 
 
 @pytest.mark.parametrize("level", LEVELS.values(), ids=LEVELS)
@@ -71,7 +72,7 @@ def test_a_level_refuses_what_it_cannot_do(level):
         "s": "ordered unique compact can_append",
         "u": "ordered compact can_append",
         "q": "ordered unique branchless compact can_append",
-        "p": "ordered unique",
+        "p": "ordered unique can_append",
     }.items(),
 )
 def test_what_levels_claim(letter, claims):

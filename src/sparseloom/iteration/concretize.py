@@ -17,12 +17,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sparseloom.core import algebra
-from sparseloom.core.errors import NotationError
+from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.named import name_of
+from sparseloom.iteration.blocks import build_blocks, can_build_blocks, names_in, without_blocks
+from sparseloom.iteration.in_order import BlocksInTheWay, RowsOutOfOrder, needs_workspace, not_in_order, unmatched_blocks
 from sparseloom.iteration.layout import block_sizes, can_append, modes_in_order, plain, reordered, streams, walks_blocks
 from sparseloom.iteration.ordering import Edges, block_variables, hard_edges, level_variables, loop_order, soft_edges, sparse_variables
 from sparseloom.iteration.region import is_skippable
@@ -42,7 +44,6 @@ from sparseloom.notation.nodes import (
     TensorVar,
     Where,
 )
-from sparseloom.notation.printer import show
 from sparseloom.notation.relations import SplitRelation
 from sparseloom.notation.terms import free_variables
 
@@ -96,16 +97,17 @@ def concretize(assign: Assign, costs: Mapping[str, float] | None = None, share: 
     """
     try:
         return _best(assign, costs or {}, share, keep_blocks=True)
-    except _BlocksInTheWay:
+    except BlocksInTheWay:
+        if can_build_blocks(assign.lhs):
+            return _in_blocks(assign, costs or {})
         return _best(assign, costs or {}, share, keep_blocks=False)
 
 
-class _RowsOutOfOrder(Exception):
-    """The entries of a sparse result do not come in order; they can be scattered into a workspace, a row at a time."""
-
-
-class _BlocksInTheWay(Exception):
-    """A blocked operand would have to be walked in another order; without blocks it can be converted."""
+def _in_blocks(assign: Assign, costs: Mapping[str, float]) -> Concrete:
+    """Make the entries of a blocked result as if it had no blocks, and put them into blocks a row at a time."""
+    made = _best(without_blocks(assign), costs, share=False, keep_blocks=False)
+    stmt = build_blocks(assign, made.stmt, names_in(made.stmt, assign))
+    return Concrete(stmt, Assign(assign.lhs, made.assign.rhs, assign.op), None, made.conversions)
 
 
 def _best(assign: Assign, costs: Mapping[str, float], share: bool, keep_blocks: bool) -> Concrete:
@@ -115,7 +117,7 @@ def _best(assign: Assign, costs: Mapping[str, float], share: bool, keep_blocks: 
         # In order without a workspace if that takes no conversion; else a row at a time, in any order.
         try:
             made = together.in_one_nest()
-        except _RowsOutOfOrder:
+        except RowsOutOfOrder:
             return scattered.by_rows()
         if not together.replaced:
             return made
@@ -339,7 +341,7 @@ class _Converter:
             assign = Assign(assign.lhs, rewrite(assign.rhs, found.get), assign.op)
         lhs = assign.lhs
         if lhs.tensor.format.blocks and not walks_blocks(lhs, sizes):
-            raise needs_workspace(assign, "its blocks do not match the operands'")
+            raise unmatched_blocks(assign, keep_blocks)
         return assign
 
     def _prepared(self, access: Access, assign: Assign, sizes: dict[IndexVar, int]) -> Access | None:
@@ -406,7 +408,7 @@ class _Orderer:
                 a for a in current if a != lhs and any(isinstance(found, set) and x in found and y in found for x, y in hard_edges(a))
             }
             if not stuck:
-                raise needs_workspace(self._assign, "its storage order conflicts with itself")
+                raise not_in_order(self._assign, "its storage order conflicts with itself")
             # What keeps a sparse result out of order goes first: whether it can be assembled must not depend on the data.
             out_of_order = {a for a in stuck if any((y, x) in edges.firm for x, y in hard_edges(a))}
             among = [a for a in current if a in (out_of_order or stuck)]
@@ -430,7 +432,7 @@ class _Orderer:
 
     def _reorder(self, access: Access, order: tuple[IndexVar, ...]) -> None:
         if access.tensor.format.blocks:
-            raise _BlocksInTheWay
+            raise BlocksInTheWay
         modes = modes_in_order(access, order)
         target = reordered(plain(access.tensor.format), modes)
         shown = ", ".join(str(access.indices[m]) for m in modes)
@@ -444,28 +446,18 @@ class _Orderer:
         if lhs.tensor.format.is_dense or self._shared or lhs != self._assign.lhs:
             return
         if self._assign.op is not None:
-            raise needs_workspace(self._assign, "+= merges it with entries it already has")
+            raise CompilerBug(self._assign, "what a sparse result held before should be an operand")
         wanted = level_variables(lhs)
         last = max(k for k, level in enumerate(lhs.tensor.format.levels) if not level.full)
         ends = path.index(wanted[last])
         early = [v for v in path[:ends] if v not in wanted]
         if early and self._may_scatter:
-            raise _RowsOutOfOrder
+            raise RowsOutOfOrder
         if early:
             why = f"the loop over {early[0]} reduces outside the loop over {wanted[last]}, so entries come out of order"
-            raise needs_workspace(self._assign, why)
+            raise not_in_order(self._assign, why)
         if not can_append(lhs.tensor.format):
             raise needs_workspace(self._assign, f"a {name_of(lhs.tensor.format)} level cannot be appended to")
-
-
-def needs_workspace(assign: Assign, why: str) -> NotationError:
-    """The refusal of a sparse result whose entries do not come in storage order."""
-    form = name_of(assign.lhs.tensor.format)
-    return NotationError(
-        f"cannot assemble {assign.lhs.tensor.name} as {form} in one ordered pass: {why}.\n"
-        f"  in {show(assign)}\n"
-        f"  help: ask for a format that can be appended to, such as csr, and convert it with .to(...); or for a dense result"
-    )
 
 
 def _accesses(nest: Nest) -> list[Access]:

@@ -19,6 +19,9 @@ def default_format(assign: Assign) -> Format:
     Dense, unless the result has two or more modes, stays zero where nothing is stored, and every term stores the innermost variable
     sparsely; then it is stored as the operands that drive it.
     """
+    if assign.op is not None:
+        # What the result held before is a term like the others.
+        assign = Assign(assign.lhs, Apply("add", (assign.lhs, assign.rhs)))
     indices = assign.lhs.indices
     fallback = dense(len(indices))
     if len(indices) < 2 or len(set(indices)) < len(indices) or fill_of(assign.rhs) != 0:

@@ -95,13 +95,16 @@ def modes_in_order(access: Access, order: tuple[IndexVar, ...]) -> tuple[int, ..
 
 
 def can_append(form: Format) -> bool:
-    """Whether entries that come in order can be appended: every level is full or appends, and singletons end the tensor.
+    """Whether entries that come in order can be appended: every level is full or appends.
 
-    A singleton has one entry per parent, so what stands above it must be allowed to repeat.
+    A singleton has one entry per parent, so what stands above it must be allowed to repeat. The rows of a padded level are spread out
+    in the end, so that only full levels can stand below it. What comes in order may be stored where no order is promised.
     """
     for k, level in enumerate(form.levels):
         if not level.full and not level.can_append:
             return False
-        if level.branchless and (form.levels[k - 1].unique or any(not below.branchless for below in form.levels[k:])):
+        if not level.compact and not all(below.full for below in form.levels[k + 1 :]):
+            return False
+        if level.branchless and form.levels[k - 1].unique:
             return False
     return True

@@ -18,7 +18,7 @@ from functools import cached_property
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.formats.level import Level
-from sparseloom.iteration.ordering import level_variables
+from sparseloom.iteration.ordering import block_variables, level_variables
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Relation, Sequence, Stmt, SuchThat, Where
 from sparseloom.notation.relations import (
     BoundRelation,
@@ -212,9 +212,14 @@ class Provenance:
         return (var,)
 
     def halves(self, relation: FuseRelation) -> Digits | None:
-        """The split or divide whose two halves a fuse puts together again, if it does."""
+        """The split or divide whose two halves a fuse puts together again, if it does.
+
+        The blocks of a format stay apart: its levels are walked, or appended to, block by block.
+        """
         found = self.made_by(self._unbound(relation.outer))
         match found:
+            case SplitRelation(parent, outer, inner, _) if (outer, inner) == block_variables(parent):
+                return None
             case SplitRelation(_, outer, inner, _) | DivideRelation(_, outer, inner, _):
                 if (outer, inner) == (self._unbound(relation.outer), self._unbound(relation.inner)):
                     return found

@@ -25,6 +25,7 @@ class AppendResult(Result):
     """Appends level by level. A compressed level and the singletons below it share one cursor: its *head*."""
 
     needs_presence = True
+    can_be_parted = True  # whether threads may append rows of their own, to be joined
 
     def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, gaps: bool = False, bounded: bool = False) -> None:
         super().__init__(context, lhs, view)
@@ -133,14 +134,16 @@ class AppendResult(Result):
     def around(self, var: IndexVar, body: ir.Stmt, scope: Scope) -> ir.Stmt:
         """Append this coordinate at the levels it is stored at, if something was appended below."""
         mine = [k for k, v in enumerate(self.variables) if v == var]
+        ends = {self.chain(head)[-1]: head for head in self.heads}
         for k in reversed(mine):
-            if k in self.heads:
-                body = self._around_head(k, body, scope)
+            if k in ends:
+                body = self.around_head(ends[k], body, scope)
             if k != mine[0]:
                 body = ir.block(body, self.close(k, scope))
         return body
 
-    def _around_head(self, head: int, body: ir.Stmt, scope: Scope) -> ir.Stmt:
+    def around_head(self, head: int, body: ir.Stmt, scope: Scope) -> ir.Stmt:
+        """Append a coordinate of a head if something was appended or written below."""
         if head != self.last:
             below = self.heads[self.heads.index(head) + 1]
             begin = self.begins[below]

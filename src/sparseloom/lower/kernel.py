@@ -25,9 +25,11 @@ from sparseloom.iteration.sharing import is_bounded
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
 from sparseloom.lower.append import AppendResult
+from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context, Remark
 from sparseloom.lower.expression import Value, lower_expression, operate
+from sparseloom.lower.padded import PaddedResult, is_padded
 from sparseloom.lower.parallel import ParallelLoops
 from sparseloom.lower.refill import Accumulated, RefillResult, takes_whole_row
 from sparseloom.lower.result import DenseResult, Nowhere, Result, SharedResult
@@ -107,7 +109,7 @@ class _Lowering(ParallelLoops):
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]
         self.inputs = tuple(self.operands)
-        self.workspaces: dict[TensorVar, Workspace | Scatter | Accumulated] = {}
+        self.workspaces: dict[TensorVar, Workspace | Scatter | BlockRow | Accumulated] = {}
         conflicts = [(c.var, c.assign.lhs.tensor, None if c.resolved is None else c.resolved[1]) for c in analyse(stmt)]
         self.atomic = frozenset((var, tensor) for var, tensor, how in conflicts if how is Races.Atomics)
         self.private = frozenset((var, tensor) for var, tensor, how in conflicts if how not in (None, Races.Atomics))
@@ -128,6 +130,8 @@ class _Lowering(ParallelLoops):
         repeated = len(set(lhs.indices)) < len(lhs.indices)
         gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
         first = fill if self.combines else result_fill(self.assign)
+        if is_padded(lhs.tensor.format):
+            return PaddedResult(self.context, lhs, view, first, result_fill(self.assign), gaps)
         if refill:
             return RefillResult(self.context, lhs, view, first)
         return AppendResult(self.context, lhs, view, first, gaps, is_bounded(self.assign))
@@ -204,7 +208,7 @@ class _Lowering(ParallelLoops):
         value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
         return ir.block(first, go(inner), sink.write(assign, value, scope))
 
-    def sink(self, target: Access) -> Result | Workspace | Scatter | Accumulated:
+    def sink(self, target: Access) -> Result | Workspace | Scatter | BlockRow | Accumulated:
         """Where an assignment goes: the result, or a workspace."""
         return self.workspaces.get(target.tensor, self.result)
 
@@ -221,7 +225,7 @@ class _Lowering(ParallelLoops):
 
     def _where(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         temporary, made = written(producer), innermost(producer)
-        if temporary.tensor.format.levels and isinstance(temporary.tensor.format.levels[0], Scattered):
+        if any(isinstance(level, Scattered) for level in temporary.tensor.format.levels):
             return self._scattered(consumer, producer, scope)
         if temporary.indices or made.op is None:
             return self._with_workspace(consumer, producer, scope)
@@ -263,12 +267,12 @@ class _Lowering(ParallelLoops):
         context, temporary = self.context, written(producer)
         if takes_whole_row(consumer, temporary, self.result):
             return self._accumulated(producer, scope)
-        row = Scatter(context, temporary, self.lhs.tensor.index_dtype or INT32)
+        row = self._row(temporary, producer)
         self.workspaces[temporary.tensor] = row
         order = "sorted before it is read" if row.is_sorted else "in no order"
         context.remark(f"{temporary.tensor.name}: a row in a dense workspace with a list of coordinates, {order}")
         around, provenance = self.hooks, context.provenance
-        self.hooks = Nowhere(context, temporary, row.view)
+        self.hooks = Nowhere(context, temporary, context.view(temporary))
         context.provenance = provenance.within(producer, scope.coordinates)
         filled = self._lower_part(producer, replace(scope, uninitialised=None))
         self.hooks, context.provenance = around, provenance
@@ -282,13 +286,19 @@ class _Lowering(ParallelLoops):
         self.workspaces[temporary.tensor] = row
         context.remark(f"{temporary.tensor.name}: a row in a dense workspace, read at the coordinates that {self.lhs.tensor} has")
         around, provenance = self.hooks, context.provenance
-        self.hooks = Nowhere(context, temporary, row.view)
+        self.hooks = Nowhere(context, temporary, context.view(temporary))
         context.provenance = provenance.within(producer, scope.coordinates)
         filled = self._lower_part(producer, replace(scope, uninitialised=None))
         self.hooks, context.provenance = around, provenance
         if not isinstance(self.result, RefillResult):
             raise CompilerBug(producer, "a row is moved into a structure that is known")
         return ir.block(filled, row.take(self.result, scope))
+
+    def _row(self, temporary: Access, producer: Stmt) -> Scatter | BlockRow:
+        index_dtype = self.lhs.tensor.index_dtype or INT32
+        if temporary.tensor.format.blocks:
+            return BlockRow(self.context, temporary, index_dtype, first_value(producer, temporary))
+        return Scatter(self.context, temporary, index_dtype)
 
     def _with_workspace(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Fill an array, then read it. In the producer, renamed variables stand for the consumer's."""
@@ -378,10 +388,11 @@ def first_statement(stmt: Stmt) -> Stmt:
 
 
 def result_fill(assign: Assign) -> Scalar:
-    """What the result is worth where it has no entry; 0 if it has one everywhere."""
+    """What the result is worth where it has no entry; if it has one everywhere, what its tensor says."""
     fill = fill_of(assign.rhs)
     dtype = assign.lhs.tensor.dtype
-    return ir.constant(0 if fill is None else algebra.compute(f"as_{dtype.name}", [fill], dtype), dtype).value
+    known = assign.lhs.tensor.fill if fill is None else fill
+    return ir.constant(algebra.compute(f"as_{dtype.name}", [known], dtype), dtype).value
 
 
 def first_value(stmt: Stmt, lhs: Access) -> Scalar:

@@ -18,6 +18,7 @@ from sparseloom.core.trees import rewrite
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
+from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.device import barrier, memory
 from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import LoopLowering
@@ -61,7 +62,7 @@ class ParallelLoops(LoopLowering):
     private: frozenset[tuple[IndexVar, TensorVar]]  # parallel loops whose iterations meet in this tensor, each with a place of its own
     meeting: frozenset[tuple[IndexVar, TensorVar]]  # loops on a GPU whose iterations meet in this tensor and write it there
 
-    def sink(self, target: Access) -> Result | Workspace | Scatter | Accumulated:
+    def sink(self, target: Access) -> Result | Workspace | Scatter | BlockRow | Accumulated:
         """Where an assignment goes: the result, or a workspace."""
         raise CompilerBug(target, "a subclass knows where assignments go")
 
@@ -71,7 +72,7 @@ class ParallelLoops(LoopLowering):
         sink = self.sink(target)
         if stmt.tag.unit is Unit.CPUThread and isinstance(sink, RefillResult) and sink.has_places:
             return self._in_places(stmt, scope)
-        if stmt.tag.unit is Unit.CPUThread and isinstance(sink, AppendResult) and not isinstance(sink, RefillResult):
+        if stmt.tag.unit is Unit.CPUThread and isinstance(sink, AppendResult) and sink.can_be_parted:
             return self._in_parts(stmt, sink, scope)
         if stmt.tag.unit is not None and not target.tensor.format.is_dense and not isinstance(sink, LocatedResult):
             # What keeps a list of its entries takes them one after another.

@@ -23,6 +23,8 @@ from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt
 class RefillResult(AppendResult):
     """Writes values beside a structure that is handed in."""
 
+    can_be_parted = False
+
     @property
     def has_places(self) -> bool:
         """Whether the place of every row is known: all levels above the last are full."""
@@ -67,11 +69,14 @@ class RefillResult(AppendResult):
 
     def around(self, var: IndexVar, body: ir.Stmt, scope: Scope) -> ir.Stmt:
         """Begin a row, and a block of values."""
-        if var == self.variables[self.last]:
-            body = super().around(var, body, scope)
+        body = super().around(var, body, scope)
         if self.has_places and var == self.variables[self.last - 1]:
             return ir.block(ir.Declare(self.cursor[self.last], self.row(scope)[0]), body)
         return body
+
+    def around_head(self, head: int, body: ir.Stmt, scope: Scope) -> ir.Stmt:
+        """Only entries count, and the blocks of values that stand for one."""
+        return super().around_head(head, body, scope) if head == self.last else body
 
     def row(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
         """The positions of the row that the scope's coordinates select."""

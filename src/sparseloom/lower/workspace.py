@@ -7,7 +7,7 @@ stack, or in the shared memory of a GPU block. Where an entry that was never wri
 from __future__ import annotations
 
 from sparseloom.core import algebra
-from sparseloom.core.dtypes import BOOL, INT64, DType
+from sparseloom.core.dtypes import BOOL, DType
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import LevelView
 from sparseloom.iteration.region import is_skippable
@@ -16,6 +16,7 @@ from sparseloom.lower.context import Context
 from sparseloom.lower.device import barrier, is_on_gpu, memory
 from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.result import combine, placed
+from sparseloom.lower.row_list import RowList
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.views import TensorView
 from sparseloom.notation.dtyping import fill_of
@@ -90,49 +91,18 @@ class Workspace:
         return ir.block() if value.present == ir.FALSE else ir.If(value.present, stored)
 
 
-class Scatter:
-    """A row under construction: its entries come in any order, are listed as they are met, and sorted before they are read.
-
-    The arrays are allocated once, outside all loops; what one row used is reset after it was read.
-    """
+class Scatter(RowList):
+    """A row under construction: its entries come in any order, are listed as they are met, and stand at their coordinate."""
 
     needs_presence = True
 
     def __init__(self, context: Context, written: Access, index_dtype: DType) -> None:
-        names, tensor = context.names, written.tensor
-        self.extent = context.sizes.of(written.indices[0])
-        self.values = ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype)
-        self.mask = ir.Array(names.fresh(f"{tensor.name}_set"), BOOL)
-        self.list = ir.Array(names.fresh(f"{tensor.name}_list"), index_dtype)
-        self.scratch = ir.Array(names.fresh(f"{tensor.name}_scratch"), index_dtype)
-        self.count = ir.Var(names.fresh(f"{tensor.name}_count"))
-        self.entry = ir.Var(names.fresh(f"{tensor.name}_entry"))
-        level = LevelView(self.extent, {"crd": self.list}, {"count": self.count})
-        self.view = context.views[tensor] = TensorView(tensor, (level,), self.values)
-        arrays = (self.values, self.mask, self.list)
-        context.before += [ir.Allocate(array, self.extent) for array in arrays]
-        context.before.append(ir.Fill(self.mask, ir.ZERO, self.extent, ir.FALSE))
-        context.behind += [ir.Free(array) for array in arrays]
-        self.is_sorted = tensor.format.levels[0].ordered
-        if self.is_sorted:
-            zeros, size = ir.sort_scratch(self.extent)
-            context.before += [ir.Allocate(self.scratch, size), ir.Fill(self.scratch, ir.ZERO, zeros, ir.Literal(0, index_dtype))]
-            context.behind.append(ir.Free(self.scratch))
-
-    def open(self) -> ir.Stmt:
-        """Begin a row."""
-        return ir.Declare(self.count, ir.ZERO)
-
-    def sort(self) -> ir.Stmt:
-        """Put the row's coordinates in order, where that is asked for."""
-        if not self.is_sorted:
-            return ir.block()
-        return ir.Sort(self.list, self.scratch, self.count, self.extent)
-
-    def reset(self) -> ir.Stmt:
-        """Forget the row."""
-        met = ir.Cast(ir.Load(self.list, self.entry), INT64)
-        return ir.For(self.entry, ir.ZERO, self.count, ir.Store(self.mask, met, ir.FALSE))
+        tensor, extent = written.tensor, context.sizes.of(written.indices[0])
+        self.values = ir.Array(context.names.fresh(f"{tensor.name}_vals"), tensor.dtype)
+        context.before.append(ir.Allocate(self.values, extent))
+        context.behind.append(ir.Free(self.values))
+        super().__init__(context, tensor.name, extent, index_dtype, tensor.format.levels[0].ordered)
+        context.views[tensor] = TensorView(tensor, (self.listed,), self.values)
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Combine with what the row has at this coordinate, or list the coordinate."""
@@ -140,16 +110,11 @@ class Scatter:
             raise CompilerBug(assign, "a scattered row is reduced into")
         place = scope.coordinates[assign.lhs.indices[0]]
         new = cast(value.computed, self.values.dtype)
-        listed = ir.Store(self.list, self.count, cast(place, self.list.dtype))
-        first = ir.block(ir.Store(self.mask, place, ir.TRUE), ir.Store(self.values, place, new), listed, _increment(self.count))
-        stored = ir.If(ir.Load(self.mask, place), ir.Store(self.values, place, new, assign.op), first)
+        first = ir.block(ir.Store(self.values, place, new), self.enlist(place))
+        stored = ir.If(self.has(place), ir.Store(self.values, place, new, assign.op), first)
         if value.constant or value.present == ir.TRUE:
             return stored
         return ir.block() if value.present == ir.FALSE else ir.If(value.present, stored)
-
-
-def _increment(var: ir.Var) -> ir.Stmt:
-    return ir.Assign(var, ir.add(var, ir.ONE))
 
 
 def _first_value(made: Assign) -> algebra.Scalar:

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sparseloom.core.errors import FormatError
-from sparseloom.formats.level import LevelData
+from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.storage import Storage
 from sparseloom.loops import interpret
 from sparseloom.loops.nodes import Array, Function, Role
@@ -93,10 +93,12 @@ def grown_length(lowered: Lowered, arguments: Arguments, counts: Mapping[Slot, i
         before = positions
         if level.full:
             positions *= extents[k]
+        elif level.scalar_names:
+            positions *= by_level[k]  # the width of a padded level
         elif not level.branchless:
             positions = by_level[k]
         if wanted.level == k:
-            return before + 1 if wanted.part == "pos" else positions
+            return {"pos": before + 1, "len": before}.get(wanted.part, positions)
     return positions
 
 
@@ -140,8 +142,13 @@ def read_result(lowered: Lowered, shape: tuple[int, ...], storages: Mapping[str,
     if lowered.shared is not None:
         levels = tuple(_read_only(level) for level in storages[lowered.shared].levels)
     else:
-        levels = tuple(LevelData({part: mine[k, part] for part in level.array_names}) for k, level in enumerate(tensor.format.levels))
+        levels = tuple(_level_data(level, k, mine) for k, level in enumerate(tensor.format.levels))
     return Storage(tensor.format, shape, levels, values, lowered.fill)
+
+
+def _level_data(level: Level, place: int, parts: Mapping[tuple[int | None, str], Any]) -> LevelData:
+    arrays = {part: parts[place, part] for part in level.array_names}
+    return LevelData(arrays, {part: int(parts[place, part]) for part in level.scalar_names})
 
 
 def _read_only(level: LevelData) -> LevelData:

@@ -6,7 +6,8 @@
     len   2      0      3
     crd   1 4 .  . . .  0 2 3        positions of parent p: [p*width, p*width + len[p])
 
-Unused places (drawn as dots) hold coordinate 0 and the fill value, so the level is not compact.
+Unused places (drawn as dots) hold coordinate 0 and the fill value, so the level is not compact. Entries are appended to one row after
+another; how far apart rows stand must be known by then.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from sparseloom.formats.level import (
     load_index,
     order_fault,
     range_fault,
+    store_index,
 )
-from sparseloom.loops.nodes import Expr, add, multiply
+from sparseloom.loops.nodes import Expr, Stmt, add, multiply
 
 
 @node
@@ -41,6 +43,7 @@ class Padded(Level):
     array_names: ClassVar[tuple[str, ...]] = ("len", "crd")
     scalar_names: ClassVar[tuple[str, ...]] = ("width",)
     compact: ClassVar[bool] = False
+    can_append: ClassVar[bool] = True
 
     @property
     def letter(self) -> str:
@@ -95,6 +98,9 @@ class Padded(Level):
 
     def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
         return load_index(view.arrays["crd"], position)
+
+    def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
+        return store_index(view.arrays["crd"], position, coordinate)
 
 
 def _used(lengths: Index, width: int) -> Mask:

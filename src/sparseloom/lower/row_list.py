@@ -1,0 +1,66 @@
+"""The coordinates met in a row that is built in any order.
+
+    set     1 . . 1 .       which were met
+    list    3 0             in the order they were met; sorted before they are read, where that is asked for
+
+The arrays are allocated once, outside all loops; what one row used is reset after it was read.
+"""
+
+from __future__ import annotations
+
+from sparseloom.core.dtypes import BOOL, DType
+from sparseloom.formats.level import LevelView, load_index
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.context import Context
+from sparseloom.lower.expression import cast
+
+
+class RowList:
+    """A list of the coordinates below ``extent`` that a row has, and which of them it has."""
+
+    def __init__(self, context: Context, name: str, extent: ir.Expr, index_dtype: DType, ordered: bool = True) -> None:
+        fresh = context.names.fresh
+        self._extent = extent
+        self._mask = ir.Array(fresh(f"{name}_set"), BOOL)
+        self._list = ir.Array(fresh(f"{name}_list"), index_dtype)
+        self._scratch = ir.Array(fresh(f"{name}_scratch"), index_dtype) if ordered else None
+        self._count = ir.Var(fresh(f"{name}_count"))
+        self._entry = ir.Var(fresh(f"{name}_entry"))
+        self.listed = LevelView(extent, {"crd": self._list}, {"count": self._count})
+        context.before += [ir.Allocate(self._mask, extent), ir.Allocate(self._list, extent)]
+        context.before.append(ir.Fill(self._mask, ir.ZERO, extent, ir.FALSE))
+        context.behind += [ir.Free(self._mask), ir.Free(self._list)]
+        if self._scratch is not None:
+            zeros, size = ir.sort_scratch(extent)
+            context.before += [ir.Allocate(self._scratch, size), ir.Fill(self._scratch, ir.ZERO, zeros, ir.Literal(0, index_dtype))]
+            context.behind.append(ir.Free(self._scratch))
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the coordinates are in order when they are read."""
+        return self._scratch is not None
+
+    def open(self) -> ir.Stmt:
+        """Begin a row."""
+        return ir.Declare(self._count, ir.ZERO)
+
+    def has(self, coordinate: ir.Expr) -> ir.Expr:
+        """Whether the row has a coordinate already."""
+        return ir.Load(self._mask, coordinate)
+
+    def enlist(self, coordinate: ir.Expr) -> ir.Stmt:
+        """Note a coordinate that is new."""
+        return ir.block(
+            ir.Store(self._mask, coordinate, ir.TRUE),
+            ir.Store(self._list, self._count, cast(coordinate, self._list.dtype)),
+            ir.Assign(self._count, ir.add(self._count, ir.ONE)),
+        )
+
+    def sort(self) -> ir.Stmt:
+        """Put the row's coordinates in order, where that is asked for."""
+        return ir.block() if self._scratch is None else ir.Sort(self._list, self._scratch, self._count, self._extent)
+
+    def reset(self) -> ir.Stmt:
+        """Forget the row."""
+        met = load_index(self._list, self._entry)
+        return ir.For(self._entry, ir.ZERO, self._count, ir.Store(self._mask, met, ir.FALSE))
