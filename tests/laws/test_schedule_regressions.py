@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import sparseloom as sl
+from sparseloom.formats.validate import check
 
 CASES = (
     ("y(i) = A(i,j) * x(j)", "csr", "split(j,j0,j1,2) reorder(j1,j0) fuse(j1,j0,f) split(f,f0,f1,2)"),
@@ -18,6 +20,10 @@ CASES = (
     # a block of a fused variable that begins and ends within a row
     ("y(i) = A(i,j) * x(j)", "csr", "fuse(i,j,f) split(f,f0,f1,7) pos(f1,p,A(i,j))"),
     ("y(i) = A(i,j) * x(j)", "coo", "fuse(i,j,f) divide(f,f0,f1,3) pos(f1,p,A(i,j))"),
+    # blocks that lie behind the last row
+    ("y(i) = A(i,j) * x(j)", "csr", "divide(i,i0,i1,4) fuse(i1,j,f) pos(f,p,A(i,j))"),
+    ("y(i) = A(i,j) * x(j)", "dcsr", "divide(i,i0,i1,5) fuse(i1,j,f) pos(f,p,A(i,j))"),
+    ("y(i) = A(i,j) * x(j)", "csr", "fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,3) coord(p1,c) pos(c,q,A(i,j))"),
     # positions of two levels, fused
     ("y(i) = A(i,j) * x(j)", "dcsr", "pos(i,ip,A(i,j)) pos(j,jp,A(i,j)) fuse(ip,jp,f) split(f,f0,f1,4)"),
     # coordinates found again in blocks of positions, of dense and of sparse levels
@@ -34,16 +40,46 @@ CASES = (
     ("y(j) = sum(i, A(i,j)) + x(j)", "csc", "parallelize(j,CPUThread,NoRaces)"),
 )
 
+# Appended results: every row of a dense level ends, whichever loops run.
+APPENDED = (
+    ("R(i,j) = 3", {"R": "ds"}, "split(i,i0,i1,4)"),
+    ("R(i,j,k) = 0", {"R": "dds"}, "split(j,j0,j1,16)"),
+    ("R(i,j,k) = A(i,j,k)", {"A": "sss", "R": "dds"}, "split(j,j0,j1,2)"),
+    ("R(i,j,k) = A(i,j,k) * B(i,j,k)", {"A": "sss", "B": "sss", "R": "sds"}, "pos(j,p,A(i,j,k))"),
+    ("R(i,j,k) = A(i,j,k) * B(i,j,k)", {"A": "dss", "B": "sss", "R": "sds"}, "fuse(i,j,f) pos(f,p,A(i,j,k))"),
+    ("R(i,j,k) = A(i,j,k) * B(i,j,k)", {"A": "sds", "B": "sss", "R": "sds"}, "fuse(j,k,f) pos(f,p,A(i,j,k))"),
+)
+
+
+def sparse(rng: np.random.Generator, shape: tuple[int, ...], density: float) -> NDArray[np.int64]:
+    """Small integers, most of them 0."""
+    return rng.integers(1, 5, shape) * (rng.random(shape) < density)
+
 
 @pytest.mark.parametrize("target", ("interpret", "c"))
 @pytest.mark.parametrize(("statement", "form", "schedule"), CASES, ids=[schedule for _, _, schedule in CASES])
 def test_a_schedule_that_was_wrong_is_right(statement: str, form: str, schedule: str, target: str, rng: np.random.Generator) -> None:
-    dense = rng.integers(1, 5, (6, 6)) * (rng.random((6, 6)) < 0.5)
+    dense = sparse(rng, (6, 6), 0.5)
     x = rng.integers(1, 5, 6)
     kernel = sl.program(statement, formats={"A": form}, schedule=schedule, target=target)
     plain = sl.program(statement, formats={"A": form}, target="interpret")
     operand = sl.asarray(dense).to(form)
     assert np.array_equal(kernel(A=operand, x=x).to_numpy(), plain(A=operand, x=x).to_numpy())
+
+
+@pytest.mark.parametrize("density", (0.0, 0.2, 0.7))
+@pytest.mark.parametrize("target", ("interpret", "c"))
+@pytest.mark.parametrize(("statement", "formats", "schedule"), APPENDED)
+def test_an_appended_result_is_complete(
+    statement: str, formats: dict[str, str], schedule: str, target: str, density: float, rng: np.random.Generator
+) -> None:
+    operands = {name: sl.asarray(sparse(rng, (3, 4, 5), density)).to(form) for name, form in formats.items() if name != "R"}
+    sizes = {} if operands else {v: n for v, n in {"i": 3, "j": 4, "k": 5}.items() if v in statement}
+    kernel = sl.program(statement, formats=formats, schedule=schedule, target=target, sizes=sizes)
+    plain = sl.program(statement, formats=formats, target="interpret", sizes=sizes)
+    made, expected = kernel(**operands), plain(**operands)
+    check(made.storage, "R")
+    assert np.array_equal(made.to_numpy(), expected.to_numpy())
 
 
 @pytest.mark.parametrize("target", ("interpret", "c"))

@@ -5,7 +5,7 @@
         append (j, value)                    vals: a b c
 
 A level above others is appended only if something was appended below it, so results hold no empty rows where the format can leave
-them out.
+them out. Where the loops may pass over rows that the format cannot leave out, the row that ends next also ends those before it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ class AppendResult(Result):
     def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, gaps: bool = False) -> None:
         super().__init__(context, lhs, view)
         self._first = first  # what the values of a dense block hold before anything is written
-        self._gaps = gaps  # whether the loops may pass over empty rows of dense levels
         levels = lhs.tensor.format.levels
         self.heads = [k for k, level in enumerate(levels) if level.can_append and not level.branchless]
         self.last = self.heads[-1]
@@ -39,6 +38,9 @@ class AppendResult(Result):
         self.cursor = {k: ir.Var(fresh(f"p{stem}{k + 1}")) for k in self.heads}
         self.counts = {k: ir.Var(fresh(f"{stem}{k + 1}_count")) for k in self.heads}
         self.begins = {k: ir.Var(fresh(f"p{stem}{k + 1}_begin")) for k in self.heads[1:]}
+        # How many rows have ended, where the loops may pass over empty ones: rows of dense levels.
+        passed = [k for k in self.heads if gaps and k > 0 and levels[k - 1].full]
+        self.ended = {k: ir.Var(fresh(f"{stem}{k + 1}_ended")) for k in passed}
         self.guess = ir.Var(fresh(f"{stem}_guess"))
         self.written = ir.Var(fresh(f"{stem}_written"), BOOL)
         self.capacity = {a.name: ir.Var(fresh(f"{a.name}_capacity")) for a in self._arrays()}
@@ -79,19 +81,22 @@ class AppendResult(Result):
             stmts += [ir.Declare(capacity, self._first_capacity(array)), ir.Allocate(array, capacity)]
         for head in self.heads:
             pos = self.view.levels[head].arrays["pos"]
-            zero = ir.Literal(0, pos.dtype)
-            first = ir.Fill(pos, ir.ZERO, self.capacity[pos.name], zero) if self._gaps else ir.Store(pos, ir.ZERO, zero)
-            stmts += [ir.Declare(self.cursor[head], ir.ZERO), first]
-        return ir.block(*stmts)
+            stmts += [ir.Declare(self.cursor[head], ir.ZERO), ir.Store(pos, ir.ZERO, ir.Literal(0, pos.dtype))]
+        return ir.block(*stmts, *(ir.Declare(ended, ir.ZERO) for ended in self.ended.values()))
 
     def _first_capacity(self, array: ir.Array) -> ir.Expr:
         for head in self.heads:
             if self.view.levels[head].arrays["pos"] == array and not any(k < head for k in self.heads):
-                rows: ir.Expr = ir.ONE
-                for level in self.view.levels[:head]:
-                    rows = ir.multiply(rows, level.size)
-                return ir.add(rows, ir.ONE)
+                return ir.add(self._rows(head), ir.ONE)
         return ir.add(self.guess, ir.ONE)
+
+    def _rows(self, head: int) -> ir.Expr:
+        """How many rows an appended level has: positions of the level above it."""
+        rows: ir.Expr = ir.ONE
+        for k in range(head):
+            above = next((other for other in self.heads if k in self._chain(other)), None)
+            rows = ir.multiply(rows, self.view.levels[k].size) if above is None else self.cursor[above]
+        return rows
 
     def _grow(self, array: ir.Array, needed: ir.Expr) -> ir.Stmt:
         return ir.Grow(array, self.capacity[array.name], needed)
@@ -162,13 +167,25 @@ class AppendResult(Result):
         pos, cursor = self.view.levels[level].arrays["pos"], self.cursor[level]
         parent = self._position(level - 1, scope)
         stmts: list[ir.Stmt] = []
-        if any(head < level for head in self.heads):
+        if level != self.heads[0]:
             stmts.append(self._grow(pos, ir.add(parent, ir.index(2))))
         if pos.dtype == INT32:
             limit = ir.compare("greater", cursor, ir.index(self.context.int32_limit))
             stmts.append(ir.If(limit, ir.Fail(ir.Status.INDEX_OVERFLOW)))
-        stmts.append(ir.Store(pos, ir.add(parent, ir.ONE), cast(cursor, pos.dtype)))
+        end = ir.add(parent, ir.ONE)
+        stmts += [self._end_rows(level, parent), ir.Store(pos, end, cast(cursor, pos.dtype))]
+        if level in self.ended:
+            stmts.append(ir.Assign(self.ended[level], end))
         return ir.block(*stmts)
+
+    def _end_rows(self, head: int, before: ir.Expr) -> ir.Stmt:
+        """Rows that were passed over end where the last one before them did."""
+        if head not in self.ended:
+            return ir.block()
+        pos, ended = self.view.levels[head].arrays["pos"], self.ended[head]
+        following = ir.add(ended, ir.ONE)
+        empty = ir.block(ir.Store(pos, following, ir.Load(pos, ended)), ir.Assign(ended, following))
+        return ir.While(ir.compare("less", ended, before), empty)
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Append one value, or put it into the block under construction."""
@@ -185,13 +202,11 @@ class AppendResult(Result):
         return stored if value.present == ir.TRUE else ir.If(value.present, stored)
 
     def finish(self) -> ir.Stmt:
-        """Hand out how many positions each level has; rows that were passed over end where the one before them does."""
-        closed = [self._close_gaps()] if self._gaps and self.heads[0] > 0 else []
-        return ir.block(*closed, *(ir.Assign(count, self.cursor[k]) for k, count in self.counts.items()))
-
-    def _close_gaps(self) -> ir.Stmt:
-        pos = self.view.levels[self.heads[0]].arrays["pos"]
-        row = ir.Var(self.context.names.fresh("row"))
-        before, here = ir.Load(pos, row), ir.Load(pos, ir.add(row, ir.ONE))
-        fix = ir.If(ir.compare("less", here, before), ir.Store(pos, ir.add(row, ir.ONE), before))
-        return ir.For(row, ir.ZERO, ir.Op("subtract", (self._first_capacity(pos), ir.ONE)), fix)
+        """End the rows behind the last one that was visited, and hand out how many positions each level has."""
+        stmts: list[ir.Stmt] = []
+        for head in self.ended:
+            rows = self._rows(head)
+            if head != self.heads[0]:
+                stmts.append(self._grow(self.view.levels[head].arrays["pos"], ir.add(rows, ir.ONE)))
+            stmts.append(self._end_rows(head, rows))
+        return ir.block(*stmts, *(ir.Assign(count, self.cursor[k]) for k, count in self.counts.items()))

@@ -86,8 +86,11 @@ class CoordinateLoops(Nest):
         return [a for a in self.operands if a in inside and self._walks(a, var, scope)]
 
     def _formula(self, stmt: Forall, var: IndexVar, scope: Scope) -> Formula:
-        """At which coordinates of ``var`` the statement has something to do."""
-        if self.hooks.demands_all(var):
+        """At which coordinates of ``var`` the statement has something to do.
+
+        What demands every coordinate of a variable demands every digit of it.
+        """
+        if any(self.hooks.demands_all(whole) for whole in self.context.provenance.ancestors(var)):
             return ALWAYS
         walking = self._walking(stmt, var, scope)
         driven = [self._known(access, walking, scope) for access in self.operands if access in scope.drivers]

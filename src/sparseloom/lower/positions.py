@@ -17,7 +17,7 @@ from sparseloom.lower.fused import FusedLoops
 from sparseloom.lower.lexicographic import first_position
 from sparseloom.lower.nest import Then
 from sparseloom.lower.scope import Place, Scope
-from sparseloom.lower.space import Range, most, subtract
+from sparseloom.lower.space import Range, least, most, subtract
 from sparseloom.lower.walking import cut, segment, settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar
 from sparseloom.notation.relations import (
@@ -83,17 +83,19 @@ class PositionLoops(FusedLoops):
         if any(isinstance(provenance.made_by(v), CoordRelation) for v in provenance.ancestors(relation.coordinate)):
             levels = level_variables(relation.access)
             first, last = (space.members_at(relation.coordinate, value, levels) for value in space.range_of(relation.coordinate))
-            return first[0], last[0] if len(first) == 1 else ir.add(last[0], ir.ONE)
+            return first[0], last[0] if len(first) == 1 else least(ir.add(last[0], ir.ONE), space.range_of(var)[1])
         low, high = space.interval(var)
         return low, None if (low, high) == space.range_of(var) and var not in scope.limits else high
 
     def _cut_level(
         self, access: Access, level: int, place: Place, positions: tuple[ir.Expr, ir.Expr], low: ir.Expr, high: ir.Expr | None
     ) -> tuple[ir.Expr, ir.Expr]:
+        """The positions of coordinates in ``[low, high)``; a block that begins behind the last coordinate has none."""
         form, view = access.tensor.format, self.context.view(access).levels[level]
+        low = low if high is None else least(low, high)
         if form.levels[level].can_locate:
             first = form.levels[level].locate(view, place.position, low)
-            return first, positions[1] if high is None else form.levels[level].locate(view, place.position, most(low, high))
+            return first, positions[1] if high is None else form.levels[level].locate(view, place.position, high)
         crd = view.arrays["crd"]
         first = ir.Search(crd, *positions, low)
         return first, positions[1] if high is None else ir.Search(crd, *positions, high)
