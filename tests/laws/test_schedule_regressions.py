@@ -26,9 +26,15 @@ CASES = (
     ("y(i) = A(i,j) * x(j)", "csr", "fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,3) coord(p1,c) pos(c,q,A(i,j))"),
     # positions of two levels, fused
     ("y(i) = A(i,j) * x(j)", "dcsr", "pos(i,ip,A(i,j)) pos(j,jp,A(i,j)) fuse(ip,jp,f) split(f,f0,f1,4)"),
+    ("y(i) = A(i,j) * x(j)", "ell", "pos(i,ip,A(i,j)) pos(j,jp,A(i,j)) fuse(ip,jp,f) split(f,f0,f1,4)"),
+    # unused places of a padded level
+    ("y(i) = A(i,j) * x(j)", "ell", "fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,3) reorder(p1,p0)"),
+    ("y(i) = A(i,j) * x(j)", "ell", "fuse(i,j,f) split(f,f0,f1,4) pos(f1,p,A(i,j))"),
+    ("y(i) = A(i,j) * x(j)", "ell", "fuse(i,j,f) pos(f,p,A(i,j)) precompute(A(i,j) * x(j), p, pw, w)"),
     # coordinates found again in blocks of positions, of dense and of sparse levels
     ("y(i) = A(i,j) * x(j)", "csr", "pos(i,ip,A(i,j)) split(ip,ip0,ip1,2) coord(ip1,c)"),
     ("y(i) = A(i,j) * x(j)", "csr", "pos(j,jp,A(i,j)) split(jp,jp0,jp1,2) coord(jp1,c) pos(c,q,A(i,j))"),
+    ("y = A(i,j) * x(j)", "dcsr", "pos(i,ip,A(i,j)) split(ip,ip0,ip1,2) coord(ip1,c) fuse(c,j,f) pos(f,p,A(i,j))"),
     # a workspace over positions, whose consumer no longer reads the operand
     ("y(i) = A(i,j) * x(j)", "csr", "pos(j,p,A(i,j)) precompute(A(i,j) * x(j), p, pw, w) coord(p,c)"),
     ("y(i) = A(i,j) * x(j)", "csr", "pos(j,p,A(i,j)) precompute(A(i,j) * x(j), p, pw, w) split(pw,pw0,pw1,2) coord(pw1,c)"),

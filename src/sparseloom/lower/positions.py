@@ -80,7 +80,7 @@ class PositionLoops(FusedLoops):
         """The coordinates to which outer digits confine the first level of a position variable; None where nothing does."""
         provenance, space = self.context.provenance, self.context.space(scope)
         var = provenance.walked(relation)[0]
-        if any(isinstance(provenance.made_by(v), CoordRelation) for v in provenance.ancestors(relation.coordinate)):
+        if self._blocks_again(relation):
             levels = level_variables(relation.access)
             first, last = (space.members_at(relation.coordinate, value, levels) for value in space.range_of(relation.coordinate))
             return first[0], last[0] if len(first) == 1 else least(ir.add(last[0], ir.ONE), space.range_of(var)[1])
@@ -121,9 +121,24 @@ class PositionLoops(FusedLoops):
     def _upper_levels(self, stmt: Forall, relation: PosRelation) -> tuple[IndexVar, ...]:
         """The coordinates above the last level that something inside the loop needs."""
         uppers = self.context.provenance.walked(relation)[:-1]
+        provenance = self.context.provenance
         used = {v for n in walk(stmt.body) if isinstance(n, Access) and n != relation.access for v in (*n.indices, *level_variables(n))}
-        needed = {x for v in used for x in (v, *self.context.provenance.originals(v))}
-        return uppers if any(needed & self.context.provenance.ancestors(var) for var in uppers) else ()
+        needed = {x for v in used for x in (v, *provenance.originals(v))}
+        last = provenance.position_levels(relation)[-1]
+        tested = any(provenance.position_levels(block)[-1] < last for _, block in self._blocks_again(relation))
+        return uppers if tested or any(needed & provenance.ancestors(var) for var in uppers) else ()
+
+    def _blocks_again(self, relation: PosRelation) -> list[tuple[CoordRelation, PosRelation]]:
+        """The coordinates found again that a position variable counts, with the positions that they were found for."""
+        provenance, found = self.context.provenance, []
+        for var in sorted(provenance.ancestors(relation.coordinate), key=str):
+            again = provenance.made_by(var)
+            if isinstance(again, CoordRelation):
+                block = provenance.made_by(provenance.root(again.position))
+                if not isinstance(block, PosRelation):
+                    raise CompilerBug(again, "coord is applied to positions")
+                found.append((again, block))
+        return found
 
     def _flat_positions(
         self, stmt: Forall, relation: PosRelation, digit: IndexVar, scope: Scope, style: Style, searched: bool, then: Then
@@ -159,25 +174,33 @@ class PositionLoops(FusedLoops):
         levels = self.context.provenance.position_levels(relation)
         covered = self.context.provenance.walked(relation)
         code: list[ir.Stmt] = []
-        current: ir.Expr = position
+        trail = [(levels[-1] + 1, position)]
+        used: list[ir.Expr] = []
         for k in reversed(levels):
-            parent = self._parent(relation, k, current, scope, code) if k > levels[0] and (searched or form.levels[k].full) else None
+            current, level = trail[-1][1], form.levels[k]
+            upper = searched or level.full or any(not form.levels[m].compact for m in levels[1:] if m <= k)
+            parent = self._parent(relation, k, current, scope, code) if upper and k > levels[0] else None
             if k == levels[0]:
                 parent = scope.at(access).position
-            var = covered[k - levels[0]]
-            if parent is not None or not form.levels[k].full:
-                value = form.levels[k].coordinate(views[k], ir.ZERO if parent is None else parent, current)
-                code.append(ir.Declare(ir.Var(var.name), value))
+            if parent is not None or not level.full:
+                var = covered[k - levels[0]]
+                code.append(ir.Declare(ir.Var(var.name), level.coordinate(views[k], ir.ZERO if parent is None else parent, current)))
                 scope = scope.knowing(var, ir.Var(var.name))
             if parent is None or k == levels[0]:
                 break
-            current = parent
-        scope = scope.placing({access: scope.at(access).below(levels[-1] + 1, position)})
+            if not level.compact:
+                used.append(ir.compare("less", current, level.bounds(views[k], parent)[1]))
+            trail.append((k, parent))
+        place = scope.at(access)
+        for depth, at in reversed(trail):
+            place = place.below(depth, at)
+        scope = scope.placing({access: place})
         recovered, guard, scope = self._recover_all(relation, scope)
         settled, scope = settle(self.context, scope, self.operands)
         inside, scope = self._inside_blocks(relation, scope)
         body = self._around_all(covered, then(scope), scope)
         body = ir.block(settled, body if inside == ir.TRUE else ir.If(inside, body))
+        guard = ir.both(guard, *used)
         return ir.block(*code, *recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
     def _recover_all(self, relation: PosRelation, scope: Scope) -> tuple[list[ir.Stmt], ir.Expr, Scope]:
@@ -239,14 +262,8 @@ class PositionLoops(FusedLoops):
     def _inside_blocks(self, relation: PosRelation, scope: Scope) -> tuple[ir.Expr, Scope]:
         """Positions of coordinates found again: whether these stand in the block of positions that they were found for."""
         provenance, tests = self.context.provenance, []
-        for var in provenance.ancestors(relation.coordinate):
-            again = provenance.made_by(var)
-            if not isinstance(again, CoordRelation):
-                continue
-            root = provenance.root(again.position)
-            block = provenance.made_by(root)
-            if not isinstance(block, PosRelation):
-                raise CompilerBug(again, "coord is applied to positions")
+        for again, block in self._blocks_again(relation):
+            root = block.position
             place = scope.at(block.access)
             position = place.position_at(provenance.position_levels(block)[-1] + 1)
             low, high = self.context.space(scope).interval(root)
@@ -265,12 +282,11 @@ class PositionLoops(FusedLoops):
         return body
 
     def _parent(self, relation: PosRelation, level: int, position: ir.Expr, scope: Scope, code: list[ir.Stmt]) -> ir.Expr:
-        """The position one level up: by division, the same, or by search."""
+        """The position one level up: computed, or by search."""
         form, view = relation.access.tensor.format, self.context.view(relation.access).levels[level]
-        if form.levels[level].full:
-            return ir.Op("floor_divide", (position, view.size))
-        if form.levels[level].branchless:
-            return position
+        computed = form.levels[level].parent(view, position)
+        if computed is not None:
+            return computed
         begin, end = scope.cuts[relation.access, level - 1]
         parent = ir.Var(self.context.names.fresh(f"p{relation.access.tensor.name}{level}"))
         code.append(ir.Declare(parent, containing(view.arrays["pos"], begin, end, position)))

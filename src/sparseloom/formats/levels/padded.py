@@ -31,7 +31,7 @@ from sparseloom.formats.level import (
     order_fault,
     range_fault,
 )
-from sparseloom.loops.nodes import Expr, add, multiply
+from sparseloom.loops.nodes import Expr, Op, add, multiply
 
 
 @node
@@ -95,6 +95,9 @@ class Padded(Level):
 
     def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
         return load_index(view.arrays["crd"], position)
+
+    def parent(self, view: LevelView, position: Expr) -> Expr | None:
+        return Op("floor_divide", (position, view.scalars["width"]))
 
 
 def _used(lengths: Index, width: int) -> Mask:

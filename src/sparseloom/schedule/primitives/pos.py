@@ -75,9 +75,6 @@ class Pos(Primitive):
         if span.needs and not all(levels[k].ordered for k in range(first, last + 1)):
             why = f"{self.access.tensor} stores {span.variables[-1]} in no order, so a block of coordinates cannot be searched"
             return Refusal("S409", why, "use pos before split, or convert the operand", at=self.i)
-        if any(not levels[k].compact for k in range(first + 1, last + 1)):
-            why = f"{self.access.tensor} leaves positions unused between one {span.variables[0]} and the next"
-            return Refusal("S410", why, "use pos on the inner variable alone, or convert the operand to csr", at=self.i)
         return None
 
     def _places(self, stmt: Stmt, graph: Provenance, span: Span, first: int, last: int) -> Refusal | None:
