@@ -24,6 +24,7 @@ CASES = (
     ("y(i) = A(i,j) * x(j)", "csr", "divide(i,i0,i1,4) fuse(i1,j,f) pos(f,p,A(i,j))"),
     ("y(i) = A(i,j) * x(j)", "dcsr", "divide(i,i0,i1,5) fuse(i1,j,f) pos(f,p,A(i,j))"),
     ("y(i) = A(i,j) * x(j)", "csr", "fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,3) coord(p1,c) pos(c,q,A(i,j))"),
+    ("y(i) = A(i,j) * x(j)", "bcsr(1,2)", "fuse(i_block,j_block,f) split(f,f0,f1,4)"),
     # positions of two levels, fused
     ("y(i) = A(i,j) * x(j)", "dcsr", "pos(i,ip,A(i,j)) pos(j,jp,A(i,j)) fuse(ip,jp,f) split(f,f0,f1,4)"),
     ("y(i) = A(i,j) * x(j)", "ell", "pos(i,ip,A(i,j)) pos(j,jp,A(i,j)) fuse(ip,jp,f) split(f,f0,f1,4)"),
@@ -46,14 +47,20 @@ CASES = (
     ("y(j) = sum(i, A(i,j)) + x(j)", "csc", "parallelize(j,CPUThread,NoRaces)"),
 )
 
-# Appended results: every row of a dense level ends, whichever loops run.
-APPENDED = (
+TENSORS = (
+    # every row of an appended result's dense level ends, whichever loops run
     ("R(i,j) = 3", {"R": "ds"}, "split(i,i0,i1,4)"),
     ("R(i,j,k) = 0", {"R": "dds"}, "split(j,j0,j1,16)"),
     ("R(i,j,k) = A(i,j,k)", {"A": "sss", "R": "dds"}, "split(j,j0,j1,2)"),
     ("R(i,j,k) = A(i,j,k) * B(i,j,k)", {"A": "sss", "B": "sss", "R": "sds"}, "pos(j,p,A(i,j,k))"),
     ("R(i,j,k) = A(i,j,k) * B(i,j,k)", {"A": "dss", "B": "sss", "R": "sds"}, "fuse(i,j,f) pos(f,p,A(i,j,k))"),
     ("R(i,j,k) = A(i,j,k) * B(i,j,k)", {"A": "sds", "B": "sss", "R": "sds"}, "fuse(j,k,f) pos(f,p,A(i,j,k))"),
+    # parts of a parallel merge whose loop goes from block to block
+    (
+        "R(i,j,k) = A(i,j,k) + B(i,j,k)",
+        {"A": "sdd", "B": "dsd", "R": "ddd"},
+        "divide(j,j0,j1,7) reorder(j1,j0) parallelize(j0,CPUThread,NoRaces)",
+    ),
 )
 
 
@@ -75,8 +82,8 @@ def test_a_schedule_that_was_wrong_is_right(statement: str, form: str, schedule:
 
 @pytest.mark.parametrize("density", (0.0, 0.2, 0.7))
 @pytest.mark.parametrize("target", ("interpret", "c"))
-@pytest.mark.parametrize(("statement", "formats", "schedule"), APPENDED)
-def test_an_appended_result_is_complete(
+@pytest.mark.parametrize(("statement", "formats", "schedule"), TENSORS)
+def test_a_scheduled_tensor_that_was_wrong_is_right(
     statement: str, formats: dict[str, str], schedule: str, target: str, density: float, rng: np.random.Generator
 ) -> None:
     operands = {name: sl.asarray(sparse(rng, (3, 4, 5), density)).to(form) for name, form in formats.items() if name != "R"}
@@ -86,6 +93,14 @@ def test_an_appended_result_is_complete(
     made, expected = kernel(**operands), plain(**operands)
     check(made.storage, "R")
     assert np.array_equal(made.to_numpy(), expected.to_numpy())
+
+
+def test_truth_values_that_repeat_are_not_counted_apart() -> None:
+    """Two entries of one coordinate are one truth value, so in a sum of numbers they must be put together first."""
+    kernel = sl.program("y = 2 * x(j)", formats={"x": "u"}, schedule="pos(j,p,x(j))")
+    assert kernel(np.array([1.0, 0.0, 3.0])).to_numpy() == 8
+    with pytest.raises(sl.ScheduleError, match="S413"):
+        kernel(np.array([True, False, True]))
 
 
 @pytest.mark.parametrize("target", ("interpret", "c"))

@@ -15,6 +15,7 @@ from random import Random
 
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance, Span, stored_levels
+from sparseloom.notation.dtyping import dtype_of
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import PosRelation
@@ -135,7 +136,13 @@ def _visits_once(body: Stmt, access: Access, last: int) -> bool:
 
 
 def is_linear(expr: Expr, access: Access) -> bool:
-    """Whether an expression of a sum of entries is the sum of the expression of each."""
+    """Whether an expression of a sum of entries is the sum of the expression of each.
+
+    Truth values and integers are added within their dtype, so one that becomes wider must be added up first.
+    """
+    dtype = access.tensor.dtype
+    if dtype.kind not in "fc" and dtype_of(expr) != dtype:
+        return False
     match expr:
         case Access():
             return expr == access
