@@ -28,6 +28,9 @@ CASES = (
     # positions of two levels, fused
     ("y(i) = A(i,j) * x(j)", "dcsr", "pos(i,ip,A(i,j)) pos(j,jp,A(i,j)) fuse(ip,jp,f) split(f,f0,f1,4)"),
     ("y(i) = A(i,j) * x(j)", "ell", "pos(i,ip,A(i,j)) pos(j,jp,A(i,j)) fuse(ip,jp,f) split(f,f0,f1,4)"),
+    ("y(i) = A(i,j) * x(j)", "csr", "pos(i,ip,A(i,j)) pos(j,jp,A(i,j)) split(ip,ip0,ip1,4) fuse(ip1,jp,f)"),
+    ("y(i) = A(i,j) * x(j)", "dcsr", "pos(i,ip,A(i,j)) pos(j,jp,A(i,j)) divide(ip,ip0,ip1,4) split(ip1,a,b,2) fuse(b,jp,f) coord(f,c)"),
+    ("y(i) = A(i,j) * x(j)", "coo", "pos(i,ip,A(i,j)) pos(j,jp,A(i,j)) split(ip,ip0,ip1,4) fuse(ip1,jp,f)"),
     # unused places of a padded level
     ("y(i) = A(i,j) * x(j)", "ell", "fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,3) reorder(p1,p0)"),
     ("y(i) = A(i,j) * x(j)", "ell", "fuse(i,j,f) split(f,f0,f1,4) pos(f1,p,A(i,j))"),
@@ -55,6 +58,11 @@ TENSORS = (
     ("R(i,j,k) = A(i,j,k) * B(i,j,k)", {"A": "sss", "B": "sss", "R": "sds"}, "pos(j,p,A(i,j,k))"),
     ("R(i,j,k) = A(i,j,k) * B(i,j,k)", {"A": "dss", "B": "sss", "R": "sds"}, "fuse(i,j,f) pos(f,p,A(i,j,k))"),
     ("R(i,j,k) = A(i,j,k) * B(i,j,k)", {"A": "sds", "B": "sss", "R": "sds"}, "fuse(j,k,f) pos(f,p,A(i,j,k))"),
+    (
+        "R(i,j,k) = A(i,j,k) * B(i,j,k)",
+        {"A": "sss", "B": "sss", "R": "dds"},
+        "fuse(i,j,f) pos(f,p,A(i,j,k)) split(p,p0,p1,2) coord(p1,c)",
+    ),
     # parts of a parallel merge whose loop goes from block to block
     (
         "R(i,j,k) = A(i,j,k) + B(i,j,k)",

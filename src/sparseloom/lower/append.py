@@ -112,8 +112,9 @@ class AppendResult(Result):
         return ir.add(ir.multiply(above, self.view.levels[level].size), scope.coordinates[self.variables[level]])
 
     def demands_all(self, var: IndexVar) -> bool:
-        """A dense level above an appended one has a row for every coordinate."""
-        return any(v == var and k < self.last and self.lhs.tensor.format.levels[k].full for k, v in enumerate(self.variables))
+        """A dense level above an appended one has a row for every coordinate, unless rows that are passed over end too."""
+        levels = self.lhs.tensor.format.levels
+        return not self.ended and any(v == var and levels[k].full for k, v in enumerate(self.variables[: self.last]))
 
     def around(self, var: IndexVar, body: ir.Stmt, scope: Scope) -> ir.Stmt:
         """Append this coordinate at the levels it is stored at, if something was appended below."""

@@ -48,15 +48,27 @@ class PositionLoops(FusedLoops):
         low, high = self._first_interval(relation, scope)
         if low != ir.ZERO or high is not None:
             begin, end = self._cut_level(access, levels[0], place, (begin, end), low, high)
+        begin, end = self._cut_to_blocks(relation, levels[0], (begin, end), scope)
         scope = self._declare_range(relation, levels[0], begin, end, code, scope)
         for k in levels[1:]:
             above = scope.cuts[access, k - 1]
             begin = form.levels[k].bounds(views[k], above[0])[0]
             end = form.levels[k].bounds(views[k], above[1])[0] if not form.levels[k].branchless else above[1]
+            begin, end = self._cut_to_blocks(relation, k, (begin, end), scope)
             scope = self._declare_range(relation, k, begin, end, code, scope)
         if context.provenance.cuts_rows(relation.coordinate, level_variables(access)):
             scope = self._cut_rows(relation, code, scope)
         return ir.block(*code), scope.limiting(relation.position, *scope.cuts[access, levels[-1]])
+
+    def _cut_to_blocks(self, relation: PosRelation, level: int, positions: Range, scope: Scope) -> Range:
+        """Positions of coordinates that were found again for a block of positions of the same operand: no others than the block's."""
+        provenance, space = self.context.provenance, self.context.space(scope)
+        for _, block in self._blocks_again(relation):
+            if block.access == relation.access and provenance.position_levels(block)[-1] == level:
+                first, last = space.interval(block.position)
+                begin, end = cut(positions, (least(first, last), last))
+                positions = begin, most(begin, end)
+        return positions
 
     def _cut_rows(self, relation: PosRelation, code: list[ir.Stmt], scope: Scope) -> Scope:
         """Confine the positions of several levels to a block that may begin and end within a row."""
@@ -68,7 +80,8 @@ class PositionLoops(FusedLoops):
             found, position = first_position(self.context, access, levels, positions, place.position, members)
             code += found
             ends.append(position)
-        return self._declare_range(relation, levels[-1], ends[0], most(ends[0], ends[1]), code, scope)
+        begin, end = cut((ends[0], ends[1]), scope.cuts[access, levels[-1]] if self._blocks_again(relation) else None)
+        return self._declare_range(relation, levels[-1], begin, most(begin, end), code, scope)
 
     def _declare_range(self, relation: PosRelation, level: int, begin: ir.Expr, end: ir.Expr, code: list[ir.Stmt], scope: Scope) -> Scope:
         name = f"{relation.position.name}_{level + 1}"
@@ -80,7 +93,7 @@ class PositionLoops(FusedLoops):
         """The coordinates to which outer digits confine the first level of a position variable; None where nothing does."""
         provenance, space = self.context.provenance, self.context.space(scope)
         var = provenance.walked(relation)[0]
-        if self._blocks_again(relation):
+        if self._blocks_again(relation) and provenance.is_cut(relation.coordinate):
             levels = level_variables(relation.access)
             first, last = (space.members_at(relation.coordinate, value, levels) for value in space.range_of(relation.coordinate))
             return first[0], last[0] if len(first) == 1 else least(ir.add(last[0], ir.ONE), space.range_of(var)[1])
@@ -124,8 +137,7 @@ class PositionLoops(FusedLoops):
         provenance = self.context.provenance
         used = {v for n in walk(stmt.body) if isinstance(n, Access) and n != relation.access for v in (*n.indices, *level_variables(n))}
         needed = {x for v in used for x in (v, *provenance.originals(v))}
-        last = provenance.position_levels(relation)[-1]
-        tested = any(provenance.position_levels(block)[-1] < last for _, block in self._blocks_again(relation))
+        tested = any(block.access != relation.access for _, block in self._blocks_again(relation))
         return uppers if tested or any(needed & provenance.ancestors(var) for var in uppers) else ()
 
     def _blocks_again(self, relation: PosRelation) -> list[tuple[CoordRelation, PosRelation]]:
@@ -263,11 +275,14 @@ class PositionLoops(FusedLoops):
         """Positions of coordinates found again: whether these stand in the block of positions that they were found for."""
         provenance, tests = self.context.provenance, []
         for again, block in self._blocks_again(relation):
-            root = block.position
-            place = scope.at(block.access)
-            position = place.position_at(provenance.position_levels(block)[-1] + 1)
-            low, high = self.context.space(scope).interval(root)
-            tests += [place.present, ir.compare("greater_equal", position, low), ir.compare("less", position, high)]
+            root, place = block.position, scope.at(block.access)
+            depth = provenance.position_levels(block)[-1] + 1
+            if block.access == relation.access and not place.has_passed(depth):
+                continue  # nobody asks for these positions
+            position = place.position_at(depth)
+            if block.access != relation.access:
+                low, high = self.context.space(scope).interval(root)
+                tests += [place.present, ir.compare("greater_equal", position, low), ir.compare("less", position, high)]
             scope = scope.knowing(root, position)
             value = self.context.space(scope).digit_of(root, position, again.position)
             scope = scope if value is None else scope.knowing(again.position, value)

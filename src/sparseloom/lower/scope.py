@@ -38,6 +38,10 @@ class Place:
         """The position at an upper level: the last of the first ``depth``."""
         return dict(self.trail)[depth]
 
+    def has_passed(self, depth: int) -> bool:
+        """Whether the position at an upper level is known."""
+        return depth in dict(self.trail)
+
     @property
     def is_absent(self) -> bool:
         """Whether the operand is known to have no entry here."""
