@@ -112,6 +112,14 @@ def test_truth_values_that_repeat_are_not_counted_apart() -> None:
 
 
 @pytest.mark.parametrize("target", ("interpret", "c"))
+def test_a_block_with_nothing_to_reduce_is_still_appended(target: str) -> None:
+    a = np.ones((2, 3))
+    for schedule in ("", "reorder(r,j)"):
+        kernel = sl.program("R(i,j) = max(r, A(i,j))", formats={"R": "sd"}, schedule=schedule, sizes={"r": 0}, target=target)
+        assert np.array_equal(kernel(a).to_numpy(), np.full((2, 3), -np.inf))
+
+
+@pytest.mark.parametrize("target", ("interpret", "c"))
 def test_a_bound_is_checked_although_its_variable_was_split(target: str) -> None:
     kernel = sl.program("y(i) = b(i)", schedule="bound(i,ib,4,MaxExact) split(ib,i0,i1,2)", target=target)
     assert kernel(np.arange(4)).to_numpy().tolist() == [0, 1, 2, 3]

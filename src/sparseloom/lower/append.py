@@ -26,9 +26,10 @@ class AppendResult(Result):
 
     needs_presence = True
 
-    def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, gaps: bool = False) -> None:
+    def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, gaps: bool, certain: bool) -> None:
         super().__init__(context, lhs, view)
         self._first = first  # what the values of a dense block hold before anything is written
+        self._certain = certain  # whether a block has its values even if there is nothing to reduce into them
         levels = lhs.tensor.format.levels
         self.heads = [k for k, level in enumerate(levels) if level.can_append and not level.branchless]
         self.last = self.heads[-1]
@@ -140,7 +141,7 @@ class AppendResult(Result):
         return ir.block(
             self._grow(values, ir.multiply(ir.add(cursor, ir.ONE), size)),
             ir.Fill(values, ir.multiply(cursor, size), size, ir.constant(self._first, values.dtype)),
-            ir.Declare(self.written, ir.FALSE),
+            ir.Declare(self.written, ir.TRUE if self._certain else ir.FALSE),
             body,
             ir.If(self.written, self._append(head, scope)),
         )

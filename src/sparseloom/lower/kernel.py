@@ -122,7 +122,9 @@ class _Lowering(ParallelLoops):
             return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
         repeated = len(set(lhs.indices)) < len(lhs.indices)
         gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
-        return AppendResult(self.context, lhs, view, fill if self.combines else result_fill(self.assign), gaps)
+        made = innermost(self.stmt)
+        certain = self.combines and made.op is not None and not is_skippable(made.rhs, made.op)
+        return AppendResult(self.context, lhs, view, fill if self.combines else result_fill(self.assign), gaps, certain)
 
     def run(self, name: str) -> Lowered:
         """The whole kernel."""
