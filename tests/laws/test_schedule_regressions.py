@@ -46,6 +46,7 @@ CASES = (
     ("y(j) = A(i,j) * x(i)", "csr", "parallelize(i,CPUThread,Temporary)"),
     ("y(j) = A(i,j) * x(i)", "csr", "parallelize(i,CPUVector,Temporary)"),
     ("y(j) = A(i,j) * x(i)", "csr", "precompute(x(i), i, i, w) parallelize(i,CPUThread,ParallelReduction)"),
+    ("y = A(i,j) * x(j) - 3", "sd", "parallelize(j,CPUThread,Temporary) precompute(A(i,j) * x(j), i, iw, w) reorder(j,iw)"),
     # every part of a merge that runs in parallel writes its own places
     ("y(j) = sum(i, A(i,j)) + x(j)", "csc", "parallelize(j,CPUThread,NoRaces)"),
 )
@@ -62,6 +63,12 @@ TENSORS = (
         "R(i,j,k) = A(i,j,k) * B(i,j,k)",
         {"A": "sss", "B": "sss", "R": "dds"},
         "fuse(i,j,f) pos(f,p,A(i,j,k)) split(p,p0,p1,2) coord(p1,c)",
+    ),
+    # an operand that is absent further down stands in its block nevertheless
+    (
+        "R(i,j,k) = A(i,j,k) * (B(i,j,k) + 1)",
+        {"A": "ddd", "B": "dds", "R": "ddd"},
+        "reorder(k,j,i) pos(i,ip,B(i,j,k)) split(ip,ip0,ip1,2) coord(ip1,c) pos(c,q,A(i,j,k))",
     ),
     # parts of a parallel merge whose loop goes from block to block
     (
@@ -115,8 +122,8 @@ def test_truth_values_that_repeat_are_not_counted_apart() -> None:
 def test_a_block_with_nothing_to_reduce_is_still_appended(target: str) -> None:
     a = np.ones((2, 3))
     for schedule in ("", "reorder(r,j)"):
-        kernel = sl.program("R(i,j) = max(r, A(i,j))", formats={"R": "sd"}, schedule=schedule, sizes={"r": 0}, target=target)
-        assert np.array_equal(kernel(a).to_numpy(), np.full((2, 3), -np.inf))
+        kernel = sl.program("R(i,j) = max({r}, A(i,j))", formats={"R": "sd"}, schedule=schedule, sizes={"r": 0}, target=target)
+        assert np.array_equal(kernel(A=a).to_numpy(), np.full((2, 3), -np.inf))
 
 
 @pytest.mark.parametrize("target", ("interpret", "c"))

@@ -275,14 +275,16 @@ class PositionLoops(FusedLoops):
         """Positions of coordinates found again: whether these stand in the block of positions that they were found for."""
         provenance, tests = self.context.provenance, []
         for again, block in self._blocks_again(relation):
-            root, place = block.position, scope.at(block.access)
-            depth = provenance.position_levels(block)[-1] + 1
-            if block.access == relation.access and not place.has_passed(depth):
+            root = block.position
+            passed = scope.at(block.access).passed(provenance.position_levels(block)[-1] + 1)
+            if passed is None and block.access == relation.access:
                 continue  # nobody asks for these positions
-            position = place.position_at(depth)
+            if passed is None:
+                raise CompilerBug(relation, f"{block.access.tensor} should have been found at {relation.coordinate}")
+            position, present = passed
             if block.access != relation.access:
                 low, high = self.context.space(scope).interval(root)
-                tests += [place.present, ir.compare("greater_equal", position, low), ir.compare("less", position, high)]
+                tests += [present, ir.compare("greater_equal", position, low), ir.compare("less", position, high)]
             scope = scope.knowing(root, position)
             value = self.context.space(scope).digit_of(root, position, again.position)
             scope = scope if value is None else scope.knowing(again.position, value)
