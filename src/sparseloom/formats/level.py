@@ -143,6 +143,10 @@ class Level(Node):
         """The coordinate at a position, as int64."""
         raise CompilerBug(self, "a level must say what its coordinates are")
 
+    def parent(self, view: LevelView, position: Expr) -> Expr | None:
+        """The position above that a position stands below, where it can be computed; else it has to be searched."""
+        return None
+
     def slot(self, view: LevelView, position: Expr) -> Expr:
         """Where the values of a position stand: at the position itself, unless a level says otherwise."""
         return position

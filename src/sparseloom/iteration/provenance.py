@@ -258,8 +258,18 @@ class Provenance:
             case FuseRelation(outer) as fuse:
                 halves = self.halves(fuse)
                 return self.cuts_rows(outer if halves is None else halves.parent, levels)
-            case CoordRelation() as relation:
-                return len(self.covered(self.found_again(relation), levels)) > 1
+        return False
+
+    def is_cut(self, var: IndexVar) -> bool:
+        """Whether outer digits confine the coordinates of a variable. Those of a block of positions are not: the positions are."""
+        match self.made_by(var):
+            case SplitRelation() | DivideRelation():
+                return True
+            case BoundRelation(parent) | RenameRelation(parent):
+                return self.is_cut(parent)
+            case FuseRelation(outer, inner) as relation:
+                halves = self.halves(relation)
+                return self.is_cut(outer) or self.is_cut(inner) if halves is None else self.is_cut(halves.parent)
         return False
 
     def position_levels(self, relation: PosRelation) -> range:

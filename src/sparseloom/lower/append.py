@@ -5,7 +5,7 @@
         append (j, value)                    vals: a b c
 
 A level above others is appended only if something was appended below it, so results hold no empty rows where the format can leave
-them out.
+them out. Where the loops may pass over rows that the format cannot leave out, the row that ends next also ends those before it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ class AppendResult(Result):
     needs_presence = True
     can_be_parted = True  # whether threads may append rows of their own, to be joined
 
-    def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, gaps: bool = False, bounded: bool = False) -> None:
+    def __init__(
+        self, context: Context, lhs: Access, view: TensorView, first: Scalar, gaps: bool, certain: bool, bounded: bool = False
+    ) -> None:
         super().__init__(context, lhs, view)
         self.first = first  # what the values of a dense block hold before anything is written
         self.gaps = gaps  # whether the loops may pass over empty rows of dense levels
+        self.certain = certain  # whether a block has its values even if there is nothing to reduce into them
         self.in_parts = False  # whether threads make it in parts
         levels = lhs.tensor.format.levels
         self.heads = [k for k, level in enumerate(levels) if level.can_append and not level.branchless]
@@ -43,6 +46,9 @@ class AppendResult(Result):
         self.cursor = {k: ir.Var(fresh(f"p{stem}{k + 1}")) for k in self.heads}
         self.counts = {k: ir.Var(fresh(f"{stem}{k + 1}_count")) for k in self.heads}
         self.begins = {k: ir.Var(fresh(f"p{stem}{k + 1}_begin")) for k in self.heads[1:]}
+        # How many rows have ended, where the loops may pass over empty ones: rows of dense levels.
+        passed = [k for k in self.heads if gaps and k > 0 and levels[k - 1].full]
+        self.ended = {k: ir.Var(fresh(f"{stem}{k + 1}_ended")) for k in passed}
         self.guess = ir.Var(fresh(f"{stem}_guess"))
         self.written = ir.Var(fresh(f"{stem}_written"), BOOL)
         self.capacity = {a.name: ir.Var(fresh(f"{a.name}_capacity")) for a in self.view_arrays()}
@@ -76,14 +82,6 @@ class AppendResult(Result):
         found += [(ir.Param(count, ir.Role.COUNT), Slot(name, "count", k)) for k, count in self.counts.items()]
         return [*found, (ir.Param(self.guess, ir.Role.SIZE), Slot(name, "guess"))]
 
-    @property
-    def rows(self) -> ir.Expr:
-        """How many parents the first head has: all coordinates of the full levels above it."""
-        rows: ir.Expr = ir.ONE
-        for level in self.view.levels[: self.heads[0]]:
-            rows = ir.multiply(rows, level.size)
-        return rows
-
     def arrays(self) -> list[ir.Array]:
         """The arrays that are allocated here."""
         return self.view_arrays()
@@ -100,14 +98,21 @@ class AppendResult(Result):
             stmts.append(ir.Declare(self.cursor[head], ir.ZERO))
             pos = self.view.levels[head].arrays["pos"]
             if pos in self.arrays():
-                zero = ir.Literal(0, pos.dtype)
-                stmts.append(ir.Fill(pos, ir.ZERO, self.capacity[pos.name], zero) if self.gaps else ir.Store(pos, ir.ZERO, zero))
-        return ir.block(*stmts)
+                stmts.append(ir.Store(pos, ir.ZERO, ir.Literal(0, pos.dtype)))
+        return ir.block(*stmts, *(ir.Declare(ended, ir.ZERO) for ended in self.ended.values()))
 
     def _first_capacity(self, array: ir.Array) -> ir.Expr:
         if array == self.view.levels[self.heads[0]].arrays["pos"]:
-            return ir.add(self.rows, ir.ONE)
+            return ir.add(self.rows(self.heads[0]), ir.ONE)
         return ir.add(self.guess, ir.index(2))  # the end of a row is written before it is known whether the row is appended
+
+    def rows(self, head: int) -> ir.Expr:
+        """How many rows an appended level has: positions of the level above it."""
+        rows: ir.Expr = ir.ONE
+        for k in range(head):
+            above = next((other for other in self.heads if k in self.chain(other)), None)
+            rows = ir.multiply(rows, self.view.levels[k].size) if above is None else self.cursor[above]
+        return rows
 
     def grow(self, needed: ir.Expr, *arrays: ir.Array) -> ir.Stmt:
         """Room for as many elements in arrays that grow alike; nothing to do where there never are more than there is room for."""
@@ -128,8 +133,9 @@ class AppendResult(Result):
         return ir.add(ir.multiply(above, self.view.levels[level].size), scope.coordinates[self.variables[level]])
 
     def demands_all(self, var: IndexVar) -> bool:
-        """A dense level above an appended one has a row for every coordinate."""
-        return any(v == var and k < self.last and self.lhs.tensor.format.levels[k].full for k, v in enumerate(self.variables))
+        """A dense level above an appended one has a row for every coordinate, unless rows that are passed over end too."""
+        levels = self.lhs.tensor.format.levels
+        return not self.ended and any(v == var and levels[k].full for k, v in enumerate(self.variables[: self.last]))
 
     def around(self, var: IndexVar, body: ir.Stmt, scope: Scope) -> ir.Stmt:
         """Append this coordinate at the levels it is stored at, if something was appended below."""
@@ -153,7 +159,8 @@ class AppendResult(Result):
         if not self.has_blocks:
             return body
         append = ir.block(self.append(head, scope), self._advance(head))
-        return ir.block(self.open_block(), ir.Declare(self.written, ir.FALSE), body, ir.If(self.written, append))
+        flag = ir.Declare(self.written, ir.TRUE if self.certain else ir.FALSE)
+        return ir.block(self.open_block(), flag, body, ir.If(self.written, append))
 
     @property
     def has_blocks(self) -> bool:
@@ -192,13 +199,25 @@ class AppendResult(Result):
         pos, cursor = self.view.levels[level].arrays["pos"], self.cursor[level]
         parent = self.position(level - 1, scope)
         stmts: list[ir.Stmt] = []
-        if any(head < level for head in self.heads):
+        if level != self.heads[0]:
             stmts.append(self.grow(ir.add(parent, ir.index(2)), pos))
         if pos.dtype == INT32:
             limit = ir.compare("greater", cursor, ir.index(self.context.int32_limit))
             stmts.append(ir.If(limit, ir.Fail(ir.Status.INDEX_OVERFLOW)))
-        stmts.append(ir.Store(pos, ir.add(parent, ir.ONE), cast(cursor, pos.dtype)))
+        end = ir.add(parent, ir.ONE)
+        stmts += [self._end_rows(level, parent), ir.Store(pos, end, cast(cursor, pos.dtype))]
+        if level in self.ended:
+            stmts.append(ir.Assign(self.ended[level], end))
         return ir.block(*stmts)
+
+    def _end_rows(self, head: int, before: ir.Expr) -> ir.Stmt:
+        """Rows that were passed over end where the last one before them did."""
+        if head not in self.ended:
+            return ir.block()
+        pos, ended = self.view.levels[head].arrays["pos"], self.ended[head]
+        following = ir.add(ended, ir.ONE)
+        empty = ir.block(ir.Store(pos, following, ir.Load(pos, ended)), ir.Assign(ended, following))
+        return ir.While(ir.compare("less", ended, before), empty)
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Append one value, or put it into the block under construction."""
@@ -213,15 +232,14 @@ class AppendResult(Result):
         return stored if value.present == ir.TRUE else ir.If(value.present, stored)
 
     def finish(self) -> ir.Stmt:
-        """Hand out how many positions each level has; rows that were passed over end where the one before them does."""
+        """End the rows behind the last one that was visited, and hand out how many positions each level has."""
         if self.in_parts:
             return ir.block()
-        closed = [self._close_gaps()] if self.gaps and self.heads[0] > 0 else []
-        return ir.block(*closed, *(ir.Assign(count, self.cursor[k]) for k, count in self.counts.items()))
+        stmts = [self.end_all(head) for head in self.ended]
+        return ir.block(*stmts, *(ir.Assign(count, self.cursor[k]) for k, count in self.counts.items()))
 
-    def _close_gaps(self) -> ir.Stmt:
-        pos = self.view.levels[self.heads[0]].arrays["pos"]
-        row = ir.Var(self.context.names.fresh("row"))
-        before, here = ir.Load(pos, row), ir.Load(pos, ir.add(row, ir.ONE))
-        fix = ir.If(ir.compare("less", here, before), ir.Store(pos, ir.add(row, ir.ONE), before))
-        return ir.For(row, ir.ZERO, self.rows, fix)
+    def end_all(self, head: int) -> ir.Stmt:
+        """End every row of a head that has not ended."""
+        rows = self.rows(head)
+        room = self.grow(ir.add(rows, ir.ONE), self.view.levels[head].arrays["pos"]) if head != self.heads[0] else None
+        return ir.block(room, self._end_rows(head, rows))

@@ -45,11 +45,11 @@ class CoordinateLoops(Nest):
         context.depth += 1
         space = context.space(scope)
         low, high = space.interval(tree)
-        if scope.window is not None:
-            low, high = most(low, scope.window[0]), least(high, scope.window[1])
+        window = scope.window
+        if window is not None:
+            low, high = most(low, window[0]), least(high, window[1])
             scope = replace(scope, window=None)
-        whole = (ir.ZERO, context.sizes.of(var)) if context.provenance.made_by(var) is None else space.range_of(var)
-        narrowed = (low, high) != whole
+        narrowed = (low, high) != space.whole_range(var)
         walkers, cuts = [], []
         for access in walking:
             walker = make_walker(context, access, scope)
@@ -59,9 +59,11 @@ class CoordinateLoops(Nest):
             walkers.append(walker)
         loop = self._loop(stmt, var, digit, tree, space, scope, style, (low, high))
         loop = replace(loop, walkers=tuple(walkers), body=lambda s: self._bind(var, digit, s, then))
+        inside = ir.both(ir.compare("greater_equal", loop.coordinate, low), ir.compare("less", loop.coordinate, high))
         if narrowed and any(not w.level.ordered for w in walkers):
-            inside_cut = ir.both(ir.compare("greater_equal", loop.coordinate, low), ir.compare("less", loop.coordinate, high))
-            loop = replace(loop, filter=ir.both(loop.filter, inside_cut))
+            loop = replace(loop, filter=ir.both(loop.filter, inside))
+        if window is not None and loop.counted is not None:
+            loop = replace(loop, guard=ir.both(loop.guard, inside))  # its digit goes from block to block, through all parts
         made = iterate(loop, formula)
         context.depth -= 1
         return ir.block(before, *cuts, made)
@@ -86,8 +88,11 @@ class CoordinateLoops(Nest):
         return [a for a in self.operands if a in inside and self._walks(a, var, scope)]
 
     def _formula(self, stmt: Forall, var: IndexVar, scope: Scope) -> Formula:
-        """At which coordinates of ``var`` the statement has something to do."""
-        if self.hooks.demands_all(var):
+        """At which coordinates of ``var`` the statement has something to do.
+
+        What demands every coordinate of a variable demands every digit of it.
+        """
+        if any(self.hooks.demands_all(whole) for whole in self.context.provenance.ancestors(var)):
             return ALWAYS
         walking = self._walking(stmt, var, scope)
         driven = [self._known(access, walking, scope) for access in self.operands if access in scope.drivers]

@@ -129,12 +129,14 @@ class _Lowering(ParallelLoops):
             return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
         repeated = len(set(lhs.indices)) < len(lhs.indices)
         gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
+        made = innermost(self.stmt)
+        certain = self.combines and made.op is not None and not is_skippable(made.rhs, made.op)
         first = fill if self.combines else result_fill(self.assign)
         if is_padded(lhs.tensor.format):
-            return PaddedResult(self.context, lhs, view, first, result_fill(self.assign), gaps)
+            return PaddedResult(self.context, lhs, view, first, result_fill(self.assign), gaps, certain)
         if refill:
-            return RefillResult(self.context, lhs, view, first)
-        return AppendResult(self.context, lhs, view, first, gaps, is_bounded(self.assign))
+            return RefillResult(self.context, lhs, view, first, gaps, certain)
+        return AppendResult(self.context, lhs, view, first, gaps, certain, is_bounded(self.assign))
 
     def run(self, name: str) -> Lowered:
         """The whole kernel."""

@@ -31,12 +31,12 @@ class PaddedResult(AppendResult):
 
     can_be_parted = False
 
-    def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, fill: Scalar, gaps: bool = False) -> None:
+    def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, fill: Scalar, gaps: bool, certain: bool) -> None:
         form = lhs.tensor.format
         levels = tuple(Compressed() if isinstance(level, Padded) else level for level in form.levels)
         tensor = replace(lhs.tensor, name=context.names.fresh(f"{lhs.tensor.name}_rows"), format=Format(levels, form.modes, form.blocks))
         rows = Access(tensor, lhs.indices)
-        super().__init__(context, rows, view_tensor(rows, context.sizes, context.names), first, gaps)
+        super().__init__(context, rows, view_tensor(rows, context.sizes, context.names), first, gaps, certain)
         self._given = view
         self._fill = fill
         self._level = next(k for k, level in enumerate(form.levels) if isinstance(level, Padded))

@@ -27,7 +27,7 @@ class ThreadResult(AppendResult):
 
     def __init__(self, parts: PartedResult) -> None:
         whole = parts.whole
-        super().__init__(whole.context, whole.lhs, _own_view(whole), whole.first, whole.gaps, whole.bounded)
+        super().__init__(whole.context, whole.lhs, _own_view(whole), whole.first, whole.gaps, whole.certain, whole.bounded)
         self._parts = parts
         self._ended = ir.Var(whole.context.names.fresh(f"p{whole.lhs.tensor.name}_ended"))
         self.guess = whole.guess
@@ -51,8 +51,9 @@ class ThreadResult(AppendResult):
         return ir.block(*(ir.Store(self._parts.of[k].starts, ir.add(part, ir.ONE), length) for k, length in lengths.items()))
 
     def keep(self) -> ir.Stmt:
-        """Hand the arrays over."""
-        return ir.block(*(ir.Keep(self._parts.pieces[mine], mine) for mine in self.arrays()))
+        """End what rows are left, and hand the arrays over."""
+        ended = [self.end_all(head) for head in self.ended if head != self.heads[0]]
+        return ir.block(*ended, *(ir.Keep(self._parts.pieces[mine], mine) for mine in self.arrays()))
 
     def close(self, level: int, scope: Scope) -> ir.Stmt:
         """Count the entries of a row of the first head, unless it has but one row; further down nothing is shared."""
@@ -84,7 +85,7 @@ class PartedResult:
 
     def open(self) -> ir.Stmt:
         """Rows without a count, and room to note the parts."""
-        size, more = ir.add(self.whole.rows, ir.ONE), ir.add(self._count, ir.ONE)
+        size, more = ir.add(self.whole.rows(self.whole.heads[0]), ir.ONE), ir.add(self._count, ir.ONE)
         made: list[ir.Stmt] = [ir.Allocate(self.rows, size), ir.Fill(self.rows, ir.ZERO, size, ir.Literal(0, self.rows.dtype))]
         made += [ir.Allocate(array, more) for array in self._notes()]
         made += [ir.Fill(parts.starts, ir.ZERO, more, ir.ZERO) for parts in self.of.values()]
@@ -102,7 +103,7 @@ class PartedResult:
             too_many = (ir.compare("greater", count, ir.index(whole.context.int32_limit)) for count in whole.counts.values())
             stmts.append(ir.If(ir.either(*too_many), ir.Fail(ir.Status.INDEX_OVERFLOW)))
         only = ir.Store(self.rows, ir.ONE, cast(whole.counts[whole.heads[0]], self.rows.dtype))
-        stmts.append(self._add_up(self.rows, whole.rows) if whole.heads[0] else only)
+        stmts.append(self._add_up(self.rows, whole.rows(whole.heads[0])) if whole.heads[0] else only)
         own = dict(zip(whole.view_arrays(), self.thread.view_arrays(), strict=True))
 
         def joined(array: ir.Array, parts: ir.Parts, each: ir.Expr = ir.ONE, below: ir.Parts | None = None) -> ir.Stmt:

@@ -18,7 +18,7 @@ from sparseloom.lower.lexicographic import first_position
 from sparseloom.lower.nest import Then
 from sparseloom.lower.runs import RunLoops
 from sparseloom.lower.scope import Place, Scope
-from sparseloom.lower.space import Range, most, subtract
+from sparseloom.lower.space import Range, least, most, subtract
 from sparseloom.lower.walking import cut, if_present, segment, settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar
 from sparseloom.notation.relations import (
@@ -49,15 +49,27 @@ class PositionLoops(RunLoops):
         low, high = self._first_interval(relation, scope)
         if low != ir.ZERO or high is not None:
             begin, end = self._cut_level(access, levels[0], place, (begin, end), low, high)
+        begin, end = self._cut_to_blocks(relation, levels[0], (begin, end), scope)
         scope = self._declare_range(relation, levels[0], begin, end, code, scope)
         for k in levels[1:]:
             above = scope.cuts[access, k - 1]
             begin = form.levels[k].bounds(views[k], above[0])[0]
             end = form.levels[k].bounds(views[k], above[1])[0] if not form.levels[k].branchless else above[1]
+            begin, end = self._cut_to_blocks(relation, k, (begin, end), scope)
             scope = self._declare_range(relation, k, begin, end, code, scope)
         if context.provenance.cuts_rows(relation.coordinate, level_variables(access)):
             scope = self._cut_rows(relation, code, scope)
         return ir.block(*code), scope.limiting(relation.position, *scope.cuts[access, levels[-1]])
+
+    def _cut_to_blocks(self, relation: PosRelation, level: int, positions: Range, scope: Scope) -> Range:
+        """Positions of coordinates that were found again for a block of positions of the same operand: no others than the block's."""
+        provenance, space = self.context.provenance, self.context.space(scope)
+        for _, block in self._blocks_again(relation):
+            if block.access == relation.access and provenance.position_levels(block)[-1] == level:
+                first, last = space.interval(block.position)
+                begin, end = cut(positions, (least(first, last), last))
+                positions = begin, most(begin, end)
+        return positions
 
     def _cut_rows(self, relation: PosRelation, code: list[ir.Stmt], scope: Scope) -> Scope:
         """Confine the positions of several levels to a block that may begin and end within a row."""
@@ -69,7 +81,8 @@ class PositionLoops(RunLoops):
             found, position = first_position(self.context, access, levels, positions, place.position, members)
             code += found
             ends.append(position)
-        return self._declare_range(relation, levels[-1], ends[0], most(ends[0], ends[1]), code, scope)
+        begin, end = cut((ends[0], ends[1]), scope.cuts[access, levels[-1]] if self._blocks_again(relation) else None)
+        return self._declare_range(relation, levels[-1], begin, most(begin, end), code, scope)
 
     def _declare_range(self, relation: PosRelation, level: int, begin: ir.Expr, end: ir.Expr, code: list[ir.Stmt], scope: Scope) -> Scope:
         name = f"{relation.position.name}_{level + 1}"
@@ -81,20 +94,22 @@ class PositionLoops(RunLoops):
         """The coordinates to which outer digits confine the first level of a position variable; None where nothing does."""
         provenance, space = self.context.provenance, self.context.space(scope)
         var = provenance.walked(relation)[0]
-        if any(isinstance(provenance.made_by(v), CoordRelation) for v in provenance.ancestors(relation.coordinate)):
+        if self._blocks_again(relation) and provenance.is_cut(relation.coordinate):
             levels = level_variables(relation.access)
             first, last = (space.members_at(relation.coordinate, value, levels) for value in space.range_of(relation.coordinate))
-            return first[0], last[0] if len(first) == 1 else ir.add(last[0], ir.ONE)
+            return first[0], last[0] if len(first) == 1 else least(ir.add(last[0], ir.ONE), space.range_of(var)[1])
         low, high = space.interval(var)
         return low, None if (low, high) == space.range_of(var) and var not in scope.limits else high
 
     def _cut_level(
         self, access: Access, level: int, place: Place, positions: tuple[ir.Expr, ir.Expr], low: ir.Expr, high: ir.Expr | None
     ) -> tuple[ir.Expr, ir.Expr]:
+        """The positions of coordinates in ``[low, high)``; a block that begins behind the last coordinate has none."""
         form, view = access.tensor.format, self.context.view(access).levels[level]
+        low = low if high is None else least(low, high)
         if form.levels[level].can_locate:
             first = form.levels[level].locate(view, place.position, low)
-            last = positions[1] if high is None else form.levels[level].locate(view, place.position, most(low, high))
+            last = positions[1] if high is None else form.levels[level].locate(view, place.position, high)
             return if_present(place, first), if_present(place, last)
         crd = view.arrays["crd"]
         first = ir.Search(crd, *positions, low)
@@ -121,9 +136,23 @@ class PositionLoops(RunLoops):
     def _upper_levels(self, stmt: Forall, relation: PosRelation) -> tuple[IndexVar, ...]:
         """The coordinates above the last level that something inside the loop needs."""
         uppers = self.context.provenance.walked(relation)[:-1]
+        provenance = self.context.provenance
         used = {v for n in walk(stmt.body) if isinstance(n, Access) and n != relation.access for v in (*n.indices, *level_variables(n))}
-        needed = {x for v in used for x in (v, *self.context.provenance.originals(v))}
-        return uppers if any(needed & self.context.provenance.ancestors(var) for var in uppers) else ()
+        needed = {x for v in used for x in (v, *provenance.originals(v))}
+        tested = any(block.access != relation.access for _, block in self._blocks_again(relation))
+        return uppers if tested or any(needed & provenance.ancestors(var) for var in uppers) else ()
+
+    def _blocks_again(self, relation: PosRelation) -> list[tuple[CoordRelation, PosRelation]]:
+        """The coordinates found again that a position variable counts, with the positions that they were found for."""
+        provenance, found = self.context.provenance, []
+        for var in sorted(provenance.ancestors(relation.coordinate), key=str):
+            again = provenance.made_by(var)
+            if isinstance(again, CoordRelation):
+                block = provenance.made_by(provenance.root(again.position))
+                if not isinstance(block, PosRelation):
+                    raise CompilerBug(again, "coord is applied to positions")
+                found.append((again, block))
+        return found
 
     def _flat_positions(
         self, stmt: Forall, relation: PosRelation, digit: IndexVar, scope: Scope, style: Style, searched: bool, then: Then
@@ -159,26 +188,34 @@ class PositionLoops(RunLoops):
         levels = self.context.provenance.position_levels(relation)
         covered = self.context.provenance.walked(relation)
         code: list[ir.Stmt] = []
-        current: ir.Expr = position
+        trail = [(levels[-1] + 1, position)]
+        used: list[ir.Expr] = []
         for k in reversed(levels):
-            parent = self._parent(relation, k, current, scope, code) if k > levels[0] and (searched or form.levels[k].full) else None
+            current, level = trail[-1][1], form.levels[k]
+            upper = searched or level.full or any(not form.levels[m].compact for m in levels[1:] if m <= k)
+            parent = self._parent(relation, k, current, scope, code) if upper and k > levels[0] else None
             if k == levels[0]:
                 parent = scope.at(access).position
-            var = covered[k - levels[0]]
-            if parent is not None or not form.levels[k].full:
-                value = form.levels[k].coordinate(views[k], ir.ZERO if parent is None else parent, current)
-                code.append(ir.Declare(ir.Var(var.name), value))
+            if parent is not None or not level.full:
+                var = covered[k - levels[0]]
+                code.append(ir.Declare(ir.Var(var.name), level.coordinate(views[k], ir.ZERO if parent is None else parent, current)))
                 scope = scope.knowing(var, ir.Var(var.name))
             if parent is None or k == levels[0]:
                 break
-            current = parent
-        scope = scope.placing({access: scope.at(access).below(levels[-1] + 1, position)})
+            if not level.compact:
+                used.append(ir.compare("less", current, level.bounds(views[k], parent)[1]))
+            trail.append((k, parent))
+        place = scope.at(access)
+        for depth, at in reversed(trail):
+            place = place.below(depth, at)
+        scope = scope.placing({access: place})
         recovered, guard, scope = self._recover_all(relation, scope)
         settled, scope = settle(self.context, scope, self.operands)
         inside, scope = self._inside_blocks(relation, scope)
         found, scope = settle(self.context, scope, self.operands)
         body = self._around_all(covered, ir.block(found, then(scope)), scope)
         body = ir.block(settled, body if inside == ir.TRUE else ir.If(inside, body))
+        guard = ir.both(guard, *used)
         return ir.block(*code, *recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
     def _recover_all(self, relation: PosRelation, scope: Scope) -> tuple[list[ir.Stmt], ir.Expr, Scope]:
@@ -240,18 +277,17 @@ class PositionLoops(RunLoops):
     def _inside_blocks(self, relation: PosRelation, scope: Scope) -> tuple[ir.Expr, Scope]:
         """Positions of coordinates found again: whether these stand in the block of positions that they were found for."""
         provenance, tests = self.context.provenance, []
-        for var in provenance.ancestors(relation.coordinate):
-            again = provenance.made_by(var)
-            if not isinstance(again, CoordRelation):
-                continue
-            root = provenance.root(again.position)
-            block = provenance.made_by(root)
-            if not isinstance(block, PosRelation):
-                raise CompilerBug(again, "coord is applied to positions")
-            place = scope.at(block.access)
-            position = place.position_at(provenance.position_levels(block)[-1] + 1)
-            low, high = self.context.space(scope).interval(root)
-            tests += [place.present, ir.compare("greater_equal", position, low), ir.compare("less", position, high)]
+        for again, block in self._blocks_again(relation):
+            root = block.position
+            passed = scope.at(block.access).passed(provenance.position_levels(block)[-1] + 1)
+            if passed is None and block.access == relation.access:
+                continue  # nobody asks for these positions
+            if passed is None:
+                raise CompilerBug(relation, f"{block.access.tensor} should have been found at {relation.coordinate}")
+            position, present = passed
+            if block.access != relation.access:
+                low, high = self.context.space(scope).interval(root)
+                tests += [present, ir.compare("greater_equal", position, low), ir.compare("less", position, high)]
             scope = scope.knowing(root, position)
             value = self.context.space(scope).digit_of(root, position, again.position)
             scope = scope if value is None else scope.knowing(again.position, value)
@@ -266,12 +302,11 @@ class PositionLoops(RunLoops):
         return body
 
     def _parent(self, relation: PosRelation, level: int, position: ir.Expr, scope: Scope, code: list[ir.Stmt]) -> ir.Expr:
-        """The position one level up: by division, the same, or by search."""
+        """The position one level up: computed, or by search."""
         form, view = relation.access.tensor.format, self.context.view(relation.access).levels[level]
-        if form.levels[level].full:
-            return ir.Op("floor_divide", (position, view.size))
-        if form.levels[level].branchless:
-            return position
+        computed = form.levels[level].parent(view, position)
+        if computed is not None:
+            return computed
         begin, end = scope.cuts[relation.access, level - 1]
         parent = ir.Var(self.context.names.fresh(f"p{relation.access.tensor.name}{level}"))
         code.append(ir.Declare(parent, containing(view.arrays["pos"], begin, end, position)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from sparseloom.core.errors import CompilerBug
 from sparseloom.loops import nodes as ir
 from sparseloom.notation.nodes import Access, IndexVar, TensorVar, Unit
 
@@ -18,7 +19,8 @@ class Place:
 
     ``depth`` levels have been bound; ``position`` is the position at the last of them. Below a level that repeats coordinates we
     stand on a run of positions, ``[position, end)``. ``present`` is true, false, or a flag of the generated code.
-    ``value`` replaces the load of a leaf that was summed over a run. ``trail`` has the positions passed on the way, by depth.
+    ``value`` replaces the load of a leaf that was summed over a run. ``trail`` has the positions passed on the way, by depth,
+    and whether the operand is there so far.
     """
 
     depth: int = 0
@@ -26,17 +28,24 @@ class Place:
     end: ir.Expr | None = None
     present: ir.Expr = ir.TRUE
     value: ir.Expr | None = None
-    trail: tuple[tuple[int, ir.Expr], ...] = ()
+    trail: tuple[tuple[int, ir.Expr, ir.Expr], ...] = ()
 
     def below(
         self, depth: int, position: ir.Expr, end: ir.Expr | None = None, present: ir.Expr = ir.TRUE, value: ir.Expr | None = None
     ) -> Place:
         """The place one or more levels further down."""
-        return Place(depth, position, end, present, value, (*self.trail, (depth, position)))
+        return Place(depth, position, end, present, value, (*self.trail, (depth, position, present)))
+
+    def passed(self, depth: int) -> tuple[ir.Expr, ir.Expr] | None:
+        """The position at an upper level, the last of the first ``depth``, and whether it is there; None if it is not known."""
+        return next(((position, present) for passed, position, present in self.trail if passed == depth), None)
 
     def position_at(self, depth: int) -> ir.Expr:
-        """The position at an upper level: the last of the first ``depth``."""
-        return dict(self.trail)[depth]
+        """The position at an upper level."""
+        found = self.passed(depth)
+        if found is None:
+            raise CompilerBug(self, f"the position at depth {depth} should be known")
+        return found[0]
 
     @property
     def is_absent(self) -> bool:

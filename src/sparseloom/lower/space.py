@@ -7,7 +7,7 @@ a *filter*. When the last digit is bound, the variable is *recovered*.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.provenance import Digits, Provenance
@@ -64,6 +64,10 @@ class Space:
             case RenameRelation(original, _):
                 return self.range_of(original)
         raise CompilerBug(relation, f"the range of {var} must be known before its loops")
+
+    def whole_range(self, var: IndexVar) -> Range:
+        """The range of a variable before outer code narrowed it."""
+        return replace(self, limits={other: limits for other, limits in self.limits.items() if other != var}).range_of(var)
 
     def extent(self, var: IndexVar) -> ir.Expr:
         """How many values a variable runs through."""

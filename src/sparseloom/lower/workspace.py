@@ -20,7 +20,7 @@ from sparseloom.lower.row_list import RowList
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.views import TensorView
 from sparseloom.notation.dtyping import fill_of
-from sparseloom.notation.nodes import Access, Assign, Stmt
+from sparseloom.notation.nodes import Access, Assign, Stmt, TensorVar
 
 
 class Workspace:
@@ -78,7 +78,7 @@ class Workspace:
         """Store or combine one element."""
         tensor, dtype = assign.lhs.tensor, self._values.dtype
         array, place = placed(tensor, self._values, scope.at(assign.lhs).position, scope)
-        mark = None if self._mask is None else ir.Store(self._mask, scope.at(assign.lhs).position, ir.TRUE)
+        mark = None if self._mask is None else mark_shared(tensor, self._mask, scope.at(assign.lhs).position, scope)
         if assign.op is None:
             stored = ir.block(ir.Store(array, place, cast(value.computed, dtype)), mark)
         else:
@@ -89,6 +89,14 @@ class Workspace:
         if value.constant or value.present == ir.TRUE:
             return stored
         return ir.block() if value.present == ir.FALSE else ir.If(value.present, stored)
+
+
+def mark_shared(tensor: TensorVar, mask: ir.Array, place: ir.Expr, scope: Scope) -> ir.Stmt:
+    """Note that an element was written. There is one mask, also where iterations have copies of their own."""
+    private = scope.copy is not None and scope.copy[0] == tensor
+    if private or any(written == tensor for written, _ in scope.atomic):
+        return ir.Store(mask, place, ir.TRUE, "logical_or", atomic=True)
+    return ir.Store(mask, place, ir.TRUE)
 
 
 class Scatter(RowList):

@@ -54,5 +54,8 @@ class Dense(Level):
         begin = multiply(parent, view.size)
         return position if begin == ZERO else Op("subtract", (position, begin))
 
+    def parent(self, view: LevelView, position: Expr) -> Expr | None:
+        return Op("floor_divide", (position, view.size))
+
     def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> Expr:
         return add(multiply(parent, view.size), coordinate)

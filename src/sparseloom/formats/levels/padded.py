@@ -33,7 +33,7 @@ from sparseloom.formats.level import (
     range_fault,
     store_index,
 )
-from sparseloom.loops.nodes import Expr, Stmt, add, multiply
+from sparseloom.loops.nodes import Expr, Op, Stmt, add, multiply
 
 
 @node
@@ -101,6 +101,9 @@ class Padded(Level):
 
     def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
         return store_index(view.arrays["crd"], position, coordinate)
+
+    def parent(self, view: LevelView, position: Expr) -> Expr | None:
+        return Op("floor_divide", (position, view.scalars["width"]))
 
 
 def _used(lengths: Index, width: int) -> Mask:

@@ -87,5 +87,8 @@ class Singleton(Level):
     def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
         return load_index(view.arrays["crd"], position)
 
+    def parent(self, view: LevelView, position: Expr) -> Expr | None:
+        return position
+
     def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
         return store_index(view.arrays["crd"], position, coordinate)

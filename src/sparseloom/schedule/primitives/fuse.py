@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from sparseloom.core.trees import rewrite
 from sparseloom.iteration.provenance import Provenance, parents, stored_levels
-from sparseloom.notation.nodes import Forall, IndexVar, Stmt
+from sparseloom.notation.nodes import Forall, IndexVar, Relation, Stmt
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import FuseRelation, PosRelation
+from sparseloom.notation.relations import CoordRelation, FuseRelation, PosRelation
 from sparseloom.schedule.loops import body_of, fresh_variables, loops, paths, places, provenance, related, relations_of, replace_loops
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal, listed
@@ -79,26 +80,45 @@ class Fuse(Primitive):
         return stored_levels(outer.access, above.variables + below.variables) is not None
 
     def _parts(self, graph: Provenance, outer: PosRelation, inner: PosRelation) -> Refusal | None:
-        """Positions that are cut, or named elsewhere too: then the entries below them are not all that is meant."""
-        for var, relation in ((self.i, outer), (self.j, inner)):
-            if var != relation.position or any(var in parents(other) for other in graph.relations):
-                why = f"{var} is a part of the positions {relation.position} of {show(relation.access)}, or stands for them elsewhere too"
-                return Refusal("S308", why, "fuse before split and precompute", at=var)
-        return None
+        """Positions of the lower level that are cut, or named elsewhere too: then the entries below are not all that is meant."""
+        if self.j != inner.position or _is_named(graph, self.j):
+            var, relation = self.j, inner
+        elif _is_whole(graph, self.i, outer) or graph.is_distinct(outer) or self._shares_positions(graph, inner):
+            return None
+        else:
+            var, relation = self.i, outer
+        why = f"{var} is a part of the positions {relation.position} of {show(relation.access)}, or stands for them elsewhere too"
+        return Refusal("S308", why, "fuse before bound and precompute", at=var)
+
+    def _shares_positions(self, graph: Provenance, inner: PosRelation) -> bool:
+        """Whether an entry of the upper level has one entry below it, at the same position, so that ``i`` counts both already."""
+        levels = inner.access.tensor.format.levels
+        return not _is_named(graph, self.i) and all(levels[k].branchless for k in graph.position_levels(inner))
 
     def apply(self, stmt: Stmt) -> Stmt:
         def make(loop: Forall) -> Stmt:
             return Forall(self.fused, loop.body.body) if isinstance(loop.body, Forall) else loop
 
         graph = provenance(stmt)
-        outer, inner = graph.made_by(self.i), graph.made_by(self.j)
-        if not isinstance(outer, PosRelation) or not isinstance(inner, PosRelation):
+        outer, inner = graph.position(self.i), graph.position(self.j)
+        if outer is None or inner is None or outer == inner:
             return replace_loops(stmt, self.i, make, self.relation)
-        # Entries of the lower level below entries of the upper one: the entries of both levels at once.
-        (both,) = fresh_variables(stmt, f"{outer.coordinate}{inner.coordinate}")
-        kept = tuple(r for r in relations_of(stmt) if r not in (outer, inner))
-        found = FuseRelation(outer.coordinate, inner.coordinate, both), PosRelation(both, self.fused, inner.access)
-        return replace_loops(related(body_of(stmt), kept), self.i, make, *found)
+        return replace_loops(related(body_of(stmt), self._positions(stmt, graph, outer, inner)), self.i, make)
+
+    def _positions(self, stmt: Stmt, graph: Provenance, outer: PosRelation, inner: PosRelation) -> tuple[Relation, ...]:
+        """The relations when entries of the lower level below entries of the upper one become the entries of both levels at once."""
+        above, both = fresh_variables(stmt, f"{self.i}c", f"{outer.coordinate}{inner.coordinate}")
+        kept = tuple(r for r in relations_of(stmt) if r != inner)
+        counted = PosRelation(both, self.fused, inner.access)
+        if _is_whole(graph, self.i, outer):
+            return (*(r for r in kept if r != outer), FuseRelation(outer.coordinate, inner.coordinate, both), counted)
+        if graph.is_distinct(outer):
+            return (*kept, CoordRelation(self.i, above), FuseRelation(above, inner.coordinate, both), counted)
+        # The positions that were cut are those of both levels: ``i`` only gets another name.
+        cut = tuple(r for r in kept if any(outer.position in graph.ancestors(v) for v in parents(r)))
+        renamed = (rewrite(r, lambda found: self.fused if found == self.i else None) for r in cut)
+        whole = FuseRelation(outer.coordinate, inner.coordinate, both), PosRelation(both, outer.position, inner.access)
+        return (*(r for r in kept if r != outer and r not in cut), *whole, *renamed)
 
     @property
     def relation(self) -> FuseRelation:
@@ -111,3 +131,13 @@ class Fuse(Primitive):
         for outer, inner in rng.sample(pairs, len(pairs)):
             (fused,) = fresh_variables(stmt, "f")
             yield cls(outer, inner, fused)
+
+
+def _is_named(graph: Provenance, var: IndexVar) -> bool:
+    """Whether a loop's variable stands for something elsewhere too: in the producer of a temporary."""
+    return any(var in parents(relation) for relation in graph.relations)
+
+
+def _is_whole(graph: Provenance, var: IndexVar, relation: PosRelation) -> bool:
+    """Whether a variable counts all positions that a relation has, and nothing else knows them."""
+    return var == relation.position and not _is_named(graph, var)

@@ -15,6 +15,7 @@ from random import Random
 
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance, Span, stored_levels
+from sparseloom.notation.dtyping import dtype_of
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import PosRelation
@@ -75,9 +76,6 @@ class Pos(Primitive):
         if span.needs and not all(levels[k].ordered for k in range(first, last + 1)):
             why = f"{self.access.tensor} stores {span.variables[-1]} in no order, so a block of coordinates cannot be searched"
             return Refusal("S409", why, "use pos before split, or convert the operand", at=self.i)
-        if any(not levels[k].compact for k in range(first + 1, last + 1)):
-            why = f"{self.access.tensor} leaves positions unused between one {span.variables[0]} and the next"
-            return Refusal("S410", why, "use pos on the inner variable alone, or convert the operand to csr", at=self.i)
         return None
 
     def _places(self, stmt: Stmt, graph: Provenance, span: Span, first: int, last: int) -> Refusal | None:
@@ -138,7 +136,13 @@ def _visits_once(body: Stmt, access: Access, last: int) -> bool:
 
 
 def is_linear(expr: Expr, access: Access) -> bool:
-    """Whether an expression of a sum of entries is the sum of the expression of each."""
+    """Whether an expression of a sum of entries is the sum of the expression of each.
+
+    Truth values and integers are added within their dtype, so one that becomes wider must be added up first.
+    """
+    dtype = access.tensor.dtype
+    if dtype.kind not in "fc" and dtype_of(expr) != dtype:
+        return False
     match expr:
         case Access():
             return expr == access
