@@ -52,6 +52,12 @@ class Stages:
         units = (n.tag.unit for n in walk(self.concrete.stmt) if isinstance(n, Forall))
         return next((unit for unit in units if unit in GPU_UNITS), None)
 
+    @cached_property
+    def sparse_reads(self) -> tuple[str, ...]:
+        """The sparse operands, each as often as the statement reads it."""
+        accesses = (n for n in walk(self.concrete.assign.rhs) if isinstance(n, Access))
+        return tuple(access.tensor.name for access in accesses if not access.tensor.format.is_dense)
+
     def require_c(self) -> None:
         """Refuse a schedule that C cannot run."""
         if self.gpu_unit is not None:

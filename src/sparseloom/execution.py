@@ -100,7 +100,6 @@ class Prepared:
         self._assign = with_index_dtype(resolve(assign, format, dtype), INT64 if wide else INT32)
         self._initial = self._find_initial(assign.lhs.tensor) if merges_initial(self._assign) else None
         read = self._with_initial(operands)
-        self._sparse = [name for name, storage in read.items() if not storage.format.is_dense and name != assign.lhs.tensor.name]
         self._cheapest = tuple(sorted(read, key=lambda name: stored_count(read[name])))
         reduced = (v for n in walk(self._assign) if isinstance(n, Reduce) for v in n.variables)
         self._share = all(self.sizes[v.name] > 0 for v in reduced)
@@ -201,7 +200,7 @@ class Prepared:
             values = self._allocate(storages)
         if initialised and values is not None and structure is None:
             values[:] = convert(storages[tensor.name], tensor.format).values
-        guess = sum(stored_count(storages[name]) for name in self._sparse) if values is None else 0
+        guess = sum(stored_count(storages[name]) for name in stages.sparse_reads) if values is None else 0
         arguments = gather(lowered, storages, self.sizes, values, guess)
 
         def read(found: Any) -> Storage:

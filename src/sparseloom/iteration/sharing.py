@@ -31,7 +31,7 @@ def shared_pattern(assign: Assign) -> Access | None:
 def is_bounded(assign: Assign) -> bool:
     """Whether a sparse result never has more entries than its operands have together: each comes from an entry of one of them."""
     rhs = assign.rhs
-    while isinstance(rhs, Reduce):
+    while isinstance(rhs, Reduce) and is_skippable(rhs.body, rhs.op):
         rhs = rhs.body
     if assign.op is not None or any(isinstance(n, Reduce) for n in walk(rhs)):
         return False

@@ -70,10 +70,11 @@ class ParallelLoops(LoopLowering):
         """A loop, with private slots or copies if its iterations meet in one place and its strategy asks for them."""
         target = written(stmt)
         sink = self.sink(target)
-        if stmt.tag.unit is Unit.CPUThread and isinstance(sink, RefillResult) and sink.has_places:
-            return self._in_places(stmt, scope)
-        if stmt.tag.unit is Unit.CPUThread and isinstance(sink, AppendResult) and sink.can_be_parted:
-            return self._in_parts(stmt, sink, scope)
+        if stmt.tag.unit is Unit.CPUThread and isinstance(sink, AppendResult) and sink.lhs == target:
+            if sink.can_be_parted:
+                return self._in_parts(stmt, sink, scope)
+            if isinstance(sink, RefillResult) and sink.has_places:
+                return self._in_places(stmt, scope)
         if stmt.tag.unit is not None and not target.tensor.format.is_dense and not isinstance(sink, LocatedResult):
             # What keeps a list of its entries takes them one after another.
             self.context.remark(f"{stmt.var}: {target.tensor} lists its entries, so iterations run one after another")

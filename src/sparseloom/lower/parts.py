@@ -88,7 +88,7 @@ class PartedResult:
         size, more = ir.add(self.whole.rows(self.whole.heads[0]), ir.ONE), ir.add(self._count, ir.ONE)
         made: list[ir.Stmt] = [ir.Allocate(self.rows, size), ir.Fill(self.rows, ir.ZERO, size, ir.Literal(0, self.rows.dtype))]
         made += [ir.Allocate(array, more) for array in self._notes()]
-        made += [ir.Fill(parts.starts, ir.ZERO, more, ir.ZERO) for parts in self.of.values()]
+        made += [ir.Fill(array, ir.ZERO, more, ir.ZERO) for array in self._notes()]
         return ir.block(*made, *(ir.MakePieces(pieces, self._count) for pieces in self.pieces.values()))
 
     def _notes(self) -> list[ir.Array]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from math import prod
 
+from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance, children, parents
 from sparseloom.notation.nodes import Access, Assign, IndexVar, Races, Stmt, TensorVar, Unit
 from sparseloom.notation.printer import show
@@ -90,8 +91,9 @@ def analyse(stmt: Stmt, appended: TensorVar | None = None) -> list[Conflict]:
 def _is_cut_into_parts(graph: Provenance, path: Path, depth: int) -> bool:
     """Whether threads may append rows of their own, to be joined: the outermost loop runs over one variable, each value once."""
     loop, position = path.loops[depth], graph.position(path.variables[depth])
+    covered = graph.covered(loop.var, level_variables(path.assign.lhs))
     distinct = position is None or graph.is_distinct(position)
-    return depth == 0 and loop.tag.unit is Unit.CPUThread and len(graph.originals(loop.var)) == 1 and distinct
+    return depth == 0 and loop.tag.unit is Unit.CPUThread and len(covered) == 1 and distinct
 
 
 def unresolved(stmt: Stmt, appended: TensorVar | None = None) -> Refusal | None:

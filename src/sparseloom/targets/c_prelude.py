@@ -156,7 +156,7 @@ struct parts {
     # One thread alone has all parts in order: what it made is the whole.
     "is_whole": """
 static bool is_whole(void **pieces, struct parts parts, int64_t count) {
-  if (pieces[1] != pieces) return false;
+  if (!pieces[0] || pieces[1] != pieces) return false;
   for (int64_t part = 0; part < count; part++) {
     if (parts.begins[part] != parts.starts[part]) return false;
   }

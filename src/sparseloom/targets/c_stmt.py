@@ -339,6 +339,8 @@ class Statements:
                 return []
             case LoopKind.UNROLLED | LoopKind.LANES:
                 return [f"#pragma GCC unroll {loop.factor}"]
+            case LoopKind.VECTOR if any(isinstance(n, Store) and n.atomic and n.array.dtype.itemsize > 8 for n in walk(loop.body)):
+                return []  # a lock has no place among lanes
             case LoopKind.VECTOR:
                 words = ["#pragma omp simd", *([f"simdlen({loop.factor})"] if loop.factor else [])]
             case LoopKind.THREADS:
