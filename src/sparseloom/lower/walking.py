@@ -38,6 +38,11 @@ class Walker:
         return ir.compare("less", self.position, self.stop)
 
     @property
+    def is_last(self) -> bool:
+        """Whether the level is the operand's last, so that its positions have values."""
+        return self.parent.depth + 1 == len(self.access.tensor.format.levels)
+
+    @property
     def is_run(self) -> bool:
         """Whether equal coordinates may stand side by side."""
         return not self.level.unique
