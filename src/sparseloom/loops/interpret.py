@@ -16,7 +16,7 @@ from sparseloom.core.algebra import OPERATORS, integer_power
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT64, VALUE_DTYPES, DType, real_part
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
-from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells
+from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells, sort_entries
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -43,6 +43,7 @@ from sparseloom.loops.nodes import (
     Search,
     Select,
     Sort,
+    SortEntries,
     Status,
     Stmt,
     Store,
@@ -131,6 +132,7 @@ _NAMESPACE: dict[str, Any] = {
     "integer_power": integer_power,
     "fail": _fail,
     "power": _power,
+    "sort_entries": sort_entries,
     **{f"np_{d}": d.type for d in VALUE_DTYPES},
     **{f"np_{name}": getattr(np, name) for name, op in OPERATORS.items() if op.rule != "cast"},
 }
@@ -248,6 +250,9 @@ class _Writer:
                 return f"{self.arrays[array]}.fill({self._expr(begin)}, {self._expr(count)}, {self._expr(value)})"
             case Sort(array, _, count):
                 return f"{self.arrays[array]}.sort({self._expr(count)})"
+            case SortEntries(columns, values, spare, count, keys):
+                moved, room = (", ".join(self.arrays[array] for array in part) for part in ((*columns, values), spare))
+                return f"sort_entries([{moved}], [{room}], {self._expr(count)}, {keys})"
             case Grow(array, capacity, needed):
                 name = self._scalar(capacity.name)
                 return f"{name} = {self.arrays[array]}.grow({name}, {self._expr(needed)})"

@@ -117,6 +117,17 @@ class Cells:
         return CompilerBug(self.name, f"an index stays in bounds: {self.name}[{place}] has length {len(self.known)}{state}")
 
 
+def sort_entries(arrays: list[Cells], spare: list[Cells], count: int, keys: int) -> None:
+    """Sort the first ``count`` elements of several arrays by the first ``keys`` of them; there is room for as many in the spare ones."""
+    for place in (place for place in range(count) for cells in spare if place >= len(cells.known)):
+        raise CompilerBug(spare, f"there is room for {count} entries, not only for {place}")
+    entries = [tuple(cells.load(place) for cells in arrays) for place in range(count)]
+    entries.sort(key=lambda entry: entry[:keys])
+    for place, entry in enumerate(entries):
+        for cells, element in zip(arrays, entry, strict=True):
+            cells.store(place, element)
+
+
 def _poisoned(dtype: DType, size: int) -> NDArray[Any]:
     """Elements that are noticed when they show up in a result."""
     if not 0 <= size * dtype.itemsize <= _MOST_BYTES:

@@ -238,6 +238,20 @@ class Sort(Stmt):
 
 
 @node
+class SortEntries(Stmt):
+    """Sort the first ``count`` entries by their first ``keys`` columns; equal ones keep their order, and what is beside a key moves along.
+
+    ``spare`` has an array as large beside each column, and one beside the values.
+    """
+
+    columns: tuple[Array, ...]
+    values: Array
+    spare: tuple[Array, ...]
+    count: Expr
+    keys: int
+
+
+@node
 class Grow(Stmt):
     """Make sure ``array`` holds at least ``needed`` elements: if ``capacity`` is less, reallocate to twice as much or ``needed``.
 

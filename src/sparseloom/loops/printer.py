@@ -42,6 +42,7 @@ from sparseloom.loops.nodes import (
     Search,
     Select,
     Sort,
+    SortEntries,
     Space,
     Stmt,
     Store,
@@ -132,6 +133,9 @@ def _simple(stmt: Stmt) -> str:
             return f"{array.name}[{_text(begin)} : +{_text(count)}] = {_text(value)}"
         case Sort(array, _, count):
             return f"sort {array.name}[0 : {_text(count)}]"
+        case SortEntries(columns, values, _, count, keys):
+            moved = ", ".join(array.name for array in (*columns, values))
+            return f"sort {moved} [0 : {_text(count)}] by {', '.join(column.name for column in columns[:keys])}"
         case Grow(array, capacity, needed):
             return f"grow {array.name} to {_text(needed)} (capacity {capacity.name})"
         case Free(array):

@@ -26,6 +26,7 @@ from sparseloom.loops.nodes import (
     Param,
     Poll,
     Sort,
+    SortEntries,
     Stmt,
     Store,
     Var,
@@ -100,6 +101,6 @@ def _rename(stmt: Stmt, scope: _Scope) -> Stmt:
         case For(var, begin, end, body, kind, factor):
             begin, end, inner = scope.replace(begin), scope.replace(end), scope.inner()
             return For(inner.bind(var), begin, end, _rename(body, inner), kind, factor)
-        case Assign() | Store() | Fill() | Sort() | Grow() | Free() | Fail() | Poll():
+        case Assign() | Store() | Fill() | Sort() | SortEntries() | Grow() | Free() | Fail() | Poll():
             return scope.replace(stmt)
     raise CompilerBug(stmt, "a statement that renaming knows")

@@ -28,6 +28,7 @@ from sparseloom.loops.nodes import (
     Search,
     Select,
     Sort,
+    SortEntries,
     Store,
     Var,
 )
@@ -53,7 +54,7 @@ def index_names(function: Function) -> frozenset[str]:
                 found.update(_flowing(size))
             case Fill(_, begin, count):
                 found |= {*_flowing(begin), *_flowing(count)}
-            case Sort(_, _, count):
+            case Sort(_, _, count) | SortEntries(count=count):
                 found.update(_flowing(count))
             case Grow(_, Var(name), needed):
                 found |= {name, *_flowing(needed)}

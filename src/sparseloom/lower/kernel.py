@@ -16,6 +16,7 @@ from sparseloom.core.dtypes import BOOL, INT32
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
 from sparseloom.core.trees import walk
+from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.ordering import level_variables
@@ -27,6 +28,8 @@ from sparseloom.lower.append import AppendResult
 from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, lower_expression, operate
+from sparseloom.lower.insert import InsertResult
+from sparseloom.lower.listing import ListWorkspace
 from sparseloom.lower.parallel import ParallelLoops
 from sparseloom.lower.result import DenseResult, Nowhere, Result, SharedResult
 from sparseloom.lower.scope import Accumulator, Scope
@@ -77,12 +80,15 @@ def lower(concrete: Concrete, name: str = "kernel", int32_limit: int = 2**31 - 1
     return _Lowering(concrete, int32_limit).run(name)
 
 
+FIRST_LIST = 63  # how many entries a list has room for at first, where it is one of many
+
+
 class _Lowering(ParallelLoops):
     def __init__(self, concrete: Concrete, int32_limit: int) -> None:
         self.stmt = stmt = concrete.stmt
         self.assign = concrete.assign
         self.lhs = self.assign.lhs
-        self.shared = concrete.shared
+        self.shared, self.inserted = concrete.shared, concrete.inserted
         provenance = Provenance.of(stmt)
         temporaries = {written(n.producer).tensor for n in walk(stmt) if isinstance(n, Where)}
         self.accesses = list(dict.fromkeys(n for n in walk(stmt) if isinstance(n, Access) and n.tensor not in temporaries))
@@ -105,7 +111,7 @@ class _Lowering(ParallelLoops):
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]
         self.inputs = tuple(self.operands)
-        self.workspaces: dict[TensorVar, Workspace | Scatter] = {}
+        self.workspaces: dict[TensorVar, Workspace | Scatter | ListWorkspace] = {}
         self.combines = self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
         settled = [(c.var, c.assign.lhs.tensor, c.resolved[1]) for c in analyse(stmt) if c.resolved is not None]
         self.atomic = frozenset((var, tensor) for var, tensor, how in settled if how is Races.Atomics)
@@ -120,6 +126,8 @@ class _Lowering(ParallelLoops):
         if self.shared is not None:
             size = ir.Var(self.context.names.fresh(f"{lhs.tensor.name}_count"))
             return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
+        if self.inserted:
+            return InsertResult(self.context, lhs, view)
         repeated = len(set(lhs.indices)) < len(lhs.indices)
         gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
         return AppendResult(self.context, lhs, view, fill if self.combines else result_fill(self.assign), gaps)
@@ -130,6 +138,9 @@ class _Lowering(ParallelLoops):
         start = Scope(uninitialised=0 if fresh else None, combines=self.combines)
         settled, scope = settle(self.context, start, self.operands)
         loops = self.lower(self.stmt, scope)
+        if isinstance(self.result, InsertResult):
+            self.context.remark(f"{self.lhs.tensor.name}: these loops run twice, to count the entries of each row and to fill them in")
+            loops = ir.block(loops, self.result.fill_next(), self.lower(self.stmt, scope))
         body = ir.block(self.result.begin(), *self.context.before, settled, loops, *self.context.behind, self.result.finish())
         params = self.result.parameters()
         seen: set[TensorVar] = {self.lhs.tensor}
@@ -187,7 +198,7 @@ class _Lowering(ParallelLoops):
         value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
         return ir.block(first, go(inner), sink.write(assign, value, scope))
 
-    def sink(self, target: Access) -> Result | Workspace | Scatter:
+    def sink(self, target: Access) -> Result | Workspace | Scatter | ListWorkspace:
         """Where an assignment goes: the result, or a workspace."""
         return self.workspaces.get(target.tensor, self.result)
 
@@ -204,8 +215,11 @@ class _Lowering(ParallelLoops):
 
     def _where(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         temporary, made = written(producer), innermost(producer)
-        if temporary.tensor.format.levels and isinstance(temporary.tensor.format.levels[0], Scattered):
-            return self._scattered(consumer, producer, scope)
+        match temporary.tensor.format.levels:
+            case (Scattered(), *_):
+                return self._scattered(consumer, producer, scope)
+            case (Listed(), *_):
+                return self._listed(consumer, producer, scope)
         if temporary.indices or made.op is None:
             return self._with_workspace(consumer, producer, scope)
         tracked = temporary.tensor.partial and (self.result.needs_presence or decides(consumer, temporary))
@@ -233,17 +247,32 @@ class _Lowering(ParallelLoops):
 
     def _scattered(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Build a row in any order, then read it in order."""
+        row = Scatter(self.context, written(producer), self.lhs.tensor.index_dtype or INT32)
+        self.context.remark(f"{row.view.tensor.name}: a row in a dense workspace with a list of coordinates, sorted before it is read")
+        return self._collected(consumer, producer, scope, row)
+
+    def _listed(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
+        """List entries in any order, then read them in order."""
+        made = written(producer)
+        guess = self.result.guess if isinstance(self.result, AppendResult) and not scope.coordinates else ir.index(FIRST_LIST)
+        repeats = reduces_outside(producer, made, self.context.provenance.within(producer, scope.coordinates))
+        ordered = all(level.ordered for n in walk(producer) if isinstance(n, Access) for level in n.tensor.format.levels)
+        entries = ListWorkspace(self.context, producer, guess, repeats, ordered)
+        combined = " and combined" if repeats else ""
+        self.context.remark(f"{made.tensor.name}: a list of coordinates and values, sorted{combined} before it is read")
+        return self._collected(consumer, producer, scope, entries)
+
+    def _collected(self, consumer: Stmt, producer: Stmt, scope: Scope, row: Scatter | ListWorkspace) -> ir.Stmt:
+        """Fill a workspace that keeps a list, put it in order, and read it."""
         context, temporary = self.context, written(producer)
-        row = Scatter(context, temporary, self.lhs.tensor.index_dtype or INT32)
         self.workspaces[temporary.tensor] = row
-        context.remark(f"{temporary.tensor.name}: a row in a dense workspace with a list of coordinates, sorted before it is read")
         around, provenance = self.hooks, context.provenance
         self.hooks = Nowhere(context, temporary, row.view)
         context.provenance = provenance.within(producer, scope.coordinates)
         filled = self._lower_part(producer, replace(scope, uninitialised=None))
         self.hooks, context.provenance = around, provenance
         self.operands = list(dict.fromkeys([*self.operands, temporary]))
-        return ir.block(row.open(), filled, row.sort(), self._lower_part(consumer, scope), row.reset())
+        return ir.block(row.open(), filled, row.sort(), self._lower_part(consumer, scope), row.close())
 
     def _with_workspace(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Fill an array, then read it. In the producer, renamed variables stand for the consumer's."""

@@ -17,6 +17,7 @@ from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import LoopLowering
+from sparseloom.lower.listing import ListWorkspace
 from sparseloom.lower.result import LocatedResult, Result
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import subtract
@@ -32,7 +33,7 @@ class ParallelLoops(LoopLowering):
 
     private: frozenset[tuple[IndexVar, TensorVar]]  # parallel loops whose iterations meet in this tensor, each with a place of its own
 
-    def sink(self, target: Access) -> Result | Workspace | Scatter:
+    def sink(self, target: Access) -> Result | Workspace | Scatter | ListWorkspace:
         """Where an assignment goes: the result, or a workspace."""
         raise CompilerBug(target, "a subclass knows where assignments go")
 

@@ -120,7 +120,7 @@ class Scatter:
         """Put the row's coordinates in order."""
         return ir.Sort(self.list, self.scratch, self.count)
 
-    def reset(self) -> ir.Stmt:
+    def close(self) -> ir.Stmt:
         """Forget the row."""
         met = ir.Cast(ir.Load(self.list, self.entry), INT64)
         return ir.For(self.entry, ir.ZERO, self.count, ir.Store(self.mask, met, ir.FALSE))

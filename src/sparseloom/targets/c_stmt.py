@@ -35,6 +35,7 @@ from sparseloom.loops.nodes import (
     Poll,
     Search,
     Sort,
+    SortEntries,
     Space,
     Stmt,
     Store,
@@ -154,12 +155,23 @@ class Statements:
             case Sort(array, scratch, count):
                 arrays = f"{self.names.array(array)}, {self.names.array(scratch)}"
                 self.line(f"sort_{array.dtype}({arrays}, {self.expressions.index(count)});")
+            case SortEntries():
+                self._sort_entries(stmt)
             case Fail(status):
                 self._fail(status.name)
             case Poll():
                 self._poll()
             case _:
                 self._memory(stmt)
+
+    def _sort_entries(self, sort: SortEntries) -> None:
+        """One call; how many columns there are and how wide the values are is constant, so that it is unrolled."""
+        index = c_type(sort.columns[0].dtype)
+        columns, spare = (", ".join(map(self.names.array, arrays)) for arrays in (sort.columns, sort.spare[:-1]))
+        lists = f"({index} *[]){{{columns}}}, ({index} *[]){{{spare}}}"
+        values = f"{self.names.array(sort.values)}, {self.names.array(sort.spare[-1])}, sizeof({c_type(sort.values.dtype)})"
+        counts = f"{self.expressions.index(sort.count)}, {len(sort.columns)}, {sort.keys}"
+        self.line(f"sort_entries_{sort.columns[0].dtype}({lists}, {values}, {counts});")
 
     def _branches(self, stmt: If) -> None:
         """An ``if`` with its ``else if``s and ``else``."""
