@@ -37,10 +37,13 @@ FORMATS: dict[int, tuple[str, ...]] = {
 }  # fmt: skip
 RESULTS: dict[int, tuple[str, ...]] = {
     1: ("s", "s", "u"),
-    2: ("ds", "ds", "ss", "uq", "sd", "ds:1,0", "ss:1,0", "dd:1,0", "du", "uq:1,0"),
-    3: ("sss", "dss", "uqq", "dsd", "dds", "ssd", "sss:2,0,1", "ddd:2,0,1", "duq"),
-    4: ("ssss", "uqqq", "dsds", "ddss"),
-}
+    2: ("ds", "ds", "ss", "uq", "sd", "ds:1,0", "ds:1,0", "ss:1,0", "dd:1,0", "du", "uq:1,0"),
+    3: (
+        "sss", "dss", "uqq", "dsd", "dds", "ssd", "sss:2,0,1", "sss:1,0,2", "ddd:2,0,1", "duq", "dds:2,0,1", "dds:0,2,1", "uqq:2,1,0",
+        "dss:1,2,0",
+    ),
+    4: ("ssss", "uqqq", "dsds", "ddss", "ssss:3,1,0,2", "ddds:1,0,3,2", "uqqq:1,3,0,2", "ddss:2,0,3,1"),
+}  # fmt: skip
 DENSITIES = (0.0, 0.1, 0.3, 0.3, 0.6, 0.9, 1.0)
 
 
