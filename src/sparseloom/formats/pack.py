@@ -76,7 +76,7 @@ def convert(storage: Storage, format: Format, int32_limit: int = INT32_LIMIT) ->
         raise FormatError(f"a tensor of order {len(storage.shape)} cannot be stored as {format}, which is for order {format.order}")
     if format == storage.format:
         return storage
-    if _is_weaker(format, storage.format):
+    if is_weaker(format, storage.format):
         return replace(storage, format=format)
     if storage.format.is_dense:
         return from_dense(to_dense(storage), format, storage.fill, int32_limit=int32_limit)
@@ -85,6 +85,14 @@ def convert(storage: Storage, format: Format, int32_limit: int = INT32_LIMIT) ->
     index_dtype = INT64 if wide else None
     columns = _level_columns(format, columns)
     return _pack_columns(format, storage.shape, columns, values, storage.fill, index_dtype, "keep", int32_limit)
+
+
+def without_fill(storage: Storage) -> Storage:
+    """The same tensor as a sorted list of the entries that differ from the fill; repeated ones are summed first."""
+    merged = convert(storage, coo(len(storage.shape)))
+    coordinates, values = unpack(merged)
+    kept = values == values if storage.fill != storage.fill else values != storage.fill
+    return pack(merged.format, storage.shape, coordinates[:, kept], values[kept], storage.fill)
 
 
 def to_dense(storage: Storage) -> Values:
@@ -363,7 +371,7 @@ def _stored_columns(storage: Storage) -> tuple[Columns, Index | None]:
     return columns, kept
 
 
-def _is_weaker(format: Format, than: Format) -> bool:
+def is_weaker(format: Format, than: Format) -> bool:
     """Whether storage of one format is also storage of the other, which promises no more about order and uniqueness."""
     return (
         format.modes == than.modes

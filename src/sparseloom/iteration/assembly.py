@@ -70,6 +70,14 @@ def can_list(assign: Assign) -> bool:
     return _is_plain(assign) and can_append(assign.lhs.tensor.format) and all(is_skippable(n.body, n.op) for n in reductions(assign.rhs))
 
 
+def is_loose(assign: Assign) -> bool:
+    """Whether an operand is copied whose entries come in no order at all."""
+    match assign.rhs:
+        case Access(tensor, _):
+            return not all(level.ordered for level in tensor.format.levels)
+    return False
+
+
 def lists_many(assign: Assign) -> bool:
     """Whether a list may hold many more entries than the operands: no sparse one has all variables of a sum."""
     for term in reductions(assign.rhs):

@@ -24,7 +24,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.named import name_of
-from sparseloom.iteration.assembly import Order, can_insert, can_list, can_scatter, lists_many, meets_late
+from sparseloom.iteration.assembly import Order, can_insert, can_list, can_scatter, is_loose, lists_many, meets_late
 from sparseloom.iteration.layout import block_sizes, can_append, modes_in_order, plain, reordered, streams, walks_blocks
 from sparseloom.iteration.nests import Nest, additive_groups, build_nest, build_rows, depth_of, signed_terms, visible_edges
 from sparseloom.iteration.nests import accesses as accesses_of
@@ -79,6 +79,8 @@ class Concrete:
     shared: Access | None = None
     conversions: tuple[Conversion, ...] = ()
     inserted: tuple[IndexVar, ...] = ()
+    drops: bool = False  # whether entries of the result that equal its fill are left out
+    takes_leaves: bool = False  # whether the last coordinates and the values of the one operand become the result's
 
 
 def concretize(assign: Assign, costs: Mapping[str, float] | None = None, share: bool = True) -> Concrete:
@@ -148,6 +150,8 @@ class _Attempt:
 
     def ways(self) -> list[tuple[Callable[[_Attempt], Concrete], bool]]:
         """The ways to assemble a sparse result, simplest first, and whether each lists many more entries than operands have."""
+        if is_loose(self._assign):
+            return [(partial(_Attempt.by_lists, depth=0), False)]
         ways: list[tuple[Callable[[_Attempt], Concrete], bool]] = [(_Attempt.in_one_nest, False)]
         if can_insert(self._assign):
             ways.append((_Attempt.by_insertion, False))

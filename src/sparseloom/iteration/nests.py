@@ -13,7 +13,7 @@ from sparseloom.formats.level import Level
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.levels.singleton import Singleton
-from sparseloom.iteration.assembly import reductions
+from sparseloom.iteration.assembly import is_loose, reductions
 from sparseloom.iteration.ordering import Edge, block_variables, hard_edges, level_variables
 from sparseloom.iteration.region import is_skippable
 from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
@@ -106,7 +106,9 @@ def build_rows(assign: Assign, names: Names, variables: tuple[IndexVar, ...], ki
                 return Apply(op, tuple(extract(arg) for arg in args), zero)
             case _:
                 return expr
-        producers.append(build_nest(Assign(found, expr), names))
+        # Entries that repeat in no order are added up in the list.
+        adds = isinstance(expr, Access) and not expr.tensor.format.is_unique and is_loose(assign)
+        producers.append(build_nest(Assign(found, expr, "add" if adds else None), names))
         return found
 
     return Nest(Assign(assign.lhs, extract(rhs)), assign.lhs.indices, producers)

@@ -34,6 +34,7 @@ from sparseloom.lower.parallel import ParallelLoops
 from sparseloom.lower.result import DenseResult, Nowhere, Result, SharedResult
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import Space
+from sparseloom.lower.structure import StructureResult
 from sparseloom.lower.vectorize import vectorize
 from sparseloom.lower.views import Sizes, Slot, input_parameters, view_tensor
 from sparseloom.lower.walking import settle
@@ -88,7 +89,7 @@ class _Lowering(ParallelLoops):
         self.stmt = stmt = concrete.stmt
         self.assign = concrete.assign
         self.lhs = self.assign.lhs
-        self.shared, self.inserted = concrete.shared, concrete.inserted
+        self.shared, self.concrete = concrete.shared, concrete
         provenance = Provenance.of(stmt)
         temporaries = {written(n.producer).tensor for n in walk(stmt) if isinstance(n, Where)}
         self.accesses = list(dict.fromkeys(n for n in walk(stmt) if isinstance(n, Access) and n.tensor not in temporaries))
@@ -126,11 +127,12 @@ class _Lowering(ParallelLoops):
         if self.shared is not None:
             size = ir.Var(self.context.names.fresh(f"{lhs.tensor.name}_count"))
             return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
-        if self.inserted:
+        if self.concrete.inserted:
             return InsertResult(self.context, lhs, view)
         repeated = len(set(lhs.indices)) < len(lhs.indices)
         gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
-        return AppendResult(self.context, lhs, view, fill if self.combines else result_fill(self.assign), gaps)
+        kind = StructureResult if self.concrete.takes_leaves else AppendResult
+        return kind(self.context, lhs, view, fill if self.combines else result_fill(self.assign), gaps)
 
     def run(self, name: str) -> Lowered:
         """The whole kernel."""
@@ -255,8 +257,9 @@ class _Lowering(ParallelLoops):
         """List entries in any order, then read them in order."""
         made = written(producer)
         guess = self.result.guess if isinstance(self.result, AppendResult) and not scope.coordinates else ir.index(FIRST_LIST)
-        repeats = reduces_outside(producer, made, self.context.provenance.within(producer, scope.coordinates))
         ordered = all(level.ordered for n in walk(producer) if isinstance(n, Access) for level in n.tensor.format.levels)
+        inside = self.context.provenance.within(producer, scope.coordinates)
+        repeats = innermost(producer).op is not None and (not ordered or reduces_outside(producer, made, inside))
         entries = ListWorkspace(self.context, producer, guess, repeats, ordered)
         combined = " and combined" if repeats else ""
         self.context.remark(f"{made.tensor.name}: a list of coordinates and values, sorted{combined} before it is read")
@@ -294,6 +297,8 @@ class _Lowering(ParallelLoops):
 
     def _assign(self, assign: Assign, scope: Scope) -> ir.Stmt:
         value = lower_expression(self.context, assign.rhs, scope)
+        if self.concrete.drops and assign.lhs == self.lhs:
+            value = replace(value, present=ir.both(value.present, differs(value.computed, result_fill(self.assign))))
         accumulator = scope.accumulators.get(assign.lhs)
         if accumulator is None and assign.lhs.tensor in self.workspaces:
             return self.workspaces[assign.lhs.tensor].write(assign, value, scope)
@@ -305,6 +310,13 @@ class _Lowering(ParallelLoops):
     def _needs_first(self, scope: Scope) -> bool:
         """Whether writing this one location leaves others below it without a value (``B(i,i) = ...``)."""
         return scope.uninitialised is not None and scope.uninitialised < len(self.lhs.indices)
+
+
+def differs(value: ir.Expr, fill: Scalar) -> ir.Expr:
+    """Whether a value is another than the fill; a fill of nan is told apart by being unequal to itself."""
+    if fill != fill:
+        return ir.compare("equal", value, value)
+    return ir.compare("not_equal", value, ir.constant(fill, value.dtype))
 
 
 def accumulate(accumulator: Accumulator, assign: Assign, value: Value) -> ir.Stmt:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sparseloom.conversion import convert
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import value_dtype
 from sparseloom.core.errors import DTypeError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf, csr
-from sparseloom.formats.pack import convert, from_dense, pack
+from sparseloom.formats.pack import from_dense, pack
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.tensor.arrays import storage_of
