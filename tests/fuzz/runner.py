@@ -92,6 +92,14 @@ def compare(cases: Iterator[Case], wanted: int) -> Tally:
     return tally
 
 
+def compare_all(cases: Sequence[Case]) -> Tally:
+    """Compare every one of these cases."""
+    tally = Tally()
+    for first in range(0, len(cases), BATCH):
+        _run_batch(cases[first : first + BATCH], tally)
+    return tally
+
+
 @contextmanager
 def int32_limit(limit: int) -> Iterator[None]:
     """Let int32 positions end earlier."""
