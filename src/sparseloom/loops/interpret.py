@@ -250,9 +250,9 @@ class _Writer:
                 return f"{self.arrays[array]}.fill({self._expr(begin)}, {self._expr(count)}, {self._expr(value)})"
             case Sort(array, _, count):
                 return f"{self.arrays[array]}.sort({self._expr(count)})"
-            case SortEntries(columns, values, spare, count, keys):
-                moved, room = (", ".join(self.arrays[array] for array in part) for part in ((*columns, values), spare))
-                return f"sort_entries([{moved}], [{room}], {self._expr(count)}, {keys})"
+            case SortEntries(columns, values, room, count, keys):
+                moved, free = (", ".join(self.arrays[array] for array in part) for part in ((*columns, values), room))
+                return f"sort_entries([{moved}], [{free}], {self._expr(count)}, {keys}, {stmt.entry_size})"
             case Grow(array, capacity, needed):
                 name = self._scalar(capacity.name)
                 return f"{name} = {self.arrays[array]}.grow({name}, {self._expr(needed)})"

@@ -117,10 +117,11 @@ class Cells:
         return CompilerBug(self.name, f"an index stays in bounds: {self.name}[{place}] has length {len(self.known)}{state}")
 
 
-def sort_entries(arrays: list[Cells], spare: list[Cells], count: int, keys: int) -> None:
-    """Sort the first ``count`` elements of several arrays by the first ``keys`` of them; there is room for as many in the spare ones."""
-    for place in (place for place in range(count) for cells in spare if place >= len(cells.known)):
-        raise CompilerBug(spare, f"there is room for {count} entries, not only for {place}")
+def sort_entries(arrays: list[Cells], room: list[Cells], count: int, keys: int, size: int) -> None:
+    """Sort the first ``count`` elements of several arrays by the first ``keys`` of them, with room to move entries of ``size`` bytes."""
+    for cells in room:
+        if len(cells.known) < count * size:
+            raise CompilerBug(cells.name, f"{cells.name} has room for {count} entries of {size} bytes, not only {len(cells.known)} bytes")
     entries = [tuple(cells.load(place) for cells in arrays) for place in range(count)]
     entries.sort(key=lambda entry: entry[:keys])
     for place, entry in enumerate(entries):

@@ -241,14 +241,19 @@ class Sort(Stmt):
 class SortEntries(Stmt):
     """Sort the first ``count`` entries by their first ``keys`` columns; equal ones keep their order, and what is beside a key moves along.
 
-    ``spare`` has an array as large beside each column, and one beside the values.
+    ``room`` is two arrays of bytes, each large enough for all entries.
     """
 
     columns: tuple[Array, ...]
     values: Array
-    spare: tuple[Array, ...]
+    room: tuple[Array, Array]
     count: Expr
     keys: int
+
+    @property
+    def entry_size(self) -> int:
+        """The bytes of one entry."""
+        return sum(array.dtype.itemsize for array in (*self.columns, self.values))
 
 
 @node

@@ -167,13 +167,12 @@ def _check_memory(stmt: Stmt, scope: _Scope) -> None:
             _written(scratch, scope, stmt)
             _typed(count, INT64, scope, stmt)
             _hold(array.dtype == scratch.dtype and array.dtype.kind == "i", stmt, "index arrays are sorted")
-        case SortEntries(columns, values, spare, count, keys):
-            for array in (*columns, values, *spare):
+        case SortEntries(columns, values, room, count, keys):
+            for array in (*columns, values, *room):
                 _written(array, scope, stmt)
             _typed(count, INT64, scope, stmt)
             _hold({c.dtype for c in columns} <= {*INDEX_DTYPES} and len({c.dtype for c in columns}) == 1, stmt, "columns are indices alike")
-            kinds = [array.dtype for array in (*columns, values)]
-            _hold([array.dtype for array in spare] == kinds, stmt, "every column and the values have a spare array of their dtype")
+            _hold(all(array.dtype.itemsize == 1 for array in room), stmt, "entries are moved in arrays of bytes")
             _hold(0 < keys <= len(columns), stmt, "entries are sorted by at least one column")
         case Allocate(array, size):
             _typed(size, INT64, scope, stmt)

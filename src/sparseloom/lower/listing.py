@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from sparseloom.core.dtypes import INT32, INT64
+from sparseloom.core.dtypes import INT32, INT64, UINT8
 from sparseloom.formats.level import LevelView
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
@@ -33,7 +33,7 @@ class ListWorkspace:
         self._columns = [ir.Array(names.fresh(f"{tensor.name}{k + 1}_crd"), tensor.index_dtype or INT32) for k in levels]
         self._values = ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype)
         arrays = [*self._columns, self._values]
-        self._spare = [ir.Array(names.fresh(f"{a.name}_spare"), a.dtype) for a in arrays]
+        self._room = ir.Array(names.fresh(f"{tensor.name}_from"), UINT8), ir.Array(names.fresh(f"{tensor.name}_to"), UINT8)
         self._capacity = [ir.Var(names.fresh(f"{a.name}_capacity")) for a in arrays]
         self._count = ir.Var(names.fresh(f"{tensor.name}_count"))
         self._entry, self._kept = ir.Var(names.fresh(f"{tensor.name}_entry")), ir.Var(names.fresh(f"{tensor.name}_kept"))
@@ -70,9 +70,9 @@ class ListWorkspace:
         """Put the entries in order, and make one of those that are equal."""
         if not self._keys:
             return self._combined()
-        sort = ir.SortEntries(tuple(self._columns), self._values, tuple(self._spare), self._count, self._keys)
-        made = [ir.Allocate(array, self._count) for array in self._spare]
-        return ir.block(*made, sort, *(ir.Free(array) for array in self._spare), self._combined())
+        sort = ir.SortEntries(tuple(self._columns), self._values, self._room, self._count, self._keys)
+        made = [ir.Allocate(array, ir.multiply(self._count, ir.index(sort.entry_size))) for array in self._room]
+        return ir.block(*made, sort, *(ir.Free(array) for array in self._room), self._combined())
 
     def close(self) -> ir.Stmt:
         """Forget the list."""

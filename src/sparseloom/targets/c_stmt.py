@@ -166,12 +166,12 @@ class Statements:
 
     def _sort_entries(self, sort: SortEntries) -> None:
         """One call; how many columns there are and how wide the values are is constant, so that it is unrolled."""
-        index = c_type(sort.columns[0].dtype)
-        columns, spare = (", ".join(map(self.names.array, arrays)) for arrays in (sort.columns, sort.spare[:-1]))
-        lists = f"({index} *[]){{{columns}}}, ({index} *[]){{{spare}}}"
-        values = f"{self.names.array(sort.values)}, {self.names.array(sort.spare[-1])}, sizeof({c_type(sort.values.dtype)})"
+        dtype = sort.columns[0].dtype
+        columns, room = (", ".join(map(self.names.array, arrays)) for arrays in (sort.columns, sort.room))
+        values = f"{self.names.array(sort.values)}, sizeof({c_type(sort.values.dtype)})"
         counts = f"{self.expressions.index(sort.count)}, {len(sort.columns)}, {sort.keys}"
-        self.line(f"sort_entries_{sort.columns[0].dtype}({lists}, {values}, {counts});")
+        casts = ", ".join(f"(char *){name}" for name in room.split(", "))
+        self.line(f"sort_entries_{dtype}(({c_type(dtype)} *[]){{{columns}}}, {values}, {casts}, {counts});")
 
     def _branches(self, stmt: If) -> None:
         """An ``if`` with its ``else if``s and ``else``."""
