@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from sparseloom.compiler import Stages, build, choose_loops, resolve, with_index_dtype
 from sparseloom.conversion import convert
+from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import INT32, INT64, DType
 from sparseloom.core.errors import DTypeError, FormatError, NotationError, ScheduleError, ShapeError, StorageError, ToolchainError
+from sparseloom.core.names import Names
 from sparseloom.core.notices import notify
 from sparseloom.core.trees import walk
 from sparseloom.explain import explain
@@ -26,7 +28,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.provenance import Provenance, children
 from sparseloom.notation import printer
-from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, TensorVar
+from sparseloom.notation.nodes import Access, Apply, Assign, Forall, IndexVar, Races, Reduce, TensorVar
 from sparseloom.notation.relations import PosRelation
 from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import IndexOverflow
@@ -88,6 +90,10 @@ class Prepared:
         self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
         wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(index_dtype(s) == INT64 for s in operands.values())
         self._assign = with_index_dtype(resolve(assign, format, dtype), INT64 if wide else INT32)
+        self._before: TensorVar | None = None
+        if self._assign.op is not None and not self._assign.lhs.tensor.format.is_dense:
+            given = operands.get(assign.lhs.tensor.name)
+            self._assign, self._before = merged_with_initial(self._assign, 0 if given is None else given.fill)
         self._sparse = [n.tensor.name for n in walk(self._assign.rhs) if isinstance(n, Access) and not n.tensor.format.is_dense]
         self._cheapest = tuple(sorted(operands, key=lambda name: stored_count(operands[name])))
         reduced = (v for n in walk(self._assign) if isinstance(n, Reduce) for v in n.variables)
@@ -157,6 +163,9 @@ class Prepared:
         lowered, tensor = self.stages.lowered, self._assign.lhs.tensor
         storages = dict(operands)
         refreshes: list[Callable[[], None]] = []
+        if self._before is not None:
+            storages[self._before.name], refresh = initial(operands[tensor.name], self._before)
+            refreshes.append(refresh)
         for conversion in self.stages.concrete.conversions:
             storages[conversion.target.name], refresh = converted(storages[conversion.source.name], conversion.target)
             refreshes.append(refresh)
@@ -165,7 +174,7 @@ class Prepared:
             values = self._allocate(storages)
         if initialised and values is not None:
             values[:] = convert(storages[tensor.name], tensor.format).values
-        guess = sum(stored_count(operands[name]) for name in self._sparse) if values is None else 0
+        guess = sum(stored_count(storages[name]) for name in self._sparse) if values is None else 0
         arguments = gather(lowered, storages, self.sizes, values, guess)
 
         def read(found: Any) -> Storage:
@@ -207,6 +216,30 @@ class Prepared:
 
     def _work(self) -> int:
         return int(np.prod([max(size, 1) for size in self.sizes.values()], dtype=object))
+
+
+def merged_with_initial(assign: Assign, fill: Scalar) -> tuple[Assign, TensorVar]:
+    """``C += e`` of a sparse C as ``C = C_before + e``: what it holds already is one more operand, stored alike."""
+    taken = Names({n.name for n in walk(assign) if isinstance(n, TensorVar | IndexVar)})
+    before = replace(assign.lhs.tensor, name=taken.fresh(f"{assign.lhs.tensor.name}_before"), fill=fill)
+    rhs = Apply(assign.op or "add", (Access(before, assign.lhs.indices), assign.rhs))
+    return Assign(assign.lhs, rhs), before
+
+
+def initial(storage: Storage, before: TensorVar) -> tuple[Storage, Callable[[], None]]:
+    """What a sparse result holds already, as the kernel reads it, and what brings its values up to date."""
+    if storage.format == before.format and storage.dtype == before.dtype and index_dtype(storage) == before.index_dtype:
+        return storage, lambda: None
+    made, refresh = converted(storage, before)
+    if made.dtype == before.dtype:
+        return made, refresh
+    cast = replace(made, values=np.empty(len(made.values), before.dtype))
+
+    def refresh_and_cast() -> None:
+        refresh()
+        cast.values[:] = made.values
+
+    return cast, refresh_and_cast
 
 
 def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:

@@ -113,3 +113,35 @@ def test_numpy_converts_where_there_is_no_compiler(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(conversion, "_run", missing)
     before = store(Spec("ds", "float64", 5), (6, 5))
     np.testing.assert_array_equal(to_dense(conversion.convert(before, as_format("csc", 2))), to_dense(before))
+
+
+@pytest.mark.parametrize("target", ["c", "interpret"])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dcsr"])
+def test_a_sparse_result_is_added_to(form: str, target: str, rng: np.random.Generator) -> None:
+    A, B, C = ((rng.random(shape) < 0.3) * rng.random(shape) for shape in ((6, 5), (5, 7), (6, 7)))
+    added = sl.program("C(i,j) += A(i,k) * B(k,j)", formats={"A": "csr", "B": "csr", "C": form}, target=target)
+    before = sl.asarray(C, format=form).copy()
+    for initial in (before, C, sl.asarray(C, format="coo"), sl.asarray(C.astype(np.float32))):
+        result = added(A, B, C=initial)
+        check(result.storage)
+        assert str(result.format) == form
+        np.testing.assert_allclose(result.to_numpy(), C + A @ B, rtol=1e-6)
+    np.testing.assert_array_equal(before.to_numpy(), C)
+    added(A, B, out=before)
+    np.testing.assert_allclose(before.to_numpy(), C + A @ B)
+
+
+def test_ways_to_assemble_are_told() -> None:
+    """Which way is taken depends on the formats alone, and ``explain`` says it."""
+    told = {
+        "csc": "counted and then filled",
+        "ss:1,0": "w: a list of coordinates and values, sorted before it is read",
+    }
+    for form, text in told.items():
+        kernel = sl.program("B(i,j) = A(i,j)", formats={"A": "csr", "B": form})
+        assert text in kernel.explain()
+        assert "conversions\n  none" in kernel.explain()
+    product = sl.program("C(i,j) = A(i,k) * B(j,k)", formats={"A": "csr", "B": "csr", "C": "csr"})
+    assert "B is converted from csr to csc" in product.explain()  # else every pair of rows would be tried
+    contracted = sl.program("Z(j,k,l,m) = X(i,j,k) * Y(i,l,m)", formats={"X": "csf", "Y": "csf", "Z": "csf(4)"})
+    assert "sorted and combined before it is read" in contracted.explain()

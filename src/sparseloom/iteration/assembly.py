@@ -27,6 +27,7 @@ class Order(Enum):
     STORED = "stored"  # as its levels are stored, and outside of the sums where operands allow it
     STRICT = "strict"  # the same, and outside of the sums in any case
     FREE = "free"  # outside of the sums
+    SUMS_FIRST = "sums first"  # as stored, but a workspace is filled inside of the sums
 
 
 def reductions(expr: Expr) -> Iterator[Reduce]:
@@ -93,7 +94,9 @@ def meets_late(stmt: Stmt) -> bool:
     ``C(i,j) = sum(k, A(i,k) * B(j,k))`` in the order i, j, k takes rows times rows, however few of them have a k in common;
     not so where a further sparse operand has both i and j.
     """
-    everything = [n for assign in walk(stmt) if isinstance(assign, Assign) for n in walk(assign.rhs) if isinstance(n, Access)]
+    assigns = [n for n in walk(stmt) if isinstance(n, Assign)]
+    made = {assign.lhs.tensor for assign in assigns}
+    everything = [n for assign in assigns for n in walk(assign.rhs) if isinstance(n, Access) and n.tensor not in made]
     return any(_is_late(order, assign, everything) for order, assign in _orders(stmt, ()))
 
 

@@ -116,21 +116,22 @@ def _best(assign: Assign, costs: Mapping[str, float], share: bool, keep_blocks: 
 
 def _assembled(start: Callable[[], _Attempt]) -> Concrete:
     """The best way to assemble a sparse result: one that walks nothing in vain, then one that converts least, then the simplest."""
-    found: list[tuple[tuple[int, ...], Concrete]] = []
+    best: tuple[tuple[bool, bool, int], Concrete] | None = None
     refusals: list[NotationError | _BlocksInTheWay] = []
-    for rank, (way, is_wide) in enumerate(start().ways()):
+    for way, is_wide in start().ways():
+        if best is not None and best[0] <= (False, is_wide, 0):
+            continue  # it cannot do better
         try:
             made = way(start())
         except (NotationError, _BlocksInTheWay) as refusal:
             refusals.append(refusal)
             continue
-        cost = (meets_late(made.stmt), is_wide, len(made.conversions), rank)
-        if cost == (False, False, 0, 0):
-            return made
-        found.append((cost, made))
-    if not found:
+        cost = (meets_late(made.stmt), is_wide, len(made.conversions))
+        if best is None or cost < best[0]:
+            best = cost, made
+    if best is None:
         raise refusals[0]
-    return min(found, key=lambda one: one[0])[1]
+    return best[1]
 
 
 class _Attempt:
@@ -156,7 +157,7 @@ class _Attempt:
         if can_insert(self._assign):
             ways.append((_Attempt.by_insertion, False))
         if can_scatter(self._assign):
-            ways.append((_Attempt.by_rows, False))
+            ways += [(_Attempt.by_rows, False), (partial(_Attempt.by_rows, kind=Order.SUMS_FIRST), False)]
         if can_list(self._assign):
             many = lists_many(self._assign)
             ways += [(partial(_Attempt.by_lists, depth=depth), many) for depth in reversed(range(len(self._assign.lhs.indices)))]
@@ -178,9 +179,9 @@ class _Attempt:
         stmt = self._order(build_nest(self._assign, self._names), Order.FREE)
         return self._concrete(stmt, tuple(n.var for n in walk(stmt) if isinstance(n, Forall) and n.var in self._assign.lhs.indices))
 
-    def by_rows(self) -> Concrete:
+    def by_rows(self, kind: Order = Order.STORED) -> Concrete:
         """Each sum is scattered into a workspace, a row at a time, and the result appended from there."""
-        return self._concrete(self._order(build_rows(self._assign, self._names, level_variables(self._assign.lhs)[-1:], Scattered())))
+        return self._concrete(self._order(build_rows(self._assign, self._names, level_variables(self._assign.lhs)[-1:], Scattered()), kind))
 
     def by_lists(self, depth: int) -> Concrete:
         """Below ``depth`` levels of the result, entries are listed as they come, sorted, and appended from there."""
@@ -336,8 +337,10 @@ class _Orderer:
             if self._kind is not Order.FREE:
                 edges.hard |= {(a, b) for n, a in enumerate(results) for b in results[n + 1 :] if a != b}
             edges.firm |= {(a, b) for a in results for b in nest.variables if b not in lhs.indices}
-            if self._kind is not Order.STORED:
+            if self._kind in (Order.STRICT, Order.FREE):
                 edges.hard |= edges.firm
+        if self._kind is Order.SUMS_FIRST and lhs != self._assign.lhs:
+            edges.hard |= {(a, b) for a in nest.variables if a not in lhs.indices for b in lhs.indices}
         return edges
 
     def _reorder(self, access: Access, order: tuple[IndexVar, ...]) -> None:

@@ -191,8 +191,10 @@ def _append_order(stmt: Stmt, lhs: Access, inserted: tuple[IndexVar, ...]) -> tu
     It follows the relations: halves take the place of what was split, a fused variable that of its neighbours.
     """
     form = lhs.tensor.format
-    order = list(inserted or level_variables(lhs))
-    last = len(inserted) - 1 if inserted else max(k for k, level in enumerate(form.levels) if not level.full)
+    stored = level_variables(lhs)
+    order = list(inserted or dict.fromkeys(stored))
+    sparse = [var for var, level in zip(stored, form.levels, strict=True) if not level.full]
+    last = len(inserted) - 1 if inserted else max(map(order.index, sparse))
     for relation in relations_of(stmt):
         before, after = parents(relation), children(relation)
         if isinstance(relation, RenameRelation) or before[0] not in order:
