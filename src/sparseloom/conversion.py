@@ -14,7 +14,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from sparseloom.compiler import Stages, choose_loops, lower_concrete
+from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import INT32, INT64, DType
 from sparseloom.core.errors import FormatError, NotationError, ToolchainError
 from sparseloom.formats import pack
@@ -42,6 +46,14 @@ def convert(storage: Storage, format: Format, drop_zeros: bool = False) -> Stora
     if made is not None:
         return made
     return pack.convert(pack.without_fill(storage) if drop_zeros else storage, format, settings.int32_limit)
+
+
+def store(format: Format, shape: Sequence[int], coordinates: ArrayLike, values: ArrayLike, fill: Scalar = 0) -> Storage:
+    """Entries given in any order, one column of coordinates per entry; repeated ones are summed."""
+    is_small = len(shape) == 0 or np.size(values) < settings.small_conversion
+    if is_small or format.order != len(shape) or not format.is_unique:
+        return pack.pack(format, shape, coordinates, values, fill, int32_limit=settings.int32_limit)
+    return convert(pack.listed(shape, coordinates, values, fill, settings.int32_limit), format)
 
 
 def _is_small(storage: Storage) -> bool:

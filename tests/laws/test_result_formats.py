@@ -74,6 +74,16 @@ def test_repeated_entries_are_summed(source: str, monkeypatch: pytest.MonkeyPatc
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "ss:1,0"])
+def test_entries_in_any_order_are_stored(form: str, only_kernels: None, rng: np.random.Generator) -> None:
+    coordinates, values = rng.integers(0, 9, (2, 60)), rng.integers(1, 5, 60).astype(float)
+    wanted = np.zeros((9, 9))
+    np.add.at(wanted, tuple(coordinates), values)
+    tensor = sl.from_coo(coordinates, values, shape=(9, 9), format=form)
+    check(tensor.storage)
+    np.testing.assert_array_equal(tensor.to_numpy(), wanted)
+
+
 @pytest.mark.parametrize("small", [0, 1 << 14])
 @pytest.mark.parametrize("target", ["csr", "csc", "coo", "ss:1,0"])
 def test_zeros_are_kept_unless_they_are_to_be_dropped(target: str, small: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from sparseloom.core.dtypes import INDEX_DTYPES, INT32, INT64, DType, value_dtyp
 from sparseloom.core.errors import FormatError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Index, LevelData, Mask
+from sparseloom.formats.levels import Compressed, Singleton
 from sparseloom.formats.named import coo
 from sparseloom.formats.storage import Storage
 
@@ -51,6 +52,21 @@ def pack(
     stored = np.ascontiguousarray(stored, value_dtype(stored.dtype)).reshape(stored.shape)
     columns = _level_columns(format, _checked_coordinates(shape, coordinates, stored))
     return _pack_columns(format, shape, columns, stored, fill, index_dtype, duplicates, int32_limit)
+
+
+def listed(shape: Sequence[int], coordinates: ArrayLike, values: ArrayLike, fill: Scalar = 0, int32_limit: int = INT32_LIMIT) -> Storage:
+    """Entries as they are given, in no order and perhaps repeated: a list that is yet to be sorted."""
+    count = len(shape) - 1
+    first, rest = Compressed(ordered=False, unique=False), (Singleton(ordered=False, unique=False),) * count
+    format = Format((first, *rest), tuple(range(len(shape))))
+    sizes = _checked_shape(format, shape)
+    stored = np.asarray(values)
+    stored = np.ascontiguousarray(stored, value_dtype(stored.dtype)).reshape(stored.shape)
+    columns = _checked_coordinates(sizes, coordinates, stored)
+    index_dtype = _index_dtype(None, max((*sizes, len(stored))), int32_limit)
+    crds = [np.ascontiguousarray(column, index_dtype) for column in columns]
+    pos = np.array((0, len(stored)), index_dtype)
+    return Storage(format, sizes, (LevelData({"pos": pos, "crd": crds[0]}), *(LevelData({"crd": crd}) for crd in crds[1:])), stored, fill)
 
 
 def unpack(storage: Storage) -> tuple[NDArray[np.int64], Values]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparseloom.conversion import convert
+from sparseloom.conversion import convert, store
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import value_dtype
 from sparseloom.core.errors import DTypeError, ShapeError, StorageError
@@ -127,7 +127,7 @@ def from_coo(
     values = np.asarray(values)
     if values.ndim == 0:
         values = np.full(columns.shape[1], values)
-    return Tensor(pack(wanted, sizes, columns, values, fill), name)
+    return Tensor(store(wanted, sizes, columns, values, fill), name)
 
 
 def from_arrays(format: Format | str, shape: Shape, arrays: Mapping[str, Any], fill: Scalar = 0, name: str | None = None) -> Tensor:
