@@ -175,7 +175,8 @@ class Prepared:
         if initialised and values is not None:
             values[:] = convert(storages[tensor.name], tensor.format).values
         guess = sum(stored_count(storages[name]) for name in self._sparse) if values is None else 0
-        arguments = gather(lowered, storages, self.sizes, values, guess)
+        own = {var.name: size for var, size in zip(lowered.result.indices, self.shape, strict=True)}
+        arguments = gather(lowered, storages, {**own, **self.sizes}, values, guess)
 
         def read(found: Any) -> Storage:
             return read_result(lowered, self.shape, storages, found)

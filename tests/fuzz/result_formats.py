@@ -34,6 +34,7 @@ STATEMENTS = {
     "TTM": ("C(i,j,l) = A(i,j,k) * B(k,l)", "C(i,l,k) = A(i,j,k) * B(j,l)"),
     "MTTKRP": ("C(i,r) = A(i,j,k) * B(j,r) * D(k,r)", "C(k,r) = A(i,j,k) * B(j,r) * D(i,r)"),
     "Kronecker": ("C(i,j,k,l) = A(i,j) * B(k,l)", "C(i,k,j,l) = A(i,j) * B(k,l)"),
+    "diagonal": ("C(i,i) = A(i,j) * B(j,i)", "C(i,j,i) = A(i,k) * B(k,j)", "C(i,j,i,k) = A(k,i,j)"),
     "contraction": ("C(j,k,l,m) = A(i,j,k) * B(i,l,m)", "C(j,m) = A(i,j,k) * B(k,i,m)"),
 }
 _SIZES = dict(zip("ijklmr", (5, 4, 6, 3, 4, 3), strict=True))

@@ -71,6 +71,13 @@ def can_list(assign: Assign) -> bool:
     return _is_plain(assign) and can_append(assign.lhs.tensor.format) and all(is_skippable(n.body, n.op) for n in reductions(assign.rhs))
 
 
+def can_copy(assign: Assign) -> bool:
+    """Whether a result with a repeated variable can be listed first, under the same conditions."""
+    lhs, form = assign.lhs, assign.lhs.tensor.format
+    skips = all(is_skippable(n.body, n.op) for n in reductions(assign.rhs))
+    return len(set(lhs.indices)) < len(lhs.indices) and not form.blocks and assign.op is None and can_append(form) and skips
+
+
 def is_loose(assign: Assign) -> bool:
     """Whether an operand is copied whose entries come in no order at all."""
     match assign.rhs:

@@ -14,7 +14,7 @@ variables allow. When storage orders conflict, the cheapest operands are convert
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sparseloom.core.errors import NotationError
@@ -24,9 +24,9 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.named import name_of
-from sparseloom.iteration.assembly import Order, can_insert, can_list, can_scatter, is_loose, lists_many, meets_late
+from sparseloom.iteration.assembly import Order, can_copy, can_insert, can_list, can_scatter, is_loose, lists_many, meets_late
 from sparseloom.iteration.layout import block_sizes, can_append, modes_in_order, plain, reordered, streams, walks_blocks
-from sparseloom.iteration.nests import Nest, additive_groups, build_nest, build_rows, depth_of, signed_terms, visible_edges
+from sparseloom.iteration.nests import Nest, additive_groups, build_copied, build_nest, build_rows, depth_of, signed_terms, visible_edges
 from sparseloom.iteration.nests import accesses as accesses_of
 from sparseloom.iteration.ordering import (
     Edge,
@@ -154,6 +154,8 @@ class _Attempt:
         if is_loose(self._assign):
             return [(partial(_Attempt.by_lists, depth=0), False)]
         ways: list[tuple[Callable[[_Attempt], Concrete], bool]] = [(_Attempt.in_one_nest, False)]
+        if can_copy(self._assign):
+            return [*ways, (_Attempt.by_copies, False)]
         if can_insert(self._assign):
             ways.append((_Attempt.by_insertion, False))
         if can_scatter(self._assign):
@@ -186,6 +188,12 @@ class _Attempt:
     def by_lists(self, depth: int) -> Concrete:
         """Below ``depth`` levels of the result, entries are listed as they come, sorted, and appended from there."""
         return self._concrete(self._order(build_rows(self._assign, self._names, level_variables(self._assign.lhs)[depth:], Listed())))
+
+    def by_copies(self) -> Concrete:
+        """A result in which a variable repeats: its entries are listed, sorted, and appended with a variable for each level."""
+        nest = build_copied(self._assign, self._names)
+        self._assign = replace(self._assign, lhs=nest.assign.lhs)
+        return self._concrete(self._order(nest))
 
     def with_sums_inside(self) -> Concrete:
         """All terms together, and operands converted until every sum runs inside the loops over the result."""

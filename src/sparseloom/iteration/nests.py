@@ -114,13 +114,28 @@ def build_rows(assign: Assign, names: Names, variables: tuple[IndexVar, ...], ki
     return Nest(Assign(assign.lhs, extract(rhs)), assign.lhs.indices, producers)
 
 
+def build_copied(assign: Assign, names: Names) -> Nest:
+    """The loops of a result with a repeated variable, ``R(i,j,i)``: entries are listed, then copied to a result of distinct variables."""
+    seen: set[IndexVar] = set()
+    apart: list[IndexVar] = []
+    for var in assign.lhs.indices:
+        apart.append(IndexVar(names.fresh(var.name)) if var in seen else var)
+        seen.add(var)
+    lhs = Access(assign.lhs.tensor, tuple(apart))
+    made = _workspace(assign.rhs, names, level_variables(assign.lhs), Listed())
+    return Nest(Assign(lhs, Access(made.tensor, level_variables(lhs))), lhs.indices, [build_nest(Assign(made, assign.rhs), names)])
+
+
 def _uses(expr: Expr, variables: tuple[IndexVar, ...]) -> bool:
     return not {*free_variables(expr)}.isdisjoint(variables)
 
 
 def make_workspace(expr: Expr, names: Names, variables: tuple[IndexVar, ...], kind: Scattered | Listed) -> Access:
     """A workspace over those of the variables that an expression has; it is absent where nothing was written."""
-    used = tuple(v for v in variables if v in free_variables(expr))
+    return _workspace(expr, names, tuple(v for v in variables if v in free_variables(expr)), kind)
+
+
+def _workspace(expr: Expr, names: Names, used: tuple[IndexVar, ...], kind: Scattered | Listed) -> Access:
     dtype, fill = dtype_of(expr), fill_of(expr)
     levels: tuple[Level, ...] = (kind,)
     if isinstance(kind, Listed) and len(used) > 1:

@@ -274,7 +274,8 @@ class _Lowering(ParallelLoops):
         context.provenance = provenance.within(producer, scope.coordinates)
         filled = self._lower_part(producer, replace(scope, uninitialised=None))
         self.hooks, context.provenance = around, provenance
-        self.operands = list(dict.fromkeys([*self.operands, temporary]))
+        reads = [n for n in walk(consumer) if isinstance(n, Access) and n.tensor == temporary.tensor]
+        self.operands = list(dict.fromkeys([*self.operands, *reads]))
         return ir.block(row.open(), filled, row.sort(), self._lower_part(consumer, scope), row.close())
 
     def _with_workspace(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
