@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sparseloom.compiler import Stages, choose_loops, lower_concrete
 from sparseloom.core.algebra import Scalar
@@ -96,13 +96,18 @@ def _run(storage: Storage, format: Format, width: DType, drop_zeros: bool) -> St
         made = {(slot.level, slot.part): found[k] for k, slot in enumerate(lowered.slots) if slot.tensor == "B"}
         head = format.chains[-1][0]
         count = made[head, "count"]
-        made[len(format.levels) - 1, "crd"] = storage.levels[-1].arrays["crd"][:count]
+        made[len(format.levels) - 1, "crd"] = _first(storage.levels[-1].arrays["crd"], count)
         levels = [LevelData({part: made[k, part] for part in level.array_names}) for k, level in enumerate(format.levels)]
-        return Storage(format, storage.shape, tuple(levels), storage.values[:count], storage.fill)
+        return Storage(format, storage.shape, tuple(levels), _first(storage.values, count), storage.fill)
 
     call = bind_entry(stages.entry, lowered, arguments, read)
     call.start()
     return call.result()
+
+
+def _first(array: NDArray[Any], count: int) -> NDArray[Any]:
+    """The elements that are used; the array itself if all are."""
+    return array if len(array) == count else array[:count]
 
 
 @lru_cache(maxsize=1024)

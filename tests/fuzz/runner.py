@@ -77,7 +77,7 @@ def refusal_kind(error: SparseloomError) -> str:
     if ": " in text and text.startswith("cannot assemble"):
         why = text.split(": ", 1)[1]
         why = "the loops reduce outside the result's" if why.startswith("the loop over") else why
-        why = "a level cannot be appended to" if "cannot be appended to" in why else why
+        why = "entries cannot be appended" if "cannot be appended to" in why else why
         return f"sparse result needs a workspace: {why}"
     return f"{type(error).__name__}: {text[:80]}"
 

@@ -103,6 +103,9 @@ def test_a_conversion_shares_what_stays_the_same(only_kernels: None) -> None:
     assert np.shares_memory(entries.values, rows.values)
     assert np.shares_memory(entries.levels[1].arrays["crd"], rows.levels[1].arrays["crd"])
     assert np.shares_memory(conversion.convert(entries, as_format("csr", 2)).values, rows.values)
+    copied = sl.asarray(sl.Tensor(rows), format="coo", copy=True)
+    assert not np.shares_memory(copied.storage.values, rows.values)
+    assert np.shares_memory(sl.asarray(sl.Tensor(rows), format="coo", copy=False).storage.values, rows.values)
 
 
 def test_positions_that_outgrow_int32_are_widened(only_kernels: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@
                                            t += A(i,j)*x(j)
 
 A reduction at the root runs in the loops of its statement; every other one becomes a scalar temporary, filled as far out as its
-variables allow. When storage orders conflict, the cheapest operands are converted, and the conversion is recorded.
+variables allow. When storage orders conflict, the cheapest operands are converted, and the conversion is recorded. A sparse result is
+assembled in the way that costs least (``assembly``), with a workspace where its entries come in no order.
 """
 
 from __future__ import annotations
@@ -368,6 +369,8 @@ class _Orderer:
             return
         if self._assign.op is not None:
             raise needs_workspace(self._assign, "+= merges it with entries it already has")
+        if not can_append(lhs.tensor.format):
+            raise needs_workspace(self._assign, f"entries cannot be appended to {name_of(lhs.tensor.format)}")
         wanted = level_variables(lhs)
         last = max(k for k, level in enumerate(lhs.tensor.format.levels) if not level.full)
         ends = path.index(wanted[last])
@@ -375,8 +378,6 @@ class _Orderer:
         if early:
             why = f"the loop over {early[0]} reduces outside the loop over {wanted[last]}, so entries come out of order"
             raise needs_workspace(self._assign, why)
-        if not can_append(lhs.tensor.format):
-            raise needs_workspace(self._assign, f"a {name_of(lhs.tensor.format)} level cannot be appended to")
 
 
 def needs_workspace(assign: Assign, why: str) -> NotationError:

@@ -68,12 +68,13 @@ def _adapted(
         storage = _refilled(storage, fill)
     if wanted is not None:
         storage = convert(storage, wanted)
-    if copy is False and (entry.notes or storage.values is not entry.storage.values):
+    shares = storage.values is entry.storage.values or np.may_share_memory(storage.values, entry.storage.values)
+    if copy is False and (entry.notes or not shares):
         raise StorageError(
             f"copy=False, but this needs a copy: {'; '.join(entry.notes) or 'another format or dtype was asked for'}"
         )
     tensor = Tensor(storage, name or (x.name if isinstance(x, Tensor) else None), entry.notes)
-    return tensor.copy() if copy and storage.values is entry.storage.values else tensor
+    return tensor.copy() if copy and shares else tensor
 
 
 def _refilled(storage: Storage, fill: Scalar) -> Storage:
