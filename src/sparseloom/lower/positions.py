@@ -17,7 +17,7 @@ from sparseloom.lower.fused import FusedLoops
 from sparseloom.lower.lexicographic import first_position
 from sparseloom.lower.nest import Then
 from sparseloom.lower.scope import Place, Scope
-from sparseloom.lower.space import Range, most, subtract
+from sparseloom.lower.space import Range, least, most, subtract
 from sparseloom.lower.walking import cut, segment, settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar
 from sparseloom.notation.relations import (
@@ -83,7 +83,11 @@ class PositionLoops(FusedLoops):
         if any(isinstance(provenance.made_by(v), CoordRelation) for v in provenance.ancestors(relation.coordinate)):
             levels = level_variables(relation.access)
             first, last = (space.members_at(relation.coordinate, value, levels) for value in space.range_of(relation.coordinate))
-            return first[0], last[0] if len(first) == 1 else ir.add(last[0], ir.ONE)
+            if len(first) == 1:
+                return first[0], last[0]
+            # A block that ends with the last row has its end at the row behind it, and there is none further on.
+            size = self.context.view(relation.access).levels[provenance.position_levels(relation)[0]].size
+            return first[0], least(ir.add(last[0], ir.ONE), size)
         low, high = space.interval(var)
         return low, None if (low, high) == space.range_of(var) and var not in scope.limits else high
 
