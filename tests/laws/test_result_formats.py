@@ -13,11 +13,13 @@ from fuzz.runner import compare_all
 
 import sparseloom as sl
 from sparseloom import conversion
+from sparseloom.compiler import build
 from sparseloom.core.errors import ToolchainError
 from sparseloom.formats.pack import pattern, stored_count, to_dense
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.formats.validate import check
+from sparseloom.lower import listing
 from sparseloom.runtime.settings import settings
 
 CONVERTED = {2: ("ds", "ds:1,0", "ss", "uq"), 3: ("sss", "uqq:2,1,0", "dds")}
@@ -158,3 +160,15 @@ def test_ways_to_assemble_are_told() -> None:
     assert "B is converted from csr to csc" in product.explain()  # else every pair of rows would be tried
     contracted = sl.program("Z(j,k,l,m) = X(i,j,k) * Y(i,l,m)", formats={"X": "csf", "Y": "csf", "Z": "csf(4)"})
     assert "sorted and combined before it is read" in contracted.explain()
+
+
+@pytest.mark.parametrize("target", ["c", "interpret"])
+def test_long_lists_are_combined_before_they_grow(target: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    monkeypatch.setattr(listing, "LONG", 8)
+    build.cache_clear()
+    X, Y = ((rng.random((7, 5, 4)) < 0.4) * rng.random((7, 5, 4)) for _ in range(2))
+    kernel = sl.program("Z(j,k,l,m) = X(i,j,k) * Y(i,l,m)", formats={"X": "csf", "Y": "csf", "Z": "csf(4)"}, target=target)
+    result = kernel(X, Y)
+    build.cache_clear()
+    check(result.storage)
+    np.testing.assert_allclose(result.to_numpy(), np.einsum("ijk,ilm->jklm", X, Y))

@@ -20,6 +20,8 @@ from sparseloom.lower.scope import Scope
 from sparseloom.lower.views import TensorView
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt, SuchThat, Where
 
+LONG = 1 << 20  # entries; a longer list is combined before it grows
+
 
 class ListWorkspace:
     """One list in scope: a column of coordinates per level, beside the values. The arrays are kept from one list to the next."""
@@ -37,6 +39,7 @@ class ListWorkspace:
         self._capacity = [ir.Var(names.fresh(f"{a.name}_capacity")) for a in arrays]
         self._count = ir.Var(names.fresh(f"{tensor.name}_count"))
         self._entry, self._kept = ir.Var(names.fresh(f"{tensor.name}_entry")), ir.Var(names.fresh(f"{tensor.name}_kept"))
+        self._needed = ir.Var(names.fresh(f"{tensor.name}_needed"))
         self._op = innermost(producer).op if repeats else None
         self._keys = unsorted_levels(producer, self._target) if ordered else len(self._columns)
         sizes = [context.sizes.of(var) for var in self._target.indices]
@@ -53,11 +56,9 @@ class ListWorkspace:
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """List one entry. All arrays are as large, so one look tells whether they must grow."""
         needed = ir.add(self._count, ir.ONE)
-        arrays = [*self._columns, self._values]
-        grown = ir.block(*(ir.Grow(a, capacity, needed) for a, capacity in zip(arrays, self._capacity, strict=True)))
         coordinates = [scope.coordinates[var] for var in self._target.indices]
         listed = ir.block(
-            ir.If(ir.compare("less", self._capacity[0], needed), grown),
+            ir.If(ir.compare("less", self._capacity[0], needed), self._made_room()),
             *(ir.Store(c, self._count, cast(at, c.dtype)) for c, at in zip(self._columns, coordinates, strict=True)),
             ir.Store(self._values, self._count, cast(value.computed, self._values.dtype)),
             ir.Assign(self._count, needed),
@@ -65,6 +66,17 @@ class ListWorkspace:
         if value.constant or value.present == ir.TRUE:
             return listed
         return ir.block() if value.present == ir.FALSE else ir.If(value.present, listed)
+
+    def _made_room(self) -> ir.Stmt:
+        """Grow; but a long list in which entries repeat is combined first, and grows only if that does not make it half as long."""
+        arrays = zip([*self._columns, self._values], self._capacity, strict=True)
+        needed = ir.Declare(self._needed, ir.add(self._capacity[0], ir.ONE))
+        grown = ir.block(needed, *(ir.Grow(array, capacity, self._needed) for array, capacity in arrays))
+        if self._op is None:
+            return grown
+        half_full = ir.compare("greater", ir.multiply(ir.index(2), self._count), self._capacity[0])
+        is_short = ir.compare("less", self._capacity[0], ir.index(LONG))
+        return ir.If(is_short, grown, ir.block(self.sort(), ir.If(half_full, grown)))
 
     def sort(self) -> ir.Stmt:
         """Put the entries in order, and make one of those that are equal."""
