@@ -41,7 +41,7 @@ lint: dev
 
 fuzz: dev
 	@SPARSELOOM_CASES=$(N) SPARSELOOM_SEED=$${SPARSELOOM_SEED:-$$($(python) -c 'import secrets; print(secrets.randbelow(10**9))')} \
-		$(pytest) tests/laws/test_differential.py tests/laws/test_schedule_differential.py $(ARGS)
+		$(pytest) tests/laws/test_differential.py tests/laws/test_schedule_differential.py tests/laws/test_result_formats.py $(ARGS)
 
 bench:
 	@.ci/setup bench

@@ -15,7 +15,7 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
-from fuzz import scheduled_tally
+from fuzz import result_formats, scheduled_tally
 from fuzz.tally import summary
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,7 +72,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tabulate what the differential tests compared and what was refused; their reports come from all workers."""
     reports = [report for group in terminalreporter.stats.values() for report in group if isinstance(report, pytest.TestReport)]
     found = [one for report in reports for one in report.user_properties if report.when == "call"]
-    for title, lines in (("random statements", summary(found)), ("random schedules", scheduled_tally.summary(found))):
+    tables = {"random statements": summary, "random schedules": scheduled_tally.summary, "result formats": result_formats.summary}
+    for title, lines in ((title, table(found)) for title, table in tables.items()):
         if lines:
             terminalreporter.section(title)
             for line in lines:

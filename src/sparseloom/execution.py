@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.compiler import Stages, build, choose_loops, resolve, with_index_dtype
+from sparseloom.conversion import convert
 from sparseloom.core.dtypes import INT32, INT64, DType
 from sparseloom.core.errors import DTypeError, FormatError, NotationError, ScheduleError, ShapeError, StorageError, ToolchainError
 from sparseloom.core.notices import notify
@@ -20,7 +21,7 @@ from sparseloom.core.trees import walk
 from sparseloom.explain import explain
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import name_of
-from sparseloom.formats.pack import convert, position_counts, stored_count
+from sparseloom.formats.pack import position_counts, stored_count
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.accumulate import merges_initial, name_initial
 from sparseloom.iteration.concretize import Concrete
@@ -201,7 +202,8 @@ class Prepared:
         if initialised and values is not None and structure is None:
             values[:] = convert(storages[tensor.name], tensor.format).values
         guess = sum(stored_count(storages[name]) for name in stages.sparse_reads) if values is None else 0
-        arguments = gather(lowered, storages, self.sizes, values, guess)
+        own = {var.name: size for var, size in zip(lowered.result.indices, self.shape, strict=True)}
+        arguments = gather(lowered, storages, {**own, **self.sizes}, values, guess)
 
         def read(found: Any) -> Storage:
             return read_result(lowered, self.shape, storages, found)
@@ -339,12 +341,12 @@ def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[]
     to them is never missed.
     """
     if not storage.format.is_unique:
-        made = with_indices_as(convert(storage, target.format, settings.int32_limit), target.index_dtype)
-        return made, lambda: np.copyto(made.values, convert(storage, target.format, settings.int32_limit).values)
+        made = with_indices_as(convert(storage, target.format), target.index_dtype)
+        return made, lambda: np.copyto(made.values, convert(storage, target.format).values)
     plans = _plans.setdefault(storage, {})
     if target.format not in plans:
         numbered = replace(storage, values=np.arange(1, len(storage.values) + 1), fill=0)
-        plan = convert(numbered, target.format, settings.int32_limit)
+        plan = convert(numbered, target.format)
         plans[target.format] = with_indices_as(plan, target.index_dtype), plan.values - 1
     plan, sources = plans[target.format]
     made = replace(plan, values=np.empty(len(sources), storage.dtype), fill=storage.fill)

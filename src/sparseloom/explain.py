@@ -31,6 +31,8 @@ def explain(stages: Stages, sizes: Mapping[str, int], stored: Mapping[str, Seque
         how = "dense"
     elif shared is not None:
         how = f"{name_of(tensor.format)}, with the structure of {shared}: only values are computed"
+    elif stages.concrete.inserted:
+        how = f"{name_of(tensor.format)}, counted and then filled, since its entries come in another order"
     else:
         how = f"{name_of(tensor.format)}, appended in order"
     lines += ["", "result", f"  {tensor.name}: {how}, {tensor.dtype}"]

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from sparseloom.conversion import convert
 from sparseloom.core.algebra import Semiring, same_value
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ShapeError, StorageError
 from sparseloom.execution import Prepared, declared, is_large, known_target
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
-from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Assign, TensorVar
 from sparseloom.notation.terms import close_over, operand_dtype, semiring_zero, tensors_of

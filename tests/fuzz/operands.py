@@ -39,10 +39,13 @@ RESULTS: dict[int, tuple[str, ...]] = {
     1: ("s", "s", "u", "sd:0,0/2"),
     2: (
         "ds", "ds", "ss", "uq", "sd", "ds:1,0", "ss:1,0", "dd:1,0", "du", "uq:1,0", "bcsr(2,2)", "bcsr(1,2)", "bcsr(2,3)",
-        "ssdd:1,0,0,1/3,2", "ell", "dp:1,0", "sp", "ds~", "u~q~",
+        "ssdd:1,0,0,1/3,2", "ell", "dp:1,0", "sp", "ds~", "u~q~", "ds:1,0",
     ),
-    3: ("sss", "dss", "uqq", "dsd", "dds", "ssd", "sss:2,0,1", "ddd:2,0,1", "duq", "dssddd:0,1,2,0,1,2/2,1,2", "ddp", "spd", "uqd", "uqs"),
-    4: ("ssss", "uqqq", "dsds", "ddss"),
+    3: (
+        "sss", "dss", "uqq", "dsd", "dds", "ssd", "sss:2,0,1", "ddd:2,0,1", "duq", "dssddd:0,1,2,0,1,2/2,1,2", "ddp", "spd", "uqd", "uqs",
+        "sss:1,0,2", "dds:2,0,1", "dds:0,2,1", "uqq:2,1,0", "dss:1,2,0",
+    ),
+    4: ("ssss", "uqqq", "dsds", "ddss", "ssss:3,1,0,2", "ddds:1,0,3,2", "uqqq:1,3,0,2", "ddss:2,0,3,1"),
 }  # fmt: skip
 DENSITIES = (0.0, 0.1, 0.3, 0.3, 0.6, 0.9, 1.0)
 

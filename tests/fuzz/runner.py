@@ -77,7 +77,7 @@ def refusal_kind(error: SparseloomError) -> str:
     if ": " in text and text.startswith("cannot assemble"):
         why = text.split(": ", 1)[1]
         why = "the loops reduce outside the result's" if why.startswith("the loop over") else why
-        why = "a level cannot be appended to" if "cannot be appended to" in why else why
+        why = "entries cannot be appended" if "cannot be appended to" in why else why
         return f"sparse result needs a workspace: {why}"
     return f"{type(error).__name__}: {text[:80]}"
 
@@ -89,6 +89,14 @@ def compare(cases: Iterator[Case], wanted: int) -> Tally:
         batch = list(islice(cases, min(BATCH, wanted - tally.compared)))
         with int32_limit(batch[0].int32_limit):
             _run_batch(batch, tally)
+    return tally
+
+
+def compare_all(cases: Sequence[Case]) -> Tally:
+    """Compare every one of these cases."""
+    tally = Tally()
+    for first in range(0, len(cases), BATCH):
+        _run_batch(cases[first : first + BATCH], tally)
     return tally
 
 

@@ -32,7 +32,10 @@ KERNELS = (
     "A(i,j) = b(i) + c(j)", "C(i,j) = A(i,j) * x(j) * y(i)", "C(i,j) = A(i,j) / B(i,j)", "A(l,k,j,i) = B(i,j,k,l)",
     "a = A(i,j,k,l) * B(k,l) * C(i,j)", "y(i) = any(j, A(i,j))", "y(i) = all(j, A(i,j) == B(i,j))",
     "y(i) = sum(j, A(i,j)) / sum(k, B(i,k))", "C(i,j) = A(i,j) * sum(k, D(i,k) * E(k,j))", "A(i,j) = B(i)", "A(i,j) = 3",
-    "A(i,j) = B(j,i)", "C(i,j) = xor(and(A(i,j), D(i,j)), and(B(i,j), D(i,j)))",
+    "A(i,j) = B(j,i)", "A(i,j) = B(i,j)", "A(i,j,k) = B(k,i,j)",
+    "C(i,j) = A(k,i) * B(k,j)", "C(i,j) = A(k,i) * B(j,k)", "Y(i,l,k) = B(i,j,k) * C(j,l)",
+    "A(j,r) = B(i,j,k) * C(i,r) * D(k,r)", "K(i,k,j,l) = A(i,j) * B(k,l)", "C(i,j) = A(k,i) * B(k,j) + D(i,j)",
+    "C(i,j) = xor(and(A(i,j), D(i,j)), and(B(i,j), D(i,j)))",
 )  # fmt: skip
 _RECIPROCAL = (1, 2, 4, 0.5)
 

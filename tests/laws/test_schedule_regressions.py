@@ -48,6 +48,8 @@ CASES = (
     ("y(i) = A(i,j) * x(j)", "csr", "pos(i,ip,A(i,j)) split(ip,ip0,ip1,2) coord(ip1,c)"),
     ("y(i) = A(i,j) * x(j)", "csr", "pos(j,jp,A(i,j)) split(jp,jp0,jp1,2) coord(jp1,c) pos(c,q,A(i,j))"),
     ("y = A(i,j) * x(j)", "dcsr", "pos(i,ip,A(i,j)) split(ip,ip0,ip1,2) coord(ip1,c) fuse(c,j,f) pos(f,p,A(i,j))"),
+    # positions of coordinates found again, whose block ends with the last row
+    ("y(i) = A(i,j) * x(j)", "csr", "fuse(i,j,f) pos(f,p,A(i,j)) coord(p,c) pos(c,q,A(i,j))"),
     # a workspace over positions, whose consumer no longer reads the operand
     ("y(i) = A(i,j) * x(j)", "csr", "pos(j,p,A(i,j)) precompute(A(i,j) * x(j), p, pw, w) coord(p,c)"),
     ("y(i) = A(i,j) * x(j)", "csr", "pos(j,p,A(i,j)) precompute(A(i,j) * x(j), p, pw, w) split(pw,pw0,pw1,2) coord(pw1,c)"),

@@ -12,6 +12,7 @@ DType = np.dtype[Any]
 
 BOOL: DType = np.dtype(np.bool_)
 INT32: DType = np.dtype(np.int32)
+UINT8: DType = np.dtype(np.uint8)
 INT64: DType = np.dtype(np.int64)
 FLOAT64: DType = np.dtype(np.float64)
 

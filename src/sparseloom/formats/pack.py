@@ -19,6 +19,7 @@ from sparseloom.core.dtypes import INDEX_DTYPES, INT32, INT64, DType, value_dtyp
 from sparseloom.core.errors import FormatError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Index, LevelData, Mask
+from sparseloom.formats.levels import Compressed, Singleton
 from sparseloom.formats.named import coo
 from sparseloom.formats.storage import Storage
 
@@ -53,6 +54,21 @@ def pack(
     return _pack_columns(format, shape, columns, stored, fill, index_dtype, duplicates, int32_limit)
 
 
+def listed(shape: Sequence[int], coordinates: ArrayLike, values: ArrayLike, fill: Scalar = 0, int32_limit: int = INT32_LIMIT) -> Storage:
+    """Entries as they are given, in no order and perhaps repeated: a list that is yet to be sorted."""
+    count = len(shape) - 1
+    first, rest = Compressed(ordered=False, unique=False), (Singleton(ordered=False, unique=False),) * count
+    format = Format((first, *rest), tuple(range(len(shape))))
+    sizes = _checked_shape(format, shape)
+    stored = np.asarray(values)
+    stored = np.ascontiguousarray(stored, value_dtype(stored.dtype)).reshape(stored.shape)
+    columns = _checked_coordinates(sizes, coordinates, stored)
+    index_dtype = _index_dtype(None, max((*sizes, len(stored))), int32_limit)
+    crds = [np.ascontiguousarray(column, index_dtype) for column in columns]
+    pos = np.array((0, len(stored)), index_dtype)
+    return Storage(format, sizes, (LevelData({"pos": pos, "crd": crds[0]}), *(LevelData({"crd": crd}) for crd in crds[1:])), stored, fill)
+
+
 def unpack(storage: Storage) -> tuple[NDArray[np.int64], Values]:
     """The coordinates (order x n, int64) and values of the stored entries, in storage order.
 
@@ -76,7 +92,7 @@ def convert(storage: Storage, format: Format, int32_limit: int = INT32_LIMIT) ->
         raise FormatError(f"a tensor of order {len(storage.shape)} cannot be stored as {format}, which is for order {format.order}")
     if format == storage.format:
         return storage
-    if _is_weaker(format, storage.format):
+    if is_weaker(format, storage.format):
         return replace(storage, format=format)
     if storage.format.is_dense:
         return from_dense(to_dense(storage), format, storage.fill, int32_limit=int32_limit)
@@ -85,6 +101,14 @@ def convert(storage: Storage, format: Format, int32_limit: int = INT32_LIMIT) ->
     index_dtype = INT64 if wide else None
     columns = _level_columns(format, columns)
     return _pack_columns(format, storage.shape, columns, values, storage.fill, index_dtype, "keep", int32_limit)
+
+
+def without_fill(storage: Storage) -> Storage:
+    """The same tensor as a sorted list of the entries that differ from the fill; repeated ones are summed first."""
+    merged = convert(storage, coo(len(storage.shape)))
+    coordinates, values = unpack(merged)
+    kept = values == values if storage.fill != storage.fill else values != storage.fill
+    return pack(merged.format, storage.shape, coordinates[:, kept], values[kept], storage.fill)
 
 
 def to_dense(storage: Storage) -> Values:
@@ -363,7 +387,7 @@ def _stored_columns(storage: Storage) -> tuple[Columns, Index | None]:
     return columns, kept
 
 
-def _is_weaker(format: Format, than: Format) -> bool:
+def is_weaker(format: Format, than: Format) -> bool:
     """Whether storage of one format is also storage of the other, which promises no more about order and uniqueness."""
     return (
         format.modes == than.modes

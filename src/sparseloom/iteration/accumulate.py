@@ -16,7 +16,7 @@ from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import NotationError
 from sparseloom.core.names import Names
 from sparseloom.core.trees import walk
-from sparseloom.iteration.concretize import join_reductions
+from sparseloom.iteration.nests import join_reductions
 from sparseloom.notation.dtyping import dtype_of, fill_of
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, TensorVar
 from sparseloom.notation.printer import show

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.named import dense
-from sparseloom.iteration.layout import can_append, plain
+from sparseloom.iteration.layout import block_sizes, can_append, plain, walks_blocks
+from sparseloom.iteration.sharing import shared_pattern
 from sparseloom.notation.dtyping import fill_of
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce
 
@@ -36,9 +39,18 @@ def default_format(assign: Assign) -> Format:
         form = first.tensor.format if same else plain(first.tensor.format)
         modes = tuple(indices.index(first.indices[mode]) for mode in form.modes)
         kept = Format(form.levels, modes, tuple(form.blocks[first.indices.index(v)] for v in indices) if form.blocks else ())
-        if can_append(kept) or len(whole) == 1:
+        if _can_be_assembled(assign, kept):
             return kept
     return Format(tuple(_kind(assign, var) for var in indices), tuple(range(len(indices))))
+
+
+def _can_be_assembled(assign: Assign, form: Format) -> bool:
+    """Whether a result can be stored this way: entries can be appended, block by block if it has blocks; or it shares a structure."""
+    lhs = Access(replace(assign.lhs.tensor, format=form), assign.lhs.indices)
+    accesses = [lhs, *(n for n in walk(assign.rhs) if isinstance(n, Access))]
+    if can_append(form) and (not form.blocks or walks_blocks(lhs, block_sizes(accesses))):
+        return True
+    return shared_pattern(Assign(lhs, assign.rhs, assign.op)) is not None
 
 
 def terms(expr: Expr) -> list[Expr]:

@@ -9,10 +9,6 @@ from sparseloom.notation.nodes import Assign
 from sparseloom.notation.printer import show
 
 
-class RowsOutOfOrder(Exception):
-    """The entries of a sparse result do not come in order; they can be scattered into a workspace, a row at a time."""
-
-
 class BlocksInTheWay(Exception):
     """Blocks would have to be walked, or come, in another order; an operand can be converted, a result built in a workspace."""
 

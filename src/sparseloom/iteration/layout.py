@@ -63,18 +63,25 @@ def reordered(form: Format, modes: tuple[int, ...]) -> Format:
 def streams(access: Access, assign: Assign) -> bool:
     """Whether the levels of an operand can be walked as they are.
 
-    An unordered level can be streamed when it drives the loops alone; a level that repeats coordinates must end the
-    tensor or stand above a singleton, which then walks the run of equal coordinates.
+    An unordered level can be streamed when it drives the loops alone, or is all that a sparse result takes its entries from; a
+    level that repeats coordinates must end the tensor or stand above a singleton, which then walks the run of equal coordinates.
     """
     form = access.tensor.format
     for k, level in enumerate(form.levels):
         if not level.unique and k + 1 < len(form.levels) and not isinstance(form.levels[k + 1], Singleton):
             return False
-    if all(level.ordered for level in form.levels):
+    if all(level.ordered for level in form.levels) or is_copied(access, assign):
         return True
     alone = all(n == access or n.tensor.format.is_dense for n in walk(assign) if isinstance(n, Access))
     unique = all(level.unique for level in form.levels)
     return alone and unique and len(set(access.indices)) == len(access.indices) and _drives(access, assign)
+
+
+def is_copied(access: Access, assign: Assign) -> bool:
+    """Whether a sparse result holds the entries of one operand and nothing else, so that they may come in any order."""
+    lhs = assign.lhs
+    distinct = len(set(access.indices)) == len(access.indices) == len(lhs.indices)
+    return assign.rhs == access and assign.op is None and distinct and not lhs.tensor.format.is_dense and can_append(lhs.tensor.format)
 
 
 def _drives(access: Access, assign: Assign) -> bool:

@@ -17,7 +17,7 @@ from sparseloom.core.algebra import OPERATORS, integer_power
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT64, VALUE_DTYPES, DType, real_part
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
-from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells
+from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells, sort_entries
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -51,6 +51,7 @@ from sparseloom.loops.nodes import (
     Select,
     Shuffle,
     Sort,
+    SortEntries,
     Status,
     Stmt,
     Store,
@@ -154,6 +155,7 @@ _NAMESPACE: dict[str, Any] = {
     "fail": _fail,
     "across": _across,
     "power": _power,
+    "sort_entries": sort_entries,
     **{f"np_{d}": d.type for d in VALUE_DTYPES},
     **{f"np_{name}": getattr(np, name) for name, op in OPERATORS.items() if op.rule != "cast"},
 }
@@ -298,6 +300,9 @@ class _Writer:
             case Sort(array, scratch, count, extent):
                 room = f"{self.arrays[scratch]}.check_scratch({', '.join(map(self._expr, sort_scratch(extent)))})"
                 return f"{room}; {self.arrays[array]}.sort({self._expr(count)}, {self._expr(extent)})"
+            case SortEntries(columns, values, room, count, keys):
+                moved, free = (", ".join(self.arrays[array] for array in part) for part in ((*columns, values), room))
+                return f"sort_entries([{moved}], [{free}], {self._expr(count)}, {keys}, {stmt.entry_size})"
             case Grow(array, capacity, needed):
                 name = self._scalar(capacity.name)
                 return f"{name} = {self.arrays[array]}.grow({name}, {self._expr(needed)})"

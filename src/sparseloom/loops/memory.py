@@ -159,6 +159,18 @@ class Cells:
         return CompilerBug(self.name, f"an index stays in bounds: {self.name}[{place}] has length {len(self.known)}{state}")
 
 
+def sort_entries(arrays: list[Cells], room: list[Cells], count: int, keys: int, size: int) -> None:
+    """Sort the first ``count`` elements of several arrays by the first ``keys`` of them, with room to move entries of ``size`` bytes."""
+    for cells in room:
+        if len(cells.known) < count * size:
+            raise CompilerBug(cells.name, f"{cells.name} has room for {count} entries of {size} bytes, not only {len(cells.known)} bytes")
+    entries = [tuple(cells.load(place) for cells in arrays) for place in range(count)]
+    entries.sort(key=lambda entry: entry[:keys])
+    for place, entry in enumerate(entries):
+        for cells, element in zip(arrays, entry, strict=True):
+            cells.store(place, element)
+
+
 def _poisoned(dtype: DType, size: int) -> NDArray[Any]:
     """Elements that are noticed when they show up in a result."""
     if not 0 <= size * dtype.itemsize <= _MOST_BYTES:

@@ -134,10 +134,7 @@ class Search(Expr):
     begin: Expr
     end: Expr
     key: Expr
-
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        return INT64
+    dtype: DType = INT64
 
 
 class Stmt(Node):
@@ -249,6 +246,25 @@ class Sort(Stmt):
 
 
 @node
+class SortEntries(Stmt):
+    """Sort the first ``count`` entries by their first ``keys`` columns; equal ones keep their order, and what is beside a key moves along.
+
+    ``room`` is two arrays of bytes, each large enough for all entries.
+    """
+
+    columns: tuple[Array, ...]
+    values: Array
+    room: tuple[Array, Array]
+    count: Expr
+    keys: int
+
+    @property
+    def entry_size(self) -> int:
+        """The bytes of one entry."""
+        return sum(array.dtype.itemsize for array in (*self.columns, self.values))
+
+
+@node
 class Grow(Stmt):
     """Make sure ``array`` holds at least ``needed`` elements: if ``capacity`` is less, reallocate to twice as much or ``needed``.
 
@@ -276,9 +292,7 @@ class Team(Stmt):
 class Thread(Expr):
     """Which thread of its team runs this, counted from 0."""
 
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        return INT64
+    dtype: DType = INT64
 
 
 @node

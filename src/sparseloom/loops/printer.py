@@ -47,6 +47,7 @@ from sparseloom.loops.nodes import (
     Select,
     Shuffle,
     Sort,
+    SortEntries,
     Space,
     Stmt,
     Store,
@@ -145,6 +146,9 @@ def _simple(stmt: Stmt) -> str:
             return f"{array.name}[{_text(begin)} : +{_text(count)}] = {_text(value)}"
         case Sort(array, _, count, _):
             return f"sort {array.name}[0 : {_text(count)}]"
+        case SortEntries(columns, values, _, count, keys):
+            moved = ", ".join(array.name for array in (*columns, values))
+            return f"sort {moved} [0 : {_text(count)}] by {', '.join(column.name for column in columns[:keys])}"
         case Grow(array, capacity, needed):
             return f"grow {array.name} to {_text(needed)} (capacity {capacity.name})"
         case MakePieces(pieces, count):

@@ -32,6 +32,7 @@ from sparseloom.loops.nodes import (
     Poll,
     Shuffle,
     Sort,
+    SortEntries,
     Stmt,
     Store,
     Team,
@@ -118,6 +119,6 @@ def _rename(stmt: Stmt, scope: _Scope) -> Stmt:
         case Team(first, loop, last):
             inner = scope.inner()
             return Team(_rename(first, inner), _rename(loop, inner), _rename(last, inner))  # type: ignore[arg-type]
-        case Assign() | Store() | Fill() | Sort() | Grow() | Keep() | Free() | Shuffle() | Barrier() | Fail() | Poll():
+        case Assign() | Store() | Fill() | Sort() | SortEntries() | Grow() | Keep() | Free() | Shuffle() | Barrier() | Fail() | Poll():
             return scope.replace(stmt)
     raise CompilerBug(stmt, "a statement that renaming knows")

@@ -31,6 +31,7 @@ from sparseloom.loops.nodes import (
     Select,
     Shuffle,
     Sort,
+    SortEntries,
     Store,
     Var,
 )
@@ -56,7 +57,7 @@ def index_names(function: Function) -> frozenset[str]:
                 found.update(_flowing(size))
             case Fill(_, begin, count):
                 found |= {*_flowing(begin), *_flowing(count)}
-            case MakePieces(_, count):
+            case MakePieces(_, count) | SortEntries(count=count):
                 found.update(_flowing(count))
             case Join(each=each):
                 found.update(_flowing(each))

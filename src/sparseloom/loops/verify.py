@@ -46,6 +46,7 @@ from sparseloom.loops.nodes import (
     Select,
     Shuffle,
     Sort,
+    SortEntries,
     Space,
     Stmt,
     Store,
@@ -232,6 +233,13 @@ def _check_memory(stmt: Stmt, scope: _Scope) -> None:
             _typed(count, INT64, scope, stmt)
             _typed(extent, INT64, scope, stmt)
             _hold(array.dtype == scratch.dtype and array.dtype.kind == "i", stmt, "index arrays are sorted")
+        case SortEntries(columns, values, room, count, keys):
+            for array in (*columns, values, *room):
+                _written(array, scope, stmt)
+            _typed(count, INT64, scope, stmt)
+            _hold({c.dtype for c in columns} <= {*INDEX_DTYPES} and len({c.dtype for c in columns}) == 1, stmt, "columns are indices alike")
+            _hold(all(array.dtype.itemsize == 1 for array in room), stmt, "entries are moved in arrays of bytes")
+            _hold(0 < keys <= len(columns), stmt, "entries are sorted by at least one column")
         case Allocate(array, size):
             _typed(size, INT64, scope, stmt)
             in_block = scope.units and scope.units[-1] is not LoopKind.GPU_THREAD

@@ -154,11 +154,11 @@ class AppendResult(Result):
             below = self.heads[self.heads.index(head) + 1]
             begin = self.begins[below]
             appended = ir.compare("greater", self.cursor[below], begin)
-            append = ir.block(self.append(head, scope), self._advance(head))
+            append = ir.block(self.append(head, scope), self.advance(head))
             return ir.block(ir.Declare(begin, self.cursor[below]), body, ir.If(appended, append))
         if not self.has_blocks:
             return body
-        append = ir.block(self.append(head, scope), self._advance(head))
+        append = ir.block(self.append(head, scope), self.advance(head))
         flag = ir.Declare(self.written, ir.TRUE if self.certain else ir.FALSE)
         return ir.block(self.open_block(), flag, body, ir.If(self.written, append))
 
@@ -180,7 +180,8 @@ class AppendResult(Result):
         stored = [levels[k].append(self.view.levels[k], cursor, scope.coordinates[self.variables[k]]) for k in self.chain(head)]
         return ir.block(self.grow(ir.add(cursor, ir.ONE), *crds, *beside), *stored)
 
-    def _advance(self, head: int) -> ir.Stmt:
+    def advance(self, head: int) -> ir.Stmt:
+        """Go on to the next position of a head."""
         return ir.Assign(self.cursor[head], ir.add(self.cursor[head], ir.ONE))
 
     def after(self, var: IndexVar, scope: Scope) -> ir.Stmt:
@@ -228,7 +229,7 @@ class AppendResult(Result):
             op = assign.op if scope.combines else None
             stored: ir.Stmt = ir.block(ir.Store(values, where, computed, op), ir.Assign(self.written, ir.TRUE))
         else:
-            stored = ir.block(self.append(self.last, scope, values), ir.Store(values, cursor, computed), self._advance(self.last))
+            stored = ir.block(self.append(self.last, scope, values), ir.Store(values, cursor, computed), self.advance(self.last))
         return stored if value.present == ir.TRUE else ir.If(value.present, stored)
 
     def finish(self) -> ir.Stmt:

@@ -16,6 +16,7 @@ from sparseloom.core.dtypes import BOOL, INT32
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, walk
+from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.ordering import level_variables
@@ -29,12 +30,15 @@ from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context, Remark
 from sparseloom.lower.expression import Value, lower_expression, operate
+from sparseloom.lower.insert import InsertResult
+from sparseloom.lower.listing import ListWorkspace
 from sparseloom.lower.padded import PaddedResult, is_padded
 from sparseloom.lower.parallel import ParallelLoops
 from sparseloom.lower.refill import Accumulated, RefillResult, takes_whole_row
 from sparseloom.lower.result import DenseResult, Nowhere, Result, SharedResult
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import Space
+from sparseloom.lower.structure import StructureResult
 from sparseloom.lower.vectorize import vectorize
 from sparseloom.lower.views import Sizes, Slot, input_parameters, view_tensor
 from sparseloom.lower.walking import settle
@@ -81,12 +85,15 @@ def lower(concrete: Concrete, name: str = "kernel", int32_limit: int = 2**31 - 1
     return _Lowering(concrete, int32_limit, refill).run(name)
 
 
+FIRST_LIST = 63  # how many entries a list has room for at first, where it is one of many
+
+
 class _Lowering(ParallelLoops):
     def __init__(self, concrete: Concrete, int32_limit: int, refill: bool) -> None:
         self.stmt = stmt = concrete.stmt
         self.assign = concrete.assign
         self.lhs = self.assign.lhs
-        self.shared = concrete.shared
+        self.shared, self.concrete = concrete.shared, concrete
         provenance = Provenance.of(stmt)
         temporaries = {written(n.producer).tensor for n in walk(stmt) if isinstance(n, Where)}
         self.accesses = list(dict.fromkeys(n for n in walk(stmt) if isinstance(n, Access) and n.tensor not in temporaries))
@@ -109,7 +116,7 @@ class _Lowering(ParallelLoops):
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]
         self.inputs = tuple(self.operands)
-        self.workspaces: dict[TensorVar, Workspace | Scatter | BlockRow | Accumulated] = {}
+        self.workspaces: dict[TensorVar, Workspace | Scatter | BlockRow | ListWorkspace | Accumulated] = {}
         conflicts = [(c.var, c.assign.lhs.tensor, None if c.resolved is None else c.resolved[1]) for c in analyse(stmt)]
         self.atomic = frozenset((var, tensor) for var, tensor, how in conflicts if how is Races.Atomics)
         self.private = frozenset((var, tensor) for var, tensor, how in conflicts if how not in (None, Races.Atomics))
@@ -127,6 +134,8 @@ class _Lowering(ParallelLoops):
         if self.shared is not None:
             size = ir.Var(self.context.names.fresh(f"{lhs.tensor.name}_count"))
             return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
+        if self.concrete.inserted:
+            return InsertResult(self.context, lhs, view)
         repeated = len(set(lhs.indices)) < len(lhs.indices)
         gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
         made = innermost(self.stmt)
@@ -136,6 +145,8 @@ class _Lowering(ParallelLoops):
             return PaddedResult(self.context, lhs, view, first, result_fill(self.assign), gaps, certain)
         if refill:
             return RefillResult(self.context, lhs, view, first, gaps, certain)
+        if self.concrete.takes_leaves:
+            return StructureResult(self.context, lhs, view, first, gaps, certain)
         return AppendResult(self.context, lhs, view, first, gaps, certain, is_bounded(self.assign))
 
     def run(self, name: str) -> Lowered:
@@ -144,6 +155,9 @@ class _Lowering(ParallelLoops):
         start = Scope(uninitialised=0 if fresh else None, combines=self.combines)
         settled, scope = settle(self.context, start, self.operands)
         loops = self.lower(self.stmt, scope)
+        if isinstance(self.result, InsertResult):
+            self.context.remark(f"{self.lhs.tensor.name}: these loops run twice, to count the entries of each row and to fill them in")
+            loops = ir.block(loops, self.result.fill_next(), self.lower(self.stmt, scope))
         body = ir.block(self.result.begin(), *self.context.before, settled, loops, *self.context.behind, self.result.finish())
         params = self.result.parameters()
         seen: set[TensorVar] = {self.lhs.tensor}
@@ -210,7 +224,7 @@ class _Lowering(ParallelLoops):
         value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
         return ir.block(first, go(inner), sink.write(assign, value, scope))
 
-    def sink(self, target: Access) -> Result | Workspace | Scatter | BlockRow | Accumulated:
+    def sink(self, target: Access) -> Result | Workspace | Scatter | BlockRow | ListWorkspace | Accumulated:
         """Where an assignment goes: the result, or a workspace."""
         return self.workspaces.get(target.tensor, self.result)
 
@@ -229,6 +243,8 @@ class _Lowering(ParallelLoops):
         temporary, made = written(producer), innermost(producer)
         if any(isinstance(level, Scattered) for level in temporary.tensor.format.levels):
             return self._scattered(consumer, producer, scope)
+        if any(isinstance(level, Listed) for level in temporary.tensor.format.levels):
+            return self._listed(consumer, producer, scope)
         if temporary.indices or made.op is None:
             return self._with_workspace(consumer, producer, scope)
         tracked = temporary.tensor.partial and (self.result.needs_presence or decides(consumer, temporary))
@@ -266,20 +282,39 @@ class _Lowering(ParallelLoops):
 
     def _scattered(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Build a row in any order, then read it in order."""
-        context, temporary = self.context, written(producer)
+        temporary = written(producer)
         if takes_whole_row(consumer, temporary, self.result):
             return self._accumulated(producer, scope)
         row = self._row(temporary, producer)
-        self.workspaces[temporary.tensor] = row
         order = "sorted before it is read" if row.is_sorted else "in no order"
-        context.remark(f"{temporary.tensor.name}: a row in a dense workspace with a list of coordinates, {order}")
+        self.context.remark(f"{temporary.tensor.name}: a row in a dense workspace with a list of coordinates, {order}")
+        return self._collected(consumer, producer, scope, row)
+
+    def _listed(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
+        """List entries in any order, then read them in order."""
+        made = written(producer)
+        whole = isinstance(self.result, AppendResult) and not isinstance(self.result, RefillResult) and not scope.coordinates
+        guess = self.result.guess if isinstance(self.result, AppendResult) and whole else ir.index(FIRST_LIST)
+        ordered = all(level.ordered for n in walk(producer) if isinstance(n, Access) for level in n.tensor.format.levels)
+        inside = self.context.provenance.within(producer, scope.coordinates)
+        repeats = innermost(producer).op is not None and (not ordered or reduces_outside(producer, made, inside))
+        entries = ListWorkspace(self.context, producer, guess, repeats, ordered)
+        combined = " and combined" if repeats else ""
+        self.context.remark(f"{made.tensor.name}: a list of coordinates and values, sorted{combined} before it is read")
+        return self._collected(consumer, producer, scope, entries)
+
+    def _collected(self, consumer: Stmt, producer: Stmt, scope: Scope, row: Scatter | BlockRow | ListWorkspace) -> ir.Stmt:
+        """Fill a workspace that keeps a list, put it in order, and read it."""
+        context, temporary = self.context, written(producer)
+        self.workspaces[temporary.tensor] = row
         around, provenance = self.hooks, context.provenance
         self.hooks = Nowhere(context, temporary, context.view(temporary))
         context.provenance = provenance.within(producer, scope.coordinates)
         filled = self._lower_part(producer, replace(scope, uninitialised=None))
         self.hooks, context.provenance = around, provenance
-        self.operands = list(dict.fromkeys([*self.operands, temporary]))
-        return ir.block(row.open(), filled, row.sort(), self._lower_part(consumer, scope), row.reset())
+        reads = [n for n in walk(consumer) if isinstance(n, Access) and n.tensor == temporary.tensor]
+        self.operands = list(dict.fromkeys([*self.operands, *reads]))
+        return ir.block(row.open(), filled, row.sort(), self._lower_part(consumer, scope), row.close())
 
     def _accumulated(self, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Add up a row of a result whose coordinates are known, and move it there."""
@@ -322,6 +357,8 @@ class _Lowering(ParallelLoops):
 
     def _assign(self, assign: Assign, scope: Scope) -> ir.Stmt:
         value = lower_expression(self.context, assign.rhs, scope)
+        if self.concrete.drops and assign.lhs == self.lhs:
+            value = replace(value, present=ir.both(value.present, differs(value.computed, result_fill(self.assign))))
         accumulator = scope.accumulators.get(assign.lhs)
         if accumulator is None and assign.lhs.tensor in self.workspaces:
             return self.workspaces[assign.lhs.tensor].write(assign, value, scope)
@@ -333,6 +370,13 @@ class _Lowering(ParallelLoops):
     def _needs_first(self, scope: Scope) -> bool:
         """Whether writing this one location leaves others below it without a value (``B(i,i) = ...``)."""
         return scope.uninitialised is not None and scope.uninitialised < len(self.lhs.indices)
+
+
+def differs(value: ir.Expr, fill: Scalar) -> ir.Expr:
+    """Whether a value is another than the fill; a fill of nan is told apart by being unequal to itself."""
+    if fill != fill:
+        return ir.compare("equal", value, value)
+    return ir.compare("not_equal", value, ir.constant(fill, value.dtype))
 
 
 def accumulate(accumulator: Accumulator, assign: Assign, value: Value) -> ir.Stmt:

@@ -1,8 +1,9 @@
-"""Where results go: into a dense array, beside an operand's structure, or appended in order.
+"""Where results go: into a dense array, beside an operand's structure, appended in order, or counted and filled.
 
     DenseResult     every location exists; it is initialised as late as the loops allow
     SharedResult    the entries are an operand's; only values are written
     AppendResult    coordinates and values are appended as the loops find them (in ``append.py``)
+    InsertResult    rows are counted, then filled in whatever order the loops come (in ``insert.py``)
 """
 
 from __future__ import annotations

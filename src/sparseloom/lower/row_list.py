@@ -60,7 +60,7 @@ class RowList:
         """Put the row's coordinates in order, where that is asked for."""
         return ir.block() if self._scratch is None else ir.Sort(self._list, self._scratch, self._count, self._extent)
 
-    def reset(self) -> ir.Stmt:
+    def close(self) -> ir.Stmt:
         """Forget the row."""
         met = load_index(self._list, self._entry)
         return ir.For(self._entry, ir.ZERO, self._count, ir.Store(self._mask, met, ir.FALSE))

@@ -22,6 +22,7 @@ class Settings:
     """The settings of this process; ``settings`` below is the only one in use."""
 
     int32_limit: int = 2**31 - 1  # the largest position an int32 index array may hold; tests lower it
+    small_conversion: int = 1 << 14  # how many values make it worth while to load a kernel for a conversion
     cache_folder: Path | None = None
     cache_limit: int | None = None
     use_cache: bool | None = None

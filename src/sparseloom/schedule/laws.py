@@ -21,7 +21,7 @@ from sparseloom.schedule.units import misplaced
 def breach(concrete: Concrete) -> Refusal | None:
     """The first law that a statement breaks."""
     stmt, appended = concrete.stmt, appended_result(concrete)
-    unordered = out_of_order(stmt, appended) if appended is not None else None
+    unordered = out_of_order(stmt, appended, concrete.inserted) if appended is not None else None
     return (
         loose_position(stmt)
         or unsized(stmt)
@@ -165,12 +165,12 @@ def _storable(access: Access, settled: dict[IndexVar, Moment]) -> str:
     return name_of(Format(plain(access.tensor.format).levels, modes_in_order(access, order)))
 
 
-def out_of_order(stmt: Stmt, appended: TensorVar) -> Refusal | None:
-    """A loop order in which a result's entries would not come one after another."""
+def out_of_order(stmt: Stmt, appended: TensorVar, inserted: tuple[IndexVar, ...]) -> Refusal | None:
+    """A loop order in which a result's entries would not come one after another, as stored or as ``inserted`` says."""
     for path in paths(stmt):
         lhs = path.assign.lhs
         if lhs.tensor == appended:
-            wanted, last = _append_order(stmt, lhs)
+            wanted, last = _append_order(stmt, lhs, inserted)
             found = [var for var in path.variables if var in wanted]
             if found != wanted:
                 why = f"{show(lhs)} is appended in the order {listed(wanted)}, but the loops run {listed(found)}"
@@ -185,14 +185,16 @@ def out_of_order(stmt: Stmt, appended: TensorVar) -> Refusal | None:
 _ADVICE = "such an order needs a workspace or a dense result"
 
 
-def _append_order(stmt: Stmt, lhs: Access) -> tuple[list[IndexVar], int]:
+def _append_order(stmt: Stmt, lhs: Access, inserted: tuple[IndexVar, ...]) -> tuple[list[IndexVar], int]:
     """The order of the loops in which entries come sorted, and the last of them that decides on an entry.
 
     It follows the relations: halves take the place of what was split, a fused variable that of its neighbours.
     """
     form = lhs.tensor.format
-    order = list(level_variables(lhs))
-    last = max(k for k, level in enumerate(form.levels) if not level.full)
+    stored = level_variables(lhs)
+    order = list(inserted or dict.fromkeys(stored))
+    sparse = [var for var, level in zip(stored, form.levels, strict=True) if not level.full]
+    last = len(inserted) - 1 if inserted else max(map(order.index, sparse))
     for relation in relations_of(stmt):
         before, after = parents(relation), children(relation)
         if isinstance(relation, RenameRelation) or before[0] not in order:

@@ -13,6 +13,7 @@ import numpy as np
 
 from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, DType, real_part
 from sparseloom.loops.nodes import Status
+from sparseloom.targets.c_entries import ENTRY_HELPERS
 from sparseloom.targets.c_expr import Piece, c_type, operate
 
 _MATH = set(
@@ -418,6 +419,8 @@ def _of_dtype(dtype: DType) -> Iterator[tuple[str, str]]:
         yield f"lower_bound_{dtype}", _LOWER_BOUND.format(**words)
         yield f"join_positions_{dtype}", _JOIN_POSITIONS.format(**words)
         yield f"sort_{dtype}", _SORT.format(**words)
+        for name, template in ENTRY_HELPERS.items():
+            yield f"{name}_{dtype}", template.format(**words)
     templates = {"c": {**_ON_COMPLEX, "square": _SQUARE}, "f": {**_ON_ORDERED, "square": _SQUARE}, "b": {}}
     for name, template in templates.get(dtype.kind, {**_ON_ORDERED, **_ON_INTEGERS}).items():
         yield f"{name}_{dtype}", template.format(**words)

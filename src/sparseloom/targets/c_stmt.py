@@ -40,6 +40,7 @@ from sparseloom.loops.nodes import (
     Poll,
     Search,
     Sort,
+    SortEntries,
     Space,
     Stmt,
     Store,
@@ -170,12 +171,23 @@ class Statements:
             case Sort(array, scratch, count, extent):
                 arrays = f"{self.names.array(array)}, {self.names.array(scratch)}"
                 self.line(f"sort_{array.dtype}({arrays}, {self.expressions.index(count)}, {self.expressions.index(extent)});")
+            case SortEntries():
+                self._sort_entries(stmt)
             case Fail(status):
                 self._fail(status.name)
             case Poll():
                 self._poll()
             case _:
                 self._memory(stmt)
+
+    def _sort_entries(self, sort: SortEntries) -> None:
+        """One call; how many columns there are and how wide the values are is constant, so that it is unrolled."""
+        dtype = sort.columns[0].dtype
+        columns, room = (", ".join(map(self.names.array, arrays)) for arrays in (sort.columns, sort.room))
+        values = f"{self.names.array(sort.values)}, sizeof({c_type(sort.values.dtype)})"
+        counts = f"{self.expressions.index(sort.count)}, {len(sort.columns)}, {sort.keys}"
+        casts = ", ".join(f"(char *){name}" for name in room.split(", "))
+        self.line(f"sort_entries_{dtype}(({c_type(dtype)} *[]){{{columns}}}, {values}, {casts}, {counts});")
 
     def _branches(self, stmt: If) -> None:
         """An ``if`` with its ``else if``s and ``else``."""

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sparseloom.conversion import convert, store
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import value_dtype
 from sparseloom.core.errors import DTypeError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf, csr
-from sparseloom.formats.pack import convert, from_dense, pack
+from sparseloom.formats.pack import from_dense, pack
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.tensor.arrays import storage_of
@@ -67,12 +68,13 @@ def _adapted(
         storage = _refilled(storage, fill)
     if wanted is not None:
         storage = convert(storage, wanted)
-    if copy is False and (entry.notes or storage.values is not entry.storage.values):
+    shares = storage.values is entry.storage.values or np.may_share_memory(storage.values, entry.storage.values)
+    if copy is False and (entry.notes or not shares):
         raise StorageError(
             f"copy=False, but this needs a copy: {'; '.join(entry.notes) or 'another format or dtype was asked for'}"
         )
     tensor = Tensor(storage, name or (x.name if isinstance(x, Tensor) else None), entry.notes)
-    return tensor.copy() if copy and storage.values is entry.storage.values else tensor
+    return tensor.copy() if copy and shares else tensor
 
 
 def _refilled(storage: Storage, fill: Scalar) -> Storage:
@@ -126,7 +128,7 @@ def from_coo(
     values = np.asarray(values)
     if values.ndim == 0:
         values = np.full(columns.shape[1], values)
-    return Tensor(pack(wanted, sizes, columns, values, fill), name)
+    return Tensor(store(wanted, sizes, columns, values, fill), name)
 
 
 def from_arrays(format: Format | str, shape: Shape, arrays: Mapping[str, Any], fill: Scalar = 0, name: str | None = None) -> Tensor:

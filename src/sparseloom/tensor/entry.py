@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.conversion import convert
 from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, value_dtype
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.singleton import Singleton
-from sparseloom.formats.pack import pack, unpack
+from sparseloom.formats.pack import stored_count
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.validate import check
 
@@ -117,9 +118,8 @@ def shared_or_sorted(storage: Storage, notes: list[str]) -> Entry:
     except StorageError:
         loose = replace(storage, format=_loosened(storage.format))
         check(loose)
-        coordinates, values = unpack(loose)
-        packed = pack(storage.format, storage.shape, coordinates, values)
-        repeated = len(values) - len(unpack(packed)[1])
+        packed = convert(loose, storage.format)
+        repeated = stored_count(loose) - stored_count(packed)
         reason = f"{repeated} repeated coordinates were summed" if repeated > 0 else "its coordinates are not sorted"
         notes.append(f"the tensor was copied: {reason}")
         return Entry(packed, _each_once(notes), True)

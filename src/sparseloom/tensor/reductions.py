@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.conversion import convert
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.compressed import Compressed
-from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Reduce
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy

@@ -9,12 +9,13 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.conversion import convert
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
-from sparseloom.formats.pack import convert, stored_count, unpack
+from sparseloom.formats.pack import stored_count, unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format, parse_format
 from sparseloom.notation.nodes import IndexVar
@@ -111,9 +112,9 @@ class Tensor(Arithmetic):
     def _reversed(self) -> Self:
         return self.T
 
-    def to(self, format: Format | str) -> Self:
-        """The same tensor in another format; arrays are shared where the layout allows."""
-        return type(self)(convert(self.storage, as_format(format, self.ndim)), self.name)
+    def to(self, format: Format | str, drop_zeros: bool = False) -> Self:
+        """The same tensor in another format; arrays are shared where the layout allows. Zeros that are stored are kept unless dropped."""
+        return type(self)(convert(self.storage, as_format(format, self.ndim), drop_zeros), self.name)
 
     def tocsr(self) -> Self:
         """``to("csr")``."""

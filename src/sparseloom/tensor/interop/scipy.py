@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.conversion import convert
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.named import bcsr, coo, csc, csr
-from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
 from sparseloom.tensor.entry import NO_ARRAYS, Entry, remember, seen_before, shared_or_sorted, usable_indices, usable_values
 

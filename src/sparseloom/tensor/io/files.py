@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from sparseloom.conversion import convert
 from sparseloom.core.errors import FormatError
 from sparseloom.formats.format import Format
-from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.tensor.creation import asarray

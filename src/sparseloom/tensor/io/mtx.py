@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.conversion import store
 from sparseloom.core.dtypes import is_complex
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csr, dense
-from sparseloom.formats.pack import from_dense, pack, to_dense, unpack
+from sparseloom.formats.pack import from_dense, to_dense, unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.tensor.io.source import Sink, fault, read_bytes, write_text
 from sparseloom.tensor.io.table import Table, strip_comments, words
@@ -52,7 +53,7 @@ def read_mtx(path: Path, format: Format | None = None) -> Storage:
     if header.layout == "coordinate":
         shape = (sizes[0], sizes[1])
         coordinates, values = _read_coordinates(table, header, shape, sizes[2])
-        return pack(format or csr, shape, coordinates, values)
+        return store(format or csr, shape, coordinates, values)
     return from_dense(_read_array(table, header, (sizes[0], sizes[1])), format or dense(2), 0)
 
 

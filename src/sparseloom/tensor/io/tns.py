@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.conversion import store
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import DTypeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf, csr, dense
-from sparseloom.formats.pack import pack, unpack
+from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.tensor.io.source import Sink, fault, read_bytes, write_text
 from sparseloom.tensor.io.table import Table, strip_comments, words
@@ -48,7 +49,7 @@ def read_tns(path: Path, format: Format | None = None) -> Storage:
     if shape is None:
         shape = tuple(int(row.max()) + 1 for row in coordinates)
     values = np.ascontiguousarray(numbers[:, order]).astype(dtype)
-    return pack(format or _natural(order), shape, coordinates, values)
+    return store(format or _natural(order), shape, coordinates, values)
 
 
 def write_tns(path: Path, storage: Storage) -> None:

@@ -1,0 +1,145 @@
+"""Conversion between formats: the identity ``B(i,j) = A(i,j)`` compiled as any other statement.
+
+    the same order          appended; where the last coordinates and the values stay as they are, both tensors share them
+    another order           counted and filled (csr to csc), or listed and sorted (csr to a list by columns)
+    repeated entries        summed, unless the new format may repeat them too
+
+What no kernel can read or write yet, and what is so small that compiling would take longer, is converted by ``formats.pack``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sparseloom.compiler import Stages, choose_loops, lower_concrete
+from sparseloom.core.algebra import Scalar
+from sparseloom.core.dtypes import INT32, INT64, DType
+from sparseloom.core.errors import FormatError, NotationError, ToolchainError
+from sparseloom.formats import pack
+from sparseloom.formats.format import Format
+from sparseloom.formats.level import Level, LevelData
+from sparseloom.formats.levels import Compressed, Singleton
+from sparseloom.formats.storage import Storage
+from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
+from sparseloom.runtime.binding import allocate, bind_entry, gather, read_result
+from sparseloom.runtime.calling import IndexOverflow
+from sparseloom.runtime.settings import settings
+
+
+def convert(storage: Storage, format: Format, drop_zeros: bool = False) -> Storage:
+    """The same tensor in another format; arrays are shared where the layout allows.
+
+    Stored entries stay stored, zeros too, unless ``drop_zeros`` leaves out those equal to the fill; from dense storage only values
+    other than the fill are taken. Entries stored twice are summed when the new format is unique.
+    """
+    if format.order != len(storage.shape):
+        raise FormatError(f"a tensor of order {len(storage.shape)} cannot be stored as {format}, which is for order {format.order}")
+    if not drop_zeros and (format == storage.format or pack.is_weaker(format, storage.format)):
+        return pack.convert(storage, format, settings.int32_limit)
+    made = None if _is_small(storage) or _repeats(storage, format) else _converted(storage, format, drop_zeros)
+    if made is not None:
+        return made
+    return pack.convert(pack.without_fill(storage) if drop_zeros else storage, format, settings.int32_limit)
+
+
+def store(format: Format, shape: Sequence[int], coordinates: ArrayLike, values: ArrayLike, fill: Scalar = 0) -> Storage:
+    """Entries given in any order, one column of coordinates per entry; repeated ones are summed."""
+    is_small = len(shape) == 0 or np.size(values) < settings.small_conversion
+    if is_small or format.order != len(shape) or not format.is_unique:
+        return pack.pack(format, shape, coordinates, values, fill, int32_limit=settings.int32_limit)
+    return convert(pack.listed(shape, coordinates, values, fill, settings.int32_limit), format)
+
+
+def _is_small(storage: Storage) -> bool:
+    return len(storage.values) < settings.small_conversion
+
+
+def _repeats(storage: Storage, format: Format) -> bool:
+    """Whether entries that are stored twice are to stay so."""
+    return not storage.format.is_unique and not format.is_unique
+
+
+def _converted(storage: Storage, format: Format, drop_zeros: bool) -> Storage | None:
+    """What a compiled kernel makes; None if there is no kernel for these formats, or no compiler."""
+    narrow = _index_dtype(storage) != INT64 and max(storage.shape, default=0) <= settings.int32_limit
+    for width in (INT32, INT64) if narrow else (INT64,):
+        try:
+            return replace(_run(storage, _as_ordered(format), width, drop_zeros), format=format)
+        except IndexOverflow:
+            continue
+        except (NotationError, ToolchainError):
+            return None
+    return None
+
+
+def _run(storage: Storage, format: Format, width: DType, drop_zeros: bool) -> Storage:
+    variables = tuple(IndexVar(f"i{mode}") for mode in range(len(storage.shape)))
+    source = TensorVar("A", len(storage.shape), storage.format, storage.dtype, _index_dtype(storage), storage.fill)
+    target = TensorVar("B", len(storage.shape), format, storage.dtype, width)
+    shares = not drop_zeros and width == _index_dtype(storage) and _has_same_leaves(storage.format, format)
+    drops = drop_zeros or (storage.format.is_dense and not format.is_dense)
+    stages = _stages(Assign(Access(target, variables), Access(source, variables)), drops, shares, settings.int32_limit)
+    lowered, storages = stages.lowered, {"A": storage}
+    sizes = {var.name: size for var, size in zip(variables, storage.shape, strict=True)}
+    values = allocate(target, storage.shape) if format.is_dense else None
+    arguments = gather(lowered, storages, sizes, values, len(storage.values))
+
+    def read(found: Sequence[Any]) -> Storage:
+        if not shares:
+            return read_result(lowered, storage.shape, storages, found)
+        made = {(slot.level, slot.part): found[k] for k, slot in enumerate(lowered.slots) if slot.tensor == "B"}
+        head = format.chains[-1][0]
+        count = made[head, "count"]
+        made[len(format.levels) - 1, "crd"] = _first(storage.levels[-1].arrays["crd"], count)
+        levels = [LevelData({part: made[k, part] for part in level.array_names}) for k, level in enumerate(format.levels)]
+        return Storage(format, storage.shape, tuple(levels), _first(storage.values, count), storage.fill)
+
+    call = bind_entry(stages.entry, lowered, arguments, read)
+    call.start()
+    return call.result()
+
+
+def _first(array: NDArray[Any], count: int) -> NDArray[Any]:
+    """The elements that are used; the array itself if all are."""
+    return array if len(array) == count else array[:count]
+
+
+@lru_cache(maxsize=1024)
+def _stages(assign: Assign, drops: bool, shares: bool, int32_limit: int) -> Stages:
+    """The compiled identity. One that would need a conversion itself is refused."""
+    concrete = choose_loops(assign, (), share=False)
+    if concrete.conversions:
+        raise NotationError("a conversion that needs another one is no help")
+    return lower_concrete(assign, replace(concrete, drops=drops, takes_leaves=shares), int32_limit)
+
+
+def _index_dtype(storage: Storage) -> DType | None:
+    return next((array.dtype for level in storage.levels for array in level.arrays.values()), None)
+
+
+def _has_same_leaves(source: Format, target: Format) -> bool:
+    """Whether entries stand in the same order in both, each once, so that the last coordinates and the values are the same arrays."""
+    ordered = all(level.ordered for level in (*source.levels, *target.levels))
+    last = (source.levels[-1:], target.levels[-1:])
+    return (
+        ordered and source.is_unique and source.modes == target.modes and not (source.blocks or target.blocks)
+        and all(isinstance(level, Compressed | Singleton) for levels in last for level in levels)
+    )  # fmt: skip
+
+
+def _as_ordered(format: Format) -> Format:
+    """The format with every level in order: storage of it is also storage of one that promises less."""
+
+    def ordered(level: Level) -> Level:
+        match level:
+            case Compressed() | Singleton():
+                return replace(level, ordered=True)
+        return level
+
+    return Format(tuple(map(ordered, format.levels)), format.modes, format.blocks)

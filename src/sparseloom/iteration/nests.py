@@ -1,0 +1,190 @@
+"""Nests: an assignment with its loops, before they are ordered, and the temporaries that feed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sparseloom.core import algebra
+from sparseloom.core.names import Names
+from sparseloom.core.trees import walk
+from sparseloom.formats.format import Format
+from sparseloom.formats.level import Level
+from sparseloom.formats.levels.listed import Listed
+from sparseloom.formats.levels.scattered import Scattered
+from sparseloom.formats.levels.singleton import Singleton
+from sparseloom.iteration.assembly import is_loose, reductions
+from sparseloom.iteration.ordering import Edge, block_variables, hard_edges, level_variables
+from sparseloom.iteration.region import is_skippable
+from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce, TensorVar
+from sparseloom.notation.terms import free_variables
+
+
+@dataclass
+class Nest:
+    """One assignment with its loops, before they are ordered; ``producers`` fill the temporaries it reads."""
+
+    assign: Assign
+    variables: tuple[IndexVar, ...]
+    producers: list[Nest] = field(default_factory=list)
+
+    def everything(self) -> Iterator[Nest]:
+        """This nest and all nests that feed it."""
+        yield self
+        for producer in self.producers:
+            yield from producer.everything()
+
+
+def additive_groups(rhs: Expr) -> list[Expr]:
+    """The top-level terms of a sum, joined where they are reduced over the same variables."""
+    groups: dict[tuple[IndexVar, ...], list[Expr]] = {}
+    for negative, term in signed_terms(rhs, False):
+        variables, body = (term.variables, term.body) if isinstance(term, Reduce) and term.op == "add" else ((), term)
+        key = tuple(sorted(variables, key=str))
+        groups.setdefault(key, []).append(Apply("negative", (body,)) if negative else body)
+    joined: list[Expr] = []
+    for variables, bodies in groups.items():
+        total = bodies[0] if len(bodies) == 1 else Apply("add", tuple(bodies))
+        joined.append(Reduce("add", variables, total) if variables else total)
+    return joined
+
+
+def signed_terms(expr: Expr, negative: bool) -> Iterator[tuple[bool, Expr]]:
+    """The terms of a sum, and whether each is subtracted."""
+    match expr:
+        case Apply("add", args, None):
+            for arg in args:
+                yield from signed_terms(arg, negative)
+        case Apply("subtract", (left, right), None):
+            yield from signed_terms(left, negative)
+            yield from signed_terms(right, not negative)
+        case Apply("negative", (inner,), None):
+            yield from signed_terms(inner, not negative)
+        case _:
+            yield negative, expr
+
+
+def build_nest(assign: Assign, names: Names) -> Nest:
+    """The loops' variables and the temporaries of one assignment."""
+    lhs, rhs, op = assign.lhs, join_reductions(assign.rhs), assign.op
+    variables = list(dict.fromkeys(lhs.indices))
+    # A result of another dtype is not reduced into: the reduction would wrap or round differently there.
+    while isinstance(rhs, Reduce) and op in (None, rhs.op) and lhs.tensor.dtype == reduced_dtype(rhs.op, rhs.body):
+        variables += rhs.variables
+        op, rhs = rhs.op, rhs.body
+    producers: list[Nest] = []
+
+    def extract(expr: Expr) -> Expr:
+        if isinstance(expr, Reduce):
+            temporary = make_temporary(expr, names)
+            producers.append(build_nest(Assign(temporary, expr), names))
+            return temporary
+        if isinstance(expr, Apply):
+            return Apply(expr.op, tuple(extract(arg) for arg in expr.args), expr.zero)
+        return expr
+
+    return Nest(Assign(lhs, extract(rhs), op), tuple(dict.fromkeys(variables)), producers)
+
+
+def build_rows(assign: Assign, names: Names, variables: tuple[IndexVar, ...], kind: Scattered | Listed) -> Nest:
+    """The loops of a result whose sums over ``variables`` are put into a workspace; other sums become scalars as ever.
+
+    A right side without such sums is put there as a whole, for it may come in another order than it is stored.
+    """
+    producers: list[Nest] = []
+    rhs = join_reductions(assign.rhs)
+    whole = _uses(rhs, variables) and not any(_uses(n, variables) for n in reductions(rhs))
+
+    def extract(expr: Expr) -> Expr:
+        match expr:
+            case _ if whole or (isinstance(expr, Reduce) and _uses(expr, variables)):
+                found = make_workspace(expr, names, variables, kind)
+            case Reduce():
+                found = make_temporary(expr, names)
+            case Apply(op, args, zero):
+                return Apply(op, tuple(extract(arg) for arg in args), zero)
+            case _:
+                return expr
+        # Entries that repeat in no order are added up in the list.
+        adds = isinstance(expr, Access) and not expr.tensor.format.is_unique and is_loose(assign)
+        producers.append(build_nest(Assign(found, expr, "add" if adds else None), names))
+        return found
+
+    return Nest(Assign(assign.lhs, extract(rhs)), assign.lhs.indices, producers)
+
+
+def build_copied(assign: Assign, names: Names) -> Nest:
+    """The loops of a result with a repeated variable, ``R(i,j,i)``: entries are listed, then copied to a result of distinct variables."""
+    seen: set[IndexVar] = set()
+    apart: list[IndexVar] = []
+    for var in assign.lhs.indices:
+        apart.append(IndexVar(names.fresh(var.name)) if var in seen else var)
+        seen.add(var)
+    lhs = Access(assign.lhs.tensor, tuple(apart))
+    made = _workspace(assign.rhs, names, level_variables(assign.lhs), Listed())
+    return Nest(Assign(lhs, Access(made.tensor, level_variables(lhs))), lhs.indices, [build_nest(Assign(made, assign.rhs), names)])
+
+
+def _uses(expr: Expr, variables: tuple[IndexVar, ...]) -> bool:
+    return not {*free_variables(expr)}.isdisjoint(variables)
+
+
+def make_workspace(expr: Expr, names: Names, variables: tuple[IndexVar, ...], kind: Scattered | Listed) -> Access:
+    """A workspace over those of the variables that an expression has; it is absent where nothing was written."""
+    return _workspace(expr, names, tuple(v for v in variables if v in free_variables(expr)), kind)
+
+
+def _workspace(expr: Expr, names: Names, used: tuple[IndexVar, ...], kind: Scattered | Listed) -> Access:
+    dtype, fill = dtype_of(expr), fill_of(expr)
+    levels: tuple[Level, ...] = (kind,)
+    if isinstance(kind, Listed) and len(used) > 1:
+        levels = (Listed(unique=False), *(Singleton(unique=False),) * (len(used) - 2), Singleton())
+    form = Format(levels, tuple(range(len(used))))
+    return Access(TensorVar(names.fresh("w"), len(used), form, dtype, fill=0 if fill is None else fill), used)
+
+
+def join_reductions(rhs: Expr) -> Expr:
+    """Write a sum of sums over the same variables as one sum, so that it becomes one loop nest.
+
+    They must have one dtype: a sum of narrow integers wraps before it is added to a wider one.
+    """
+    terms = list(signed_terms(rhs, False))
+    if len(terms) < 2 or not all(isinstance(term, Reduce) and term.op == "add" for _, term in terms):
+        return rhs
+    if any(dtype_of(term) != dtype_of(rhs) for _, term in terms):
+        return rhs
+    groups = additive_groups(rhs)
+    return groups[0] if len(groups) == 1 else rhs
+
+
+def make_temporary(reduce: Reduce, names: Names) -> Access:
+    """A scalar to reduce into; it is absent when nothing was."""
+    dtype = dtype_of(reduce)
+    partial = is_skippable(reduce.body, reduce.op)
+    return Access(TensorVar(names.fresh("t"), 0, Format((), ()), dtype, fill=algebra.identity(reduce.op, dtype), partial=partial), ())
+
+
+def accesses(nest: Nest) -> list[Access]:
+    """What a nest and all that feed it read and write."""
+    found = (n for part in nest.everything() for n in walk(part.assign) if isinstance(n, Access))
+    return list(dict.fromkeys(found))
+
+
+def visible_edges(nest: Nest, access: Access) -> set[Edge]:
+    """The storage order of an operand as the loops of a nest see it: a producer runs loops over its own variables itself."""
+    if access in walk(nest.assign):
+        return hard_edges(access)
+    readers = [producer for producer in nest.producers if access in accesses(producer)]
+    hidden = set.intersection(*(set(producer.variables) for producer in readers))
+    return {(x, y) for x, y in hard_edges(access) if x not in hidden and y not in hidden}
+
+
+def depth_of(producer: Nest, order: tuple[IndexVar, ...]) -> int:
+    """How many loops must be open before the producer can run."""
+    used = {v for a in accesses(producer) for v in (*a.indices, *level_variables(a))}
+    own = {v for part in producer.everything() for v in part.variables}
+    own |= {b for v in own for b in block_variables(v)}
+    bound = {b: v for v in used for b in block_variables(v)}
+    needed = {v for v in used if v not in own}
+    return max((n + 1 for n, v in enumerate(order) if v in needed or bound.get(v) in needed), default=0)

@@ -1,0 +1,93 @@
+"""Sparse results whose entries come in another order than they are stored: counted first, then put in their places.
+
+    for i                        pos: 0 0 0 2 1 ...      how many entries each row has, two places on
+      for j with an entry
+        pos[j + 2] += 1
+    add up pos                   pos[j + 1] is where row j begins
+    for i
+      for j with an entry        crd, vals: written at pos[j + 1]++, after which pos[j + 1] is where row j ends
+        put (i, value)
+
+All levels but the last are full, so every row has its place in ``pos`` before the loops run. Each entry comes once, and those of one row
+come in order: below fixed coordinates of the upper levels only the loop over the last one is left, and it ascends.
+"""
+
+from __future__ import annotations
+
+from sparseloom.core.dtypes import INT32, INT64
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.context import Context
+from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.result import Result
+from sparseloom.lower.scope import Scope
+from sparseloom.lower.views import Slot, TensorView
+from sparseloom.notation.nodes import Access, Assign
+
+
+class InsertResult(Result):
+    """Counts in a first run of the loops and fills in a second one. The loops themselves see no result to append to."""
+
+    needs_presence = True
+
+    def __init__(self, context: Context, lhs: Access, view: TensorView) -> None:
+        super().__init__(context, lhs, view)
+        self._stored, self.variables = self.variables, ()
+        self._last = view.levels[-1]
+        self._pos, self._crd = self._last.arrays["pos"], self._last.arrays["crd"]
+        self._total = ir.Var(context.names.fresh(f"{lhs.tensor.name}{len(view.levels)}_count"))
+        self._is_counting = True
+
+    def parameters(self) -> list[tuple[ir.Param, Slot]]:
+        """All arrays are allocated here and handed out, with the number of entries."""
+        name, last = self.lhs.tensor.name, len(self.view.levels) - 1
+        arrays = [(ir.Param(array, ir.Role.GROWN), Slot(name, part, last)) for part, array in self._last.arrays.items()]
+        values = (ir.Param(self.view.values, ir.Role.GROWN), Slot(name, "values"))
+        return [*arrays, values, (ir.Param(self._total, ir.Role.COUNT), Slot(name, "count", last))]
+
+    def _rows(self) -> ir.Expr:
+        rows: ir.Expr = ir.ONE
+        for level in self.view.levels[:-1]:
+            rows = ir.multiply(rows, level.size)
+        return rows
+
+    def begin(self) -> ir.Stmt:
+        """No row has an entry yet."""
+        size = ir.add(self._rows(), ir.index(2))
+        return ir.block(ir.Allocate(self._pos, size), ir.Fill(self._pos, ir.ZERO, size, ir.Literal(0, self._pos.dtype)))
+
+    def fill_next(self) -> ir.Stmt:
+        """What runs between counting and filling: where each row begins, and room for all of them."""
+        self._is_counting = False
+        pos, total = self._pos, self._total
+        row = ir.Var(self.context.names.fresh("row"))
+        here = ir.add(row, ir.index(2))
+        added = ir.Assign(total, ir.add(total, ir.Cast(ir.Load(pos, here), INT64)))
+        too_many = ir.compare("greater", total, ir.index(self.context.int32_limit))
+        return ir.block(
+            ir.For(row, ir.ZERO, self._rows(), ir.block(added, ir.Store(pos, here, cast(total, pos.dtype)))),
+            ir.If(too_many, ir.Fail(ir.Status.INDEX_OVERFLOW)) if pos.dtype == INT32 else None,
+            ir.Allocate(self._crd, total),
+            ir.Allocate(self.view.values, total),
+        )
+
+    def _row(self, scope: Scope) -> ir.Expr:
+        row: ir.Expr = ir.ZERO
+        for level, var in zip(self.view.levels[:-1], self._stored, strict=False):
+            row = ir.add(ir.multiply(row, level.size), scope.coordinates[var])
+        return row
+
+    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+        """Count one entry, or put it where its row goes on."""
+        pos, values, row = self._pos, self.view.values, self._row(scope)
+        if self._is_counting:
+            written: ir.Stmt = ir.Store(pos, ir.add(row, ir.index(2)), ir.Literal(1, pos.dtype), "add")
+        else:
+            place = ir.Var(self.context.names.fresh(f"p{self.lhs.tensor.name}{len(self.view.levels)}"))
+            last = self.lhs.tensor.format.levels[-1]
+            written = ir.block(
+                ir.Declare(place, ir.Cast(ir.Load(pos, ir.add(row, ir.ONE)), INT64)),
+                last.append(self._last, place, scope.coordinates[self._stored[-1]]),
+                ir.Store(values, place, cast(value.computed, values.dtype)),
+                ir.Store(pos, ir.add(row, ir.ONE), cast(ir.add(place, ir.ONE), pos.dtype)),
+            )
+        return written if value.present == ir.TRUE else ir.If(value.present, written)

@@ -1,0 +1,174 @@
+"""Sparse results in every format, from every kind of statement and operand; and conversions, made by kernels alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+
+import numpy as np
+import pytest
+from fuzz.operands import Spec, store
+from fuzz.result_formats import PROPERTY, STATEMENTS, cases, packed
+from fuzz.runner import compare_all
+
+import sparseloom as sl
+from sparseloom import conversion
+from sparseloom.compiler import build
+from sparseloom.core.errors import ToolchainError
+from sparseloom.formats.pack import pattern, stored_count, to_dense
+from sparseloom.formats.storage import Storage
+from sparseloom.formats.text import as_format
+from sparseloom.formats.validate import check
+from sparseloom.lower import listing
+from sparseloom.runtime.settings import settings
+
+CONVERTED = {2: ("ds", "ds:1,0", "ss", "uq"), 3: ("sss", "uqq:2,1,0", "dds")}
+SHAPES = {2: (6, 5), 3: (4, 5, 3)}
+
+
+@pytest.mark.parametrize("kind", STATEMENTS)
+def test_results_of_every_format_are_right(kind: str, seed: int, record_property: object) -> None:
+    """No cell of the table is empty: nothing is refused, and dense oracle, interpreter and C agree on values and pattern."""
+    drawn = list(cases(seed, kind))
+    tally = compare_all(drawn)
+    assert not tally.failures, "\n\n".join(f"{case}\n{problem}" for case, problem in tally.failures)
+    assert not tally.refused
+    assert tally.compared == len(drawn)
+    record_property(PROPERTY, packed(kind, Counter(case.format or "" for case in drawn)))  # type: ignore[operator]
+
+
+@pytest.fixture
+def only_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convert small tensors with kernels too, and never with NumPy."""
+
+    def never(*args: object) -> Storage:
+        raise AssertionError(f"converted without a kernel: {args[0]}")
+
+    monkeypatch.setattr(settings, "small_conversion", 0)
+    monkeypatch.setattr("sparseloom.formats.pack.convert", never)
+
+
+def expected(storage: Storage) -> tuple[np.ndarray, np.ndarray]:
+    """Values and pattern, entry by entry."""
+    return to_dense(storage), pattern(storage)
+
+
+@pytest.mark.parametrize(("source", "target"), [pair for forms in CONVERTED.values() for pair in permutations(forms, 2)])
+def test_conversions_keep_values_and_pattern(source: str, target: str, only_kernels: None) -> None:
+    order = len(as_format(source, len(source.split(":")[0])).levels)
+    before = store(Spec(source, "float64", 7, density=0.4), SHAPES[order])
+    after = conversion.convert(before, as_format(target, order))
+    check(after)
+    for got, wanted in zip(expected(after), expected(before), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("source", ["uq+", "u~q~+", "du~"])
+def test_repeated_entries_are_summed(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = store(Spec(source, "float64", 3, density=0.5, repeats=True), (6, 5))
+    wanted = expected(before)
+    monkeypatch.setattr(settings, "small_conversion", 0)
+    monkeypatch.setattr("sparseloom.formats.pack.convert", None)
+    after = conversion.convert(before, as_format("csr", 2))
+    check(after)
+    assert stored_count(after) < stored_count(before)
+    for got, want in zip(expected(after), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "ss:1,0"])
+def test_entries_in_any_order_are_stored(form: str, only_kernels: None, rng: np.random.Generator) -> None:
+    coordinates, values = rng.integers(0, 9, (2, 60)), rng.integers(1, 5, 60).astype(float)
+    wanted = np.zeros((9, 9))
+    np.add.at(wanted, tuple(coordinates), values)
+    tensor = sl.from_coo(coordinates, values, shape=(9, 9), format=form)
+    check(tensor.storage)
+    np.testing.assert_array_equal(tensor.to_numpy(), wanted)
+
+
+@pytest.mark.parametrize("small", [0, 1 << 14])
+@pytest.mark.parametrize("target", ["csr", "csc", "coo", "ss:1,0"])
+def test_zeros_are_kept_unless_they_are_to_be_dropped(target: str, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "small_conversion", small)
+    tensor = sl.from_coo([[0, 1, 2], [1, 0, 2]], [5.0, 0.0, 7.0], shape=(3, 3), format="csr")
+    assert tensor.to(target).nnz == 3
+    dropped = tensor.to(target, drop_zeros=True)
+    assert dropped.nnz == 2
+    check(dropped.storage)
+    np.testing.assert_array_equal(dropped.to_numpy(), tensor.to_numpy())
+    assert sl.asarray(np.eye(4)).to(target).nnz == 4
+
+
+def test_a_conversion_shares_what_stays_the_same(only_kernels: None) -> None:
+    rows = store(Spec("ds", "float64", 5), (6, 5))
+    entries = conversion.convert(rows, as_format("coo", 2))
+    assert np.shares_memory(entries.values, rows.values)
+    assert np.shares_memory(entries.levels[1].arrays["crd"], rows.levels[1].arrays["crd"])
+    assert np.shares_memory(conversion.convert(entries, as_format("csr", 2)).values, rows.values)
+    copied = sl.asarray(sl.Tensor(rows), format="coo", copy=True)
+    assert not np.shares_memory(copied.storage.values, rows.values)
+    assert np.shares_memory(sl.asarray(sl.Tensor(rows), format="coo", copy=False).storage.values, rows.values)
+
+
+def test_positions_that_outgrow_int32_are_widened(only_kernels: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "int32_limit", 20)
+    before = store(Spec("ds", "float64", 5, density=0.9), (6, 5))
+    for target in ("csc", "dcsr", "dcsc", "coo"):
+        after = conversion.convert(before, as_format(target, 2))
+        check(after)
+        assert after.levels[-1].arrays["crd"].dtype == np.int64
+        np.testing.assert_array_equal(to_dense(after), to_dense(before))
+
+
+def test_numpy_converts_where_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*args: object) -> Storage:
+        raise ToolchainError("no compiler")
+
+    monkeypatch.setattr(settings, "small_conversion", 0)
+    monkeypatch.setattr(conversion, "_run", missing)
+    before = store(Spec("ds", "float64", 5), (6, 5))
+    np.testing.assert_array_equal(to_dense(conversion.convert(before, as_format("csc", 2))), to_dense(before))
+
+
+@pytest.mark.parametrize("target", ["c", "interpret"])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dcsr"])
+def test_a_sparse_result_is_added_to(form: str, target: str, rng: np.random.Generator) -> None:
+    A, B, C = ((rng.random(shape) < 0.3) * rng.random(shape) for shape in ((6, 5), (5, 7), (6, 7)))
+    added = sl.program("C(i,j) += A(i,k) * B(k,j)", formats={"A": "csr", "B": "csr", "C": form}, target=target)
+    before = sl.asarray(C, format=form).copy()
+    for initial in (before, C, sl.asarray(C, format="coo"), sl.asarray(C.astype(np.float32))):
+        result = added(A, B, C=initial)
+        check(result.storage)
+        assert str(result.format) == form
+        np.testing.assert_allclose(result.to_numpy(), C + A @ B, rtol=1e-6)
+    np.testing.assert_array_equal(before.to_numpy(), C)
+    added(A, B, out=before)
+    np.testing.assert_allclose(before.to_numpy(), C + A @ B)
+
+
+def test_ways_to_assemble_are_told() -> None:
+    """Which way is taken depends on the formats alone, and ``explain`` says it."""
+    told = {
+        "csc": "counted and then filled",
+        "ss:1,0": "w: a list of coordinates and values, sorted before it is read",
+    }
+    for form, text in told.items():
+        kernel = sl.program("B(i,j) = A(i,j)", formats={"A": "csr", "B": form})
+        assert text in kernel.explain()
+        assert "conversions\n  none" in kernel.explain()
+    product = sl.program("C(i,j) = A(i,k) * B(j,k)", formats={"A": "csr", "B": "csr", "C": "csr"})
+    assert "B is converted from csr to csc" in product.explain()  # else every pair of rows would be tried
+    contracted = sl.program("Z(j,k,l,m) = X(i,j,k) * Y(i,l,m)", formats={"X": "csf", "Y": "csf", "Z": "csf(4)"})
+    assert "sorted and combined before it is read" in contracted.explain()
+
+
+@pytest.mark.parametrize("target", ["c", "interpret"])
+def test_long_lists_are_combined_before_they_grow(target: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    monkeypatch.setattr(listing, "LONG", 8)
+    build.cache_clear()
+    X, Y = ((rng.random((7, 5, 4)) < 0.4) * rng.random((7, 5, 4)) for _ in range(2))
+    kernel = sl.program("Z(j,k,l,m) = X(i,j,k) * Y(i,l,m)", formats={"X": "csf", "Y": "csf", "Z": "csf(4)"}, target=target)
+    result = kernel(X, Y)
+    build.cache_clear()
+    check(result.storage)
+    np.testing.assert_allclose(result.to_numpy(), np.einsum("ijk,ilm->jklm", X, Y))
