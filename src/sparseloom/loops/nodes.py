@@ -334,8 +334,7 @@ class Parts(Node):
 class Join(Stmt):
     """Make ``array`` of all parts, ``each`` elements to a position, one behind the other.
 
-    With ``below`` the elements are positions of those parts, and are moved along with them. The pieces then begin with a 0 that
-    belongs to no part, and so does the whole.
+    With ``below`` they are positions of those parts, which move along with them; a 0 that belongs to no part stands before them.
     """
 
     array: Array
