@@ -27,7 +27,7 @@ from sparseloom.core.errors import (
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, ell
 from sparseloom.kernel import Bound, Kernel
-from sparseloom.notation.nodes import IndexVar, Merge, Races, Unit
+from sparseloom.notation.nodes import Assembly, IndexVar, Merge, Races, Unit
 from sparseloom.notation.relations import BoundType
 from sparseloom.program import einsum, evaluate, program
 from sparseloom.schedule.schedule import Schedule
@@ -91,8 +91,10 @@ Temporary, ParallelReduction = Races.Temporary, Races.ParallelReduction
 MinExact, MinConstraint = BoundType.MinExact, BoundType.MinConstraint
 MaxExact, MaxConstraint = BoundType.MaxExact, BoundType.MaxConstraint
 TwoFinger, Gallop = Merge.TwoFinger, Merge.Gallop
+Append, Insert = Assembly.Append, Assembly.Insert
 
 __all__ = [
+    "Append",
     "Atomics",
     "Bound",
     "CPUThread",
@@ -110,6 +112,7 @@ __all__ = [
     "Gallop",
     "IgnoreRaces",
     "IndexVar",
+    "Insert",
     "Kernel",
     "MaxConstraint",
     "MaxExact",

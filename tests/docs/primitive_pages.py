@@ -31,6 +31,7 @@ class Example:
     statement: str = SPMV
     formats: tuple[tuple[str, str], ...] = (("A", "csr"),)
     draws: bool = False
+    check: str = "A @ x"
 
     @property
     def steps(self) -> str:
@@ -123,6 +124,16 @@ EXAMPLES = {
         ),
         "bound(j, jb, 5, MaxExact)",
         formats=(),
+    ),
+    "assemble": Example(
+        (
+            "`tensor` is the result, sparse, with a structure of its own.",
+            "Insert needs full levels above the last one, as in CSR and CSC, and entries that come once.",
+        ),
+        "assemble(C, Insert)",
+        statement="C(i,k) = A(i,j) * A(k,j)",
+        formats=(("A", "csr"), ("C", "csr")),
+        check="A @ A.T",
     ),
     "mergeby": Example(
         (
@@ -224,17 +235,20 @@ def _loops(kernel: sl.Kernel) -> str:
 def _call(example: Example) -> str:
     rows = f",\n...{' ' * 15}".join(map(str, MATRIX))
     formats = ", ".join(f'"{name}": "{form}"' for name, form in example.formats)
+    given = {"A": np.array(MATRIX), "x": np.array([1, 0, 3, 4, 5])}
+    names = [name for name in given if f"{name}(" in example.statement]
+    made = sl.evaluate(example.statement, **{name: given[name] for name in names}).to_numpy()
     return "\n".join(
         [
             "```python",
             ">>> import numpy as np, sparseloom as sl",
             f">>> A = np.array([{rows}])",
-            ">>> x = np.array([1, 0, 3, 4, 5])",
+            *([">>> x = np.array([1, 0, 3, 4, 5])"] if "x" in names else []),
             f'>>> k = sl.program("{example.statement}", {{{formats}}},',
             f'...                "{example.steps}")',
-            ">>> k(A, x).to_numpy()",
-            f"{sl.evaluate(example.statement, A=np.array(MATRIX), x=np.array([1, 0, 3, 4, 5])).to_numpy()!r}",
-            ">>> bool((k(A, x).to_numpy() == A @ x).all())",
+            f">>> k({', '.join(names)}).to_numpy()",
+            f"{made!r}",
+            f">>> bool((k({', '.join(names)}).to_numpy() == {example.check}).all())",
             "True",
             "```",
         ]

@@ -49,7 +49,8 @@ def test_rows_of_a_matrix_are_assembled_in_parallel(result: str, target: str) ->
     for statement, names, shape in STATEMENTS:
         given = operands(names, shape)
         wanted = made_by(statement, names, "dd", "c")(*given).to_numpy()
-        for schedule in (ROWS, "split(i, i0, i1, 2) parallelize(i0, CPUThread, NoRaces)"):
+        counted = [f"assemble(C, Insert) {ROWS}", "assemble(C, Insert)"] if result == "csr" else [f"assemble(C, Append) {ROWS}"]
+        for schedule in (ROWS, "split(i, i0, i1, 2) parallelize(i0, CPUThread, NoRaces)", *counted):
             made = made_by(statement, names, result, target, schedule)(*given)
             check(made.storage)
             np.testing.assert_allclose(made.to_numpy(), wanted)

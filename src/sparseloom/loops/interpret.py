@@ -35,16 +35,11 @@ from sparseloom.loops.nodes import (
     Function,
     Grow,
     If,
-    Join,
-    Keep,
     Literal,
     Load,
     LoopKind,
-    MakePieces,
     Op,
     Param,
-    Parts,
-    Pieces,
     Poll,
     Role,
     Search,
@@ -55,13 +50,12 @@ from sparseloom.loops.nodes import (
     Status,
     Stmt,
     Store,
-    Team,
-    Thread,
     Var,
     While,
     block,
     sort_scratch,
 )
+from sparseloom.loops.teams import Join, Keep, MakePieces, Parts, Pieces, Team, Thread
 
 __all__ = ["KernelStatus", "RaceFound", "run"]
 

@@ -186,7 +186,8 @@ class Store(Stmt):
 
 @node
 class For(Stmt):
-    """Run ``body`` for ``var`` in ``[begin, end)``. ``factor`` is the unroll count or the vector width, 0 if not given."""
+    """Run ``body`` for ``var`` in ``[begin, end)``. ``factor`` is the unroll count, the vector width, or how many a
+    thread takes at a time; 0 if not given."""
 
     var: Var
     begin: Expr
@@ -274,74 +275,6 @@ class Grow(Stmt):
     array: Array
     capacity: Var
     needed: Expr
-
-
-@node
-class Team(Stmt):
-    """A threads loop whose threads each run ``first`` before their first iteration and ``last`` after their last.
-
-    What ``first`` declares and allocates is the thread's own, and ``last`` frees it or keeps it.
-    """
-
-    first: Stmt
-    loop: For
-    last: Stmt
-
-
-@node
-class Thread(Expr):
-    """Which thread of its team runs this, counted from 0."""
-
-    dtype: DType = INT64
-
-
-@node
-class Pieces(Node):
-    """Arrays that the threads of a team make, one each, to be joined."""
-
-    name: str
-    dtype: DType
-
-
-@node
-class MakePieces(Stmt):
-    """Room for the pieces of a team whose loop has ``count`` iterations."""
-
-    pieces: Pieces
-    count: Expr
-
-
-@node
-class Keep(Stmt):
-    """Hand an allocated array over to the thread's place among the pieces. Its name is then free again."""
-
-    pieces: Pieces
-    array: Array
-
-
-@node
-class Parts(Node):
-    """Where the parts of a result stand: part p is ``[begins[p], begins[p] + n)`` of what thread ``owners[p]`` made, and goes to
-    ``[starts[p], starts[p + 1])`` of the whole, n being the distance of those."""
-
-    owners: Array
-    begins: Array
-    starts: Array
-    count: Expr
-
-
-@node
-class Join(Stmt):
-    """Make ``array`` of all parts, ``each`` elements to a position, one behind the other.
-
-    With ``below`` they are positions of those parts, which move along with them; a 0 that belongs to no part stands before them.
-    """
-
-    array: Array
-    pieces: Pieces
-    parts: Parts
-    each: Expr
-    below: Parts | None = None
 
 
 @node

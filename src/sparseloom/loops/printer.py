@@ -34,12 +34,9 @@ from sparseloom.loops.nodes import (
     Function,
     Grow,
     If,
-    Join,
-    Keep,
     Literal,
     Load,
     LoopKind,
-    MakePieces,
     Op,
     Param,
     Poll,
@@ -51,11 +48,10 @@ from sparseloom.loops.nodes import (
     Space,
     Stmt,
     Store,
-    Team,
-    Thread,
     Var,
     While,
 )
+from sparseloom.loops.teams import Join, Keep, MakePieces, Team, Thread
 
 _SYMBOLS = {"floor_divide": "//", "remainder": "%"} | {name: op.symbol for name, op in OPERATORS.items() if op.symbol}
 _LEVELS = {

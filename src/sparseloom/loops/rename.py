@@ -24,22 +24,18 @@ from sparseloom.loops.nodes import (
     Function,
     Grow,
     If,
-    Join,
-    Keep,
-    MakePieces,
     Param,
-    Pieces,
     Poll,
     Shuffle,
     Sort,
     SortEntries,
     Stmt,
     Store,
-    Team,
     Var,
     While,
     block,
 )
+from sparseloom.loops.teams import Join, Keep, MakePieces, Pieces, Team
 
 N = TypeVar("N", bound=Node)
 

@@ -20,10 +20,8 @@ from sparseloom.loops.nodes import (
     For,
     Function,
     Grow,
-    Join,
     Literal,
     Load,
-    MakePieces,
     Op,
     Param,
     Role,
@@ -35,6 +33,7 @@ from sparseloom.loops.nodes import (
     Store,
     Var,
 )
+from sparseloom.loops.teams import Join, MakePieces
 
 _STAYS_POSITIVE = ("add", "multiply", "minimum", "maximum", "floor_divide", "remainder")
 

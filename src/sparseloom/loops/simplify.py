@@ -30,11 +30,11 @@ from sparseloom.loops.nodes import (
     Op,
     Select,
     Stmt,
-    Team,
     Var,
     While,
     constant,
 )
+from sparseloom.loops.teams import Team
 
 N = TypeVar("N", bound=Node)
 

@@ -31,15 +31,11 @@ from sparseloom.loops.nodes import (
     Function,
     Grow,
     If,
-    Join,
-    Keep,
     Literal,
     Load,
     LoopKind,
-    MakePieces,
     Op,
     Param,
-    Pieces,
     Poll,
     Role,
     Search,
@@ -50,12 +46,11 @@ from sparseloom.loops.nodes import (
     Space,
     Stmt,
     Store,
-    Team,
-    Thread,
     Var,
     While,
 )
 from sparseloom.loops.reductions import accumulated
+from sparseloom.loops.teams import Join, Keep, MakePieces, Pieces, Team, Thread
 
 
 def verify(function: Function) -> None:

@@ -17,11 +17,13 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import rewrite
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
+from sparseloom.loops import teams
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.device import barrier, memory
 from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import LoopLowering
+from sparseloom.lower.insert import InsertResult
 from sparseloom.lower.listing import ListWorkspace
 from sparseloom.lower.parts import PartedResult
 from sparseloom.lower.refill import Accumulated, RefillResult
@@ -71,6 +73,8 @@ class ParallelLoops(LoopLowering):
         """A loop, with private slots or copies if its iterations meet in one place and its strategy asks for them."""
         target = written(stmt)
         sink = self.sink(target)
+        if stmt.tag.unit is Unit.CPUThread and isinstance(sink, InsertResult) and sink.lhs == target:
+            return self._in_places(stmt, scope)
         if stmt.tag.unit is Unit.CPUThread and isinstance(sink, AppendResult) and sink.lhs == target:
             if sink.can_be_parted:
                 return self._in_parts(stmt, sink, scope)
@@ -134,7 +138,7 @@ class ParallelLoops(LoopLowering):
             number = inner.coordinates[part]
             return ir.block(parts.thread.begin_part(number), body, parts.thread.end_part(number))
 
-        made = self.over(Forall(part, stmt.body, stmt.tag), scope, then)
+        made = self.over(Forall(part, stmt.body, replace(stmt.tag, unroll=1)), scope, then)
         first = ir.block(parts.thread.begin(), *context.before)
         last = ir.block(*context.behind, parts.thread.keep())
         context.before, context.behind, context.provenance = before, behind, outside
@@ -232,7 +236,7 @@ def _with_team(made: ir.Stmt, first: ir.Stmt, last: ir.Stmt) -> ir.Stmt:
     def rule(found: object) -> ir.Stmt | None:
         match found:
             case ir.For(kind=ir.LoopKind.THREADS) as loop:
-                return ir.Team(first, loop, last)
+                return teams.Team(first, loop, last)
         return None
 
     return rewrite(made, rule)

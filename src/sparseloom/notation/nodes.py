@@ -136,6 +136,13 @@ class Merge(Enum):
     Gallop = "Gallop"
 
 
+class Assembly(Enum):
+    """How the entries of a sparse result are put together."""
+
+    Append = "Append"
+    Insert = "Insert"
+
+
 @node
 class Tag(Node):
     """How a loop runs: in parallel, unrolled, or merging in a certain way."""

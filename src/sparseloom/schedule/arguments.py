@@ -128,7 +128,13 @@ def _word(kind: type, given: object) -> Enum | Refusal:
     return Refusal("S006", f"there is no {_FAMILIES.get(kind.__name__, kind.__name__)} {text}", f"{guess} {listed(members)}")
 
 
-_FAMILIES = {"Unit": "parallel unit", "Races": "race strategy", "Merge": "way to merge", "BoundType": "bound type"}
+_FAMILIES = {
+    "Unit": "parallel unit",
+    "Races": "race strategy",
+    "Merge": "way to merge",
+    "Assembly": "way to assemble",
+    "BoundType": "bound type",
+}
 
 
 def known_tensors(concrete: Concrete) -> dict[str, TensorVar]:

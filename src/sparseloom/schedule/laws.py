@@ -29,8 +29,13 @@ def breach(concrete: Concrete) -> Refusal | None:
         or unordered
         or written_again(stmt)
         or misplaced(stmt)
-        or unresolved(stmt, appended)
+        or unresolved(stmt, appended, _own_rows(concrete))
     )
+
+
+def _own_rows(concrete: Concrete) -> frozenset[IndexVar] | None:
+    """The variables whose values have rows of their own: all but the last of an inserted result; None where any may be outermost."""
+    return frozenset(level_variables(concrete.assign.lhs)[:-1]) if concrete.inserted else None
 
 
 def appended_result(concrete: Concrete) -> TensorVar | None:

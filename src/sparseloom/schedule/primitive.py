@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import Enum
 from random import Random
 from typing import Self, TypeVar, dataclass_transform
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, field_names, node
+from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.provenance import children
-from sparseloom.notation.nodes import SERIAL, Expr, IndexVar, Merge, Races, Stmt, Tag, Unit
+from sparseloom.notation.nodes import SERIAL, Assembly, Expr, IndexVar, Merge, Races, Stmt, Tag, Unit
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import (
     BoundRelation,
@@ -61,6 +63,14 @@ class Primitive(Node):
     def apply(self, stmt: Stmt) -> Stmt:
         """The statement after the step; ``check`` has allowed it."""
         raise CompilerBug(self, "a primitive must say what it does")
+
+    def check_all(self, concrete: Concrete) -> Refusal | None:
+        """Why the step cannot be done; most steps need to know the statement alone."""
+        return self.check(concrete.stmt)
+
+    def apply_all(self, concrete: Concrete) -> Concrete:
+        """Everything after the step; most steps change the statement alone."""
+        return replace(concrete, stmt=self.apply(concrete.stmt))
 
     @classmethod
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Self]:
@@ -120,7 +130,7 @@ _WORDS: dict[type, str] = {
 
 def reserved_names() -> frozenset[str]:
     """The words of the language, which cannot name a variable or a tensor."""
-    units = {member.name for family in (Unit, Races, Merge, BoundType) for member in family}
+    units = {member.name for family in (Unit, Races, Merge, Assembly, BoundType) for member in family}
     return frozenset(PRIMITIVES) | units | frozenset(CONSTANTS)
 
 

@@ -68,7 +68,7 @@ class Conflict:
         return meeting if points[0] == f"{var} = 0" else f"{meeting}, one at {points[0]} and the other at {points[1]}"
 
 
-def analyse(stmt: Stmt, appended: TensorVar | None = None) -> list[Conflict]:
+def analyse(stmt: Stmt, appended: TensorVar | None = None, rows: frozenset[IndexVar] | None = None) -> list[Conflict]:
     """Every conflict of every parallel loop, resolved or not. ``appended`` is a result whose entries are appended."""
     graph = provenance(stmt)
     found = []
@@ -78,7 +78,7 @@ def analyse(stmt: Stmt, appended: TensorVar | None = None) -> list[Conflict]:
             races = loop.tag.races
             if loop.tag.unit is None or races is None or depth < private:
                 continue
-            if path.assign.lhs.tensor == appended and _is_cut_into_parts(graph, path, depth):
+            if path.assign.lhs.tensor == appended and _is_cut_into_parts(graph, path, depth, rows):
                 continue
             if path.assign.lhs.tensor == appended:
                 found.append(Conflict(loop.var, races, path.assign, None, appends=True))
@@ -88,17 +88,18 @@ def analyse(stmt: Stmt, appended: TensorVar | None = None) -> list[Conflict]:
     return found
 
 
-def _is_cut_into_parts(graph: Provenance, path: Path, depth: int) -> bool:
+def _is_cut_into_parts(graph: Provenance, path: Path, depth: int, rows: frozenset[IndexVar] | None) -> bool:
     """Whether threads may append rows of their own, to be joined: the outermost loop runs over one variable, each value once."""
     loop, position = path.loops[depth], graph.position(path.variables[depth])
     covered = graph.covered(loop.var, level_variables(path.assign.lhs))
     distinct = position is None or graph.is_distinct(position)
-    return depth == 0 and loop.tag.unit is Unit.CPUThread and len(covered) == 1 and distinct
+    apart = rows is None or rows.issuperset(covered)
+    return depth == 0 and loop.tag.unit is Unit.CPUThread and len(covered) == 1 and distinct and apart
 
 
-def unresolved(stmt: Stmt, appended: TensorVar | None = None) -> Refusal | None:
+def unresolved(stmt: Stmt, appended: TensorVar | None = None, rows: frozenset[IndexVar] | None = None) -> Refusal | None:
     """The refusal of the first conflict that nothing covers. What IgnoreRaces leaves open is a warning, not a refusal."""
-    for conflict in analyse(stmt, appended):
+    for conflict in analyse(stmt, appended, rows):
         var, tensor = conflict.var, conflict.assign.lhs.tensor
         if conflict.appends:
             advice = "parallelize the outermost loop, over rows of their own, on CPUThread; or ask for a dense result"

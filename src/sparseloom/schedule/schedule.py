@@ -17,7 +17,7 @@ from typing import Self
 from sparseloom.core.errors import ScheduleError
 from sparseloom.core.trees import field_names
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.notation.nodes import Access, Expr, IndexVar, Merge, Races, Stmt, Unit
+from sparseloom.notation.nodes import Access, Assembly, Expr, IndexVar, Merge, Races, Stmt, TensorVar, Unit
 from sparseloom.notation.relations import BoundType
 from sparseloom.schedule.arguments import build
 from sparseloom.schedule.graphs import ProvenanceGraph
@@ -25,7 +25,20 @@ from sparseloom.schedule.laws import appended_result, breach
 from sparseloom.schedule.nests import IterationGraph
 from sparseloom.schedule.picture import bare, full
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive, spell
-from sparseloom.schedule.primitives import Bound, Coord, Divide, Fuse, MergeBy, Parallelize, Pos, Precompute, Reorder, Split, Unroll
+from sparseloom.schedule.primitives import (
+    Assemble,
+    Bound,
+    Coord,
+    Divide,
+    Fuse,
+    MergeBy,
+    Parallelize,
+    Pos,
+    Precompute,
+    Reorder,
+    Split,
+    Unroll,
+)
 from sparseloom.schedule.races import Conflict, analyse
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.spaces import IterationSpace, draw
@@ -86,6 +99,10 @@ class Schedule:
         """Choose how a loop that intersects sparse operands finds equal coordinates."""
         return self._do(MergeBy, i, way)
 
+    def assemble(self, tensor: TensorVar | str, way: Assembly | str) -> Self:
+        """Choose how the entries of a sparse result are put together."""
+        return self._do(Assemble, tensor, way)
+
     def then(self, *steps: Primitive) -> Self:
         """Take steps that are ready-made, as in ``Schedule(concrete).then(*other.trace)``."""
         made = self
@@ -100,10 +117,10 @@ class Schedule:
         return self._take(built)
 
     def _take(self, step: Primitive) -> Self:
-        refusal = step.check(self.stmt)
+        refusal = step.check_all(self.concrete)
         if refusal is not None:
             raise self._refused(str(step), refusal, self.stmt)
-        made = replace(self.concrete, stmt=step.apply(self.stmt))
+        made = step.apply_all(self.concrete)
         broken = breach(made)
         if broken is not None:
             raise self._refused(str(step), broken, made.stmt)
@@ -140,7 +157,8 @@ class Schedule:
         return tuple(analyse(self.stmt, appended_result(self.concrete)))
 
     def __str__(self) -> str:
-        return full(self.stmt)
+        assembled = f"\n{self.concrete.assign.lhs.tensor} is counted first, then filled in" if self.concrete.inserted else ""
+        return full(self.stmt) + assembled
 
     @property
     def text(self) -> str:

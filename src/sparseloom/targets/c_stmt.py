@@ -28,15 +28,10 @@ from sparseloom.loops.nodes import (
     Free,
     Grow,
     If,
-    Join,
-    Keep,
     Literal,
     Load,
     LoopKind,
-    MakePieces,
     Op,
-    Parts,
-    Pieces,
     Poll,
     Search,
     Sort,
@@ -44,11 +39,11 @@ from sparseloom.loops.nodes import (
     Space,
     Stmt,
     Store,
-    Team,
     Var,
     While,
 )
 from sparseloom.loops.reductions import accumulated
+from sparseloom.loops.teams import Join, Keep, MakePieces, Parts, Pieces, Team
 from sparseloom.targets.c_expr import (
     PLUS,
     TIMES,
@@ -322,7 +317,7 @@ class Statements:
             self.exit = Exit("__atomic_store_n(&status, {}, __ATOMIC_RELAXED);", label, is_shared=True)
             self.emit(team.first)
             self.lines.append("  " * (self.depth - 1) + f"{label}:;")
-            self.line("#pragma omp for schedule(dynamic)")
+            self.line(f"#pragma omp for schedule({f'dynamic, {loop.factor}' if loop.factor else 'guided'})")
             var = self.names.scalar(loop.var.name)
             begin, end = self.expressions.index(loop.begin), self.expressions.index_piece(loop.end).at(PLUS)
             with self._braces(f"for (int64_t {var} = {begin}; {var} < {end}; {var}++)"):

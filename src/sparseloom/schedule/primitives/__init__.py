@@ -1,5 +1,6 @@
 """The primitives, one file each. To add one, write its file, import it here, and give ``Schedule`` its method."""
 
+from sparseloom.schedule.primitives.assemble import Assemble
 from sparseloom.schedule.primitives.bound import Bound
 from sparseloom.schedule.primitives.coord import Coord
 from sparseloom.schedule.primitives.divide import Divide
@@ -12,4 +13,4 @@ from sparseloom.schedule.primitives.reorder import Reorder
 from sparseloom.schedule.primitives.split import Split
 from sparseloom.schedule.primitives.unroll import Unroll
 
-__all__ = ["Bound", "Coord", "Divide", "Fuse", "MergeBy", "Parallelize", "Pos", "Precompute", "Reorder", "Split", "Unroll"]
+__all__ = ["Assemble", "Bound", "Coord", "Divide", "Fuse", "MergeBy", "Parallelize", "Pos", "Precompute", "Reorder", "Split", "Unroll"]
