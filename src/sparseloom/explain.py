@@ -32,7 +32,7 @@ def explain(stages: Stages, sizes: Mapping[str, int], stored: Mapping[str, Seque
     elif shared is not None:
         how = f"{name_of(tensor.format)}, with the structure of {shared}: only values are computed"
     elif stages.concrete.inserted:
-        how = f"{name_of(tensor.format)}, counted and then filled, since its entries come in another order"
+        how = f"{name_of(tensor.format)}, counted and then filled"
     else:
         how = f"{name_of(tensor.format)}, appended in order"
     lines += ["", "result", f"  {tensor.name}: {how}, {tensor.dtype}"]
