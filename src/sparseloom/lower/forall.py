@@ -139,7 +139,7 @@ class LoopLowering(PositionLoops):
         graph = self.context.provenance
         if graph.made_by(level) is None or level not in graph.ancestors(digit):
             return False
-        return not any(level in graph.ancestors(var) for var in scope.coordinates)
+        return not any(level in graph.line(var) for var in scope.coordinates)
 
     def _is_first_digit(self, root: IndexVar, scope: Scope) -> bool:
         """Whether no digit of a variable is bound yet."""

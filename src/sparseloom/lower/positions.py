@@ -211,10 +211,7 @@ class PositionLoops(RunLoops):
         scope = scope.placing({access: place})
         recovered, guard, scope = self._recover_all(relation, scope)
         settled, scope = settle(self.context, scope, self.operands)
-        inside, scope = self._inside_blocks(relation, scope)
-        found, scope = settle(self.context, scope, self.operands)
-        body = self._around_all(covered, ir.block(found, then(scope)), scope)
-        body = ir.block(settled, body if inside == ir.TRUE else ir.If(inside, body))
+        body = ir.block(settled, self._inside_blocks(relation, scope, lambda s: self._around_all(covered, then(s), s)))
         guard = ir.both(guard, *used)
         return ir.block(*code, *recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
@@ -274,8 +271,11 @@ class PositionLoops(RunLoops):
             return scope
         return scope.knowing(relation.position, place.position).knowing(position, place.position)
 
-    def _inside_blocks(self, relation: PosRelation, scope: Scope) -> tuple[ir.Expr, Scope]:
-        """Positions of coordinates found again: whether these stand in the block of positions that they were found for."""
+    def _inside_blocks(self, relation: PosRelation, scope: Scope, then: Then) -> ir.Stmt:
+        """Positions of coordinates found again: go on where these stand in the block of positions that they were found for.
+
+        What the digits of that block make up is then known too: a workspace may have it as index.
+        """
         provenance, tests = self.context.provenance, []
         for again, block in self._blocks_again(relation):
             root = block.position
@@ -291,7 +291,12 @@ class PositionLoops(RunLoops):
             scope = scope.knowing(root, position)
             value = self.context.space(scope).digit_of(root, position, again.position)
             scope = scope if value is None else scope.knowing(again.position, value)
-        return ir.both(*tests), scope
+        recovered, guard, scope = self.recover(scope)
+        settled, scope = settle(self.context, scope, self.operands)
+        body = ir.block(settled, then(scope))
+        body = ir.block(*recovered, body if guard == ir.TRUE else ir.If(guard, body))
+        inside = ir.both(*tests)
+        return body if inside == ir.TRUE else ir.If(inside, body)
 
     def _around_all(self, covered: tuple[IndexVar, ...], body: ir.Stmt, scope: Scope) -> ir.Stmt:
         """A coordinate of several levels at once: each is appended around those below it, and the rows below end here."""
@@ -382,10 +387,7 @@ class PositionLoops(RunLoops):
             recovered, guard, inner = self.recover(inner)
         settled, inner = settle(self.context, inner, self.operands)
         if is_last:
-            inside, inner = self._inside_blocks(relation, inner)
-            found, inner = settle(self.context, inner, self.operands)
-            rest = ir.block(found, then(inner))
-            rest = rest if inside == ir.TRUE else ir.If(inside, rest)
+            rest = self._inside_blocks(relation, inner, then)
         else:
             rest = self.in_run(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, style, then))
         body = ir.block(settled, self._around_all(covered[k - levels[0] : end_of_chain - levels[0]], rest, inner))
