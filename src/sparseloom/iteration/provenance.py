@@ -244,11 +244,16 @@ class Provenance:
         """The variables of the levels that a position variable runs through, outermost first."""
         return self.covered(relation.coordinate, level_variables(relation.access))
 
-    def found_again(self, relation: CoordRelation) -> IndexVar:
-        """The variable whose coordinates a coord variable counts: that of one level, or the fused one of several."""
+    def counted_again(self, relation: CoordRelation) -> PosRelation:
+        """The positions whose coordinates a coord variable finds again."""
         position = self.made_by(self.root(relation.position))
         if not isinstance(position, PosRelation):
             raise CompilerBug(relation, "coord is applied to positions")
+        return position
+
+    def found_again(self, relation: CoordRelation) -> IndexVar:
+        """The variable whose coordinates a coord variable counts: that of one level, or the fused one of several."""
+        position = self.counted_again(relation)
         walked = self.walked(position)
         return walked[0] if len(walked) == 1 else self.root(position.coordinate)
 
