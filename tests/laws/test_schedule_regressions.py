@@ -269,6 +269,20 @@ FOUND = {
         A=Spec("ss", "int64", 3),
         B=Spec("ss", "int64", 4),
     ),
+    "a dense result whose rows are covered by blocks that may be absent": found(
+        "R(j,i) = B(i,j)",
+        "dd:1,0",
+        {"j": 9, "i": 5},
+        "reorder(i_within,j_block,j_within) split(j_block,j_block0,j_block1,2)",
+        B=Spec("bcsr(2,2)", "float64", 5, density=0.3),
+    ),
+    "a dense result covered by blocks of rows below which others are looked up": found(
+        "R(j,i) = B(i,j)",
+        "dd",
+        {"j": 9, "i": 5},
+        "reorder(j_block,j_within,i_block,i_within)",
+        B=Spec("bcsr(2,2)", "float64", 5, density=0.3),
+    ),
 }
 
 
