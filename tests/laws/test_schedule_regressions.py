@@ -234,12 +234,65 @@ FOUND = {
         B=Spec("d", "float64", 16),
         C=Spec("ss", "bool", 17, 0, fill=True, density=0.3),
     ),
+    "rows of blocks that end in a loop whose blocks a fused one cuts": found(
+        "R(j,k) = A(k)",
+        "bcsr(2,3)",
+        {"j": 5, "k": 7},
+        "divide(k_block,k_block0,k_block1,2) fuse(j_block,k_block0,f) divide(f,f0,f1,3)",
+        A=Spec("d", "float64", 3),
+    ),
+    "absent terms that count are reduced into a block of an appended result": found(
+        "R(n,i) = max(r0, logical_not(A(i,r0)))",
+        "sd",
+        {"n": 2, "i": 3, "r0": 2},
+        "reorder(r0,i)",
+        A=Spec("ss", "float64", 3, 0, density=0.6),
+    ),
+    "a workspace over the digits of positions that are found again": found(
+        "R = A(i) - A(i)",
+        "",
+        {"i": 7},
+        "pos(i,p,A(i)) divide(p,p0,p1,2) precompute(-A(i),p1,p1w,w) divide(p1,a,b,3) coord(b,c) pos(c,q,A(i))",
+        A=Spec("d", "float64", 3),
+    ),
+    "coordinates found again twice, of blocks of two operands": found(
+        "R = A(i) * B(i)",
+        "",
+        {"i": 9},
+        "pos(i,p,B(i)) split(p,p0,p1,2) coord(p1,c) pos(c,q,A(i)) split(q,q0,q1,2) coord(q1,d)",
+        A=Spec("d", "int64", 4),
+        B=Spec("s", "int64", 4, density=0.8),
+    ),
+    "coordinates of two levels found again twice": found(
+        "R = A(i,j) * B(i,j)",
+        "",
+        {"i": 5, "j": 4},
+        "fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,2) coord(p1,c) pos(c,q,B(i,j)) split(q,q0,q1,2) coord(q1,d) split(d,d0,d1,3)",
+        A=Spec("ss", "int64", 3),
+        B=Spec("ss", "int64", 4),
+    ),
+    "a dense result whose rows are covered by blocks that may be absent": found(
+        "R(j,i) = B(i,j)",
+        "dd:1,0",
+        {"j": 9, "i": 5},
+        "reorder(i_within,j_block,j_within) split(j_block,j_block0,j_block1,2)",
+        B=Spec("bcsr(2,2)", "float64", 5, density=0.3),
+    ),
+    "a dense result covered by blocks of rows below which others are looked up": found(
+        "R(j,i) = B(i,j)",
+        "dd",
+        {"j": 9, "i": 5},
+        "reorder(j_block,j_within,i_block,i_within)",
+        B=Spec("bcsr(2,2)", "float64", 5, density=0.3),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_a_scheduled_case_that_was_wrong_is_right(name: str) -> None:
     assert attempt(FOUND[name]) is None
+
+
 @pytest.mark.parametrize("target", ("interpret", "c"))
 @pytest.mark.parametrize(
     ("steps", "named"),

@@ -155,20 +155,24 @@ class Provenance:
         return frozenset({var}).union(*(self.ancestors(parent) for parent in above))
 
     def root(self, var: IndexVar) -> IndexVar:
-        """The variable whose range the loops over ``var`` and its siblings cut up: up through splits, divides, bounds and renamings.
+        """The variable whose range the loops over ``var`` and its siblings cut up."""
+        *_, last = self.line(var)
+        return last
+
+    def line(self, var: IndexVar) -> Iterator[IndexVar]:
+        """A variable and those that it is a digit of: up through splits, divides, bounds and renamings.
 
         A fuse that puts the halves of a split together again counts what was split.
         """
+        yield var
         relation = self.made_by(var)
         match relation:
-            case SplitRelation(parent) | DivideRelation(parent) | BoundRelation(parent):
-                return self.root(parent)
-            case RenameRelation(original):
-                return self.root(original)
+            case SplitRelation(parent) | DivideRelation(parent) | BoundRelation(parent) | RenameRelation(parent):
+                yield from self.line(parent)
             case FuseRelation():
                 halves = self.halves(relation)
-                return var if halves is None else self.root(halves.parent)
-        return var
+                if halves is not None:
+                    yield from self.line(halves.parent)
 
     def digits(self, var: IndexVar) -> Digits | None:
         """The split or divide that cut ``var``, looking through bounds."""
@@ -240,11 +244,16 @@ class Provenance:
         """The variables of the levels that a position variable runs through, outermost first."""
         return self.covered(relation.coordinate, level_variables(relation.access))
 
-    def found_again(self, relation: CoordRelation) -> IndexVar:
-        """The variable whose coordinates a coord variable counts: that of one level, or the fused one of several."""
+    def counted_again(self, relation: CoordRelation) -> PosRelation:
+        """The positions whose coordinates a coord variable finds again."""
         position = self.made_by(self.root(relation.position))
         if not isinstance(position, PosRelation):
             raise CompilerBug(relation, "coord is applied to positions")
+        return position
+
+    def found_again(self, relation: CoordRelation) -> IndexVar:
+        """The variable whose coordinates a coord variable counts: that of one level, or the fused one of several."""
+        position = self.counted_again(relation)
         walked = self.walked(position)
         return walked[0] if len(walked) == 1 else self.root(position.coordinate)
 

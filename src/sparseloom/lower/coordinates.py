@@ -11,6 +11,7 @@ from dataclasses import replace
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, NEVER, Flag, Formula, Stored, all_of, stored
+from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.region import region
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import SERIAL, Loop, Style, iterate
@@ -145,10 +146,21 @@ class CoordinateLoops(Nest):
         return self.hooks.initialise(scope), replace(scope, uninitialised=None)
 
     def _visits_all(self, stmt: Forall, var: IndexVar, scope: Scope) -> bool:
-        """Whether the loops inside will visit every coordinate of ``var``, whichever elements of a workspace turn out to be set."""
-        walking, masks = self._walking(stmt, var, scope), self.context.masks
-        known = region(stmt, lambda access: NEVER if access.tensor in masks else self._known(access, walking, scope))
+        """Whether the loops inside will visit every coordinate of ``var``, whatever turns out to be absent on the way."""
+        masks = self.context.masks
+        lost = [a for a in self.operands if a.tensor in masks or self._may_be_lost(a, var, scope)]
+        known = region(stmt, lambda access: NEVER if access in lost else self._known(access, [], scope))
         return known == ALWAYS and not scope.drivers
+
+    def _may_be_lost(self, access: Access, var: IndexVar, scope: Scope) -> bool:
+        """Whether an operand may turn out to be absent where digits of ``var`` are bound: its blocks may be stored sparsely."""
+        place, graph = scope.at(access), self.context.provenance
+        for k, part in enumerate(level_variables(access)[place.depth :], place.depth):
+            if part not in scope.coordinates and graph.root(part) != var:
+                return False
+            if part == var or not access.tensor.format.levels[k].full:
+                return not access.tensor.format.levels[k].full
+        return False
 
     def _digits_follow(self, stmt: Stmt, root: IndexVar, scope: Scope) -> bool:
         """Whether the loops directly inside bind the remaining digits of a variable."""

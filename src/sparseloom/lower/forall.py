@@ -26,8 +26,8 @@ from sparseloom.lower.nest import Then, style_of
 from sparseloom.lower.positions import PositionLoops
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.space import Range, Space, least, most
-from sparseloom.lower.walking import settle
-from sparseloom.notation.nodes import Forall, IndexVar, Unit
+from sparseloom.lower.walking import cut, settle
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Unit
 from sparseloom.notation.relations import BoundRelation, BoundType, CoordRelation, FuseRelation, PosRelation
 
 
@@ -139,7 +139,7 @@ class LoopLowering(PositionLoops):
         graph = self.context.provenance
         if graph.made_by(level) is None or level not in graph.ancestors(digit):
             return False
-        return not any(level in graph.ancestors(var) for var in scope.coordinates)
+        return not any(level in graph.line(var) for var in scope.coordinates)
 
     def _is_first_digit(self, root: IndexVar, scope: Scope) -> bool:
         """Whether no digit of a variable is bound yet."""
@@ -166,36 +166,51 @@ class LoopLowering(PositionLoops):
         return [ir.compare("greater_equal", position, block[0]), ir.compare("less", position, block[1])]
 
     def _again(self, stmt: Forall, relation: CoordRelation, digit: IndexVar, scope: Scope, style: Style, then: Then) -> ir.Stmt:
-        """Coordinates of a block of positions: the operand stays inside the block, others are merged with it."""
+        """Coordinates of a block of positions: the operand stays inside the block, others are merged with it.
+
+        Where these positions were themselves counted for coordinates found again, the operands of those blocks stay inside theirs too.
+        """
         provenance = self.context.provenance
-        root = provenance.root(relation.position)
-        pos = provenance.made_by(root)
-        if not isinstance(pos, PosRelation):
-            raise CompilerBug(relation, "coord is applied to positions")
-        access, levels = pos.access, provenance.position_levels(pos)
-        block = self.context.space(scope).interval(root)
-        driven = replace(scope, drivers=scope.drivers | {access}).cutting(access, levels[-1], least(*block), block[1])
-        covered = provenance.walked(pos)
-        self.context.remark(f"{stmt.var}: coordinates of {access.tensor.name} again")
+        pos = provenance.counted_again(relation)
+        blocks = [(relation, pos), *self.blocks_again(pos)]
+        driven = self._confined([block for _, block in blocks], scope)
+        self.context.remark(f"{stmt.var}: coordinates of {pos.access.tensor.name} again")
 
         def at_position(point: Scope) -> ir.Stmt:
-            position = point.at(access).position_at(levels[-1] + 1)
-            point = replace(point, drivers=scope.drivers)
-            digit_value = self.context.space(point).digit_of(root, position, relation.position)
-            point = point.knowing(root, position)
-            point = point if digit_value is None else point.knowing(relation.position, digit_value)
+            point, inside = replace(point, drivers=scope.drivers), []
+            for again, block in blocks:
+                position = point.at(block.access).position_at(provenance.position_levels(block)[-1] + 1)
+                inside += self._inside_block(block, position, self.context.space(scope).interval(block.position))
+                digit_value = self.context.space(point).digit_of(block.position, position, again.position)
+                point = point.knowing(block.position, position)
+                point = point if digit_value is None else point.knowing(again.position, digit_value)
             recovered, guard, point = self.recover(self.named(pos, point))
             settled, point = settle(self.context, point, self.operands)
             body = ir.block(settled, then(point))
-            guard = ir.both(guard, *self._inside_block(pos, position, block))
+            guard = ir.both(guard, *inside)
             return ir.block(*recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
+        covered = provenance.walked(pos)
         if len(covered) == 1:
             return self.coordinates(stmt, covered[0], digit, driven, style, at_position, tree=relation.coordinate)
-        fuse = provenance.made_by(provenance.root(pos.coordinate))
+        fuse = provenance.made_by(provenance.found_again(relation))
+        while isinstance(fuse, CoordRelation):
+            fuse = provenance.made_by(provenance.found_again(fuse))
         if not isinstance(fuse, FuseRelation):
             raise CompilerBug(relation, "several levels are walked by a fuse")
         return self.fused(stmt, fuse, digit, driven, style, at_position, tree=relation.coordinate)
+
+    def _confined(self, blocks: list[PosRelation], scope: Scope) -> Scope:
+        """The scope in which operands drive the loops, each inside a block of its positions."""
+        space, inside = self.context.space(scope), replace(scope, drivers=scope.drivers | {block.access for block in blocks})
+        limits: dict[tuple[Access, int], Range] = {}
+        for block in blocks:
+            begin, end = space.interval(block.position)
+            where = block.access, self.context.provenance.position_levels(block)[-1]
+            limits[where] = cut((least(begin, end), end), limits.get(where))
+        for where, positions in limits.items():
+            inside = inside.cutting(*where, *positions)
+        return inside
 
 
 def _run_by(unit: Unit | None, then: Then) -> Then:

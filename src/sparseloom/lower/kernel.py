@@ -356,7 +356,7 @@ class _Lowering(ParallelLoops):
         return ir.block(ranges, workspace.open(), filled, workspace.turn(), self._lower_part(consumer, scope), workspace.close())
 
     def _assign(self, assign: Assign, scope: Scope) -> ir.Stmt:
-        value = lower_expression(self.context, assign.rhs, scope)
+        value = contribution(assign, lower_expression(self.context, assign.rhs, scope))
         if self.concrete.drops and assign.lhs == self.lhs:
             value = replace(value, present=ir.both(value.present, differs(value.computed, result_fill(self.assign))))
         accumulator = scope.accumulators.get(assign.lhs)
@@ -365,7 +365,7 @@ class _Lowering(ParallelLoops):
         if accumulator is None:
             ready = self.result.initialise(scope) if scope.uninitialised is not None and self._needs_first(scope) else None
             return ir.block(ready, self.result.write(assign, value, scope))
-        return accumulate(accumulator, assign, value)
+        return accumulate(accumulator, value)
 
     def _needs_first(self, scope: Scope) -> bool:
         """Whether writing this one location leaves others below it without a value (``B(i,i) = ...``)."""
@@ -379,14 +379,19 @@ def differs(value: ir.Expr, fill: Scalar) -> ir.Expr:
     return ir.compare("not_equal", value, ir.constant(fill, value.dtype))
 
 
-def accumulate(accumulator: Accumulator, assign: Assign, value: Value) -> ir.Stmt:
+def contribution(assign: Assign, value: Value) -> Value:
+    """What an assignment contributes at one point: everywhere something, where its reduction may not leave out what is absent."""
+    if assign.op is None or is_skippable(assign.rhs, assign.op):
+        return value
+    return Value(value.full, ir.TRUE, None)
+
+
+def accumulate(accumulator: Accumulator, value: Value) -> ir.Stmt:
     """Reduce one value into a scalar, and remember that there was one."""
     op, var = accumulator.op, accumulator.var
-    skips = is_skippable(assign.rhs, op)
-    added = value.computed if skips else value.full
-    update = ir.Assign(var, operate(op, [var, added], var.dtype, var.dtype))
+    update = ir.Assign(var, operate(op, [var, value.computed], var.dtype, var.dtype))
     mark = None if accumulator.seen is None else ir.Assign(accumulator.seen, ir.TRUE)
-    if not skips or value.present == ir.TRUE:
+    if value.present == ir.TRUE:
         return ir.block(update, mark)
     return ir.block() if value.present == ir.FALSE and not value.constant else ir.If(_counts(value), ir.block(update, mark))
 

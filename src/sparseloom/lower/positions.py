@@ -64,7 +64,7 @@ class PositionLoops(RunLoops):
     def _cut_to_blocks(self, relation: PosRelation, level: int, positions: Range, scope: Scope) -> Range:
         """Positions of coordinates that were found again for a block of positions of the same operand: no others than the block's."""
         provenance, space = self.context.provenance, self.context.space(scope)
-        for _, block in self._blocks_again(relation):
+        for _, block in self.blocks_again(relation):
             if block.access == relation.access and provenance.position_levels(block)[-1] == level:
                 first, last = space.interval(block.position)
                 begin, end = cut(positions, (least(first, last), last))
@@ -81,7 +81,7 @@ class PositionLoops(RunLoops):
             found, position = first_position(self.context, access, levels, positions, place.position, members)
             code += found
             ends.append(position)
-        begin, end = cut((ends[0], ends[1]), scope.cuts[access, levels[-1]] if self._blocks_again(relation) else None)
+        begin, end = cut((ends[0], ends[1]), scope.cuts[access, levels[-1]] if self.blocks_again(relation) else None)
         return self._declare_range(relation, levels[-1], begin, most(begin, end), code, scope)
 
     def _declare_range(self, relation: PosRelation, level: int, begin: ir.Expr, end: ir.Expr, code: list[ir.Stmt], scope: Scope) -> Scope:
@@ -94,7 +94,7 @@ class PositionLoops(RunLoops):
         """The coordinates to which outer digits confine the first level of a position variable; None where nothing does."""
         provenance, space = self.context.provenance, self.context.space(scope)
         var = provenance.walked(relation)[0]
-        if self._blocks_again(relation) and provenance.is_cut(relation.coordinate):
+        if self.blocks_again(relation) and provenance.is_cut(relation.coordinate):
             levels = level_variables(relation.access)
             first, last = (space.members_at(relation.coordinate, value, levels) for value in space.range_of(relation.coordinate))
             return first[0], last[0] if len(first) == 1 else least(ir.add(last[0], ir.ONE), space.range_of(var)[1])
@@ -139,19 +139,16 @@ class PositionLoops(RunLoops):
         provenance = self.context.provenance
         used = {v for n in walk(stmt.body) if isinstance(n, Access) and n != relation.access for v in (*n.indices, *level_variables(n))}
         needed = {x for v in used for x in (v, *provenance.originals(v))}
-        tested = any(block.access != relation.access for _, block in self._blocks_again(relation))
+        tested = any(block.access != relation.access for _, block in self.blocks_again(relation))
         return uppers if tested or any(needed & provenance.ancestors(var) for var in uppers) else ()
 
-    def _blocks_again(self, relation: PosRelation) -> list[tuple[CoordRelation, PosRelation]]:
+    def blocks_again(self, relation: PosRelation) -> list[tuple[CoordRelation, PosRelation]]:
         """The coordinates found again that a position variable counts, with the positions that they were found for."""
         provenance, found = self.context.provenance, []
         for var in sorted(provenance.ancestors(relation.coordinate), key=str):
             again = provenance.made_by(var)
             if isinstance(again, CoordRelation):
-                block = provenance.made_by(provenance.root(again.position))
-                if not isinstance(block, PosRelation):
-                    raise CompilerBug(again, "coord is applied to positions")
-                found.append((again, block))
+                found.append((again, provenance.counted_again(again)))
         return found
 
     def _flat_positions(
@@ -211,10 +208,7 @@ class PositionLoops(RunLoops):
         scope = scope.placing({access: place})
         recovered, guard, scope = self._recover_all(relation, scope)
         settled, scope = settle(self.context, scope, self.operands)
-        inside, scope = self._inside_blocks(relation, scope)
-        found, scope = settle(self.context, scope, self.operands)
-        body = self._around_all(covered, ir.block(found, then(scope)), scope)
-        body = ir.block(settled, body if inside == ir.TRUE else ir.If(inside, body))
+        body = ir.block(settled, self._inside_blocks(relation, scope, lambda s: self._around_all(covered, then(s), s)))
         guard = ir.both(guard, *used)
         return ir.block(*code, *recovered, body if guard == ir.TRUE else ir.If(guard, body))
 
@@ -274,10 +268,13 @@ class PositionLoops(RunLoops):
             return scope
         return scope.knowing(relation.position, place.position).knowing(position, place.position)
 
-    def _inside_blocks(self, relation: PosRelation, scope: Scope) -> tuple[ir.Expr, Scope]:
-        """Positions of coordinates found again: whether these stand in the block of positions that they were found for."""
+    def _inside_blocks(self, relation: PosRelation, scope: Scope, then: Then) -> ir.Stmt:
+        """Positions of coordinates found again: go on where these stand in the block of positions that they were found for.
+
+        What the digits of that block make up is then known too: a workspace may have it as index.
+        """
         provenance, tests = self.context.provenance, []
-        for again, block in self._blocks_again(relation):
+        for again, block in self.blocks_again(relation):
             root = block.position
             passed = scope.at(block.access).passed(provenance.position_levels(block)[-1] + 1)
             if passed is None and block.access == relation.access:
@@ -291,7 +288,12 @@ class PositionLoops(RunLoops):
             scope = scope.knowing(root, position)
             value = self.context.space(scope).digit_of(root, position, again.position)
             scope = scope if value is None else scope.knowing(again.position, value)
-        return ir.both(*tests), scope
+        recovered, guard, scope = self.recover(scope)
+        settled, scope = settle(self.context, scope, self.operands)
+        body = ir.block(settled, then(scope))
+        body = ir.block(*recovered, body if guard == ir.TRUE else ir.If(guard, body))
+        inside = ir.both(*tests)
+        return body if inside == ir.TRUE else ir.If(inside, body)
 
     def _around_all(self, covered: tuple[IndexVar, ...], body: ir.Stmt, scope: Scope) -> ir.Stmt:
         """A coordinate of several levels at once: each is appended around those below it, and the rows below end here."""
@@ -382,10 +384,7 @@ class PositionLoops(RunLoops):
             recovered, guard, inner = self.recover(inner)
         settled, inner = settle(self.context, inner, self.operands)
         if is_last:
-            inside, inner = self._inside_blocks(relation, inner)
-            found, inner = settle(self.context, inner, self.operands)
-            rest = ir.block(found, then(inner))
-            rest = rest if inside == ir.TRUE else ir.If(inside, rest)
+            rest = self._inside_blocks(relation, inner, then)
         else:
             rest = self.in_run(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, style, then))
         body = ir.block(settled, self._around_all(covered[k - levels[0] : end_of_chain - levels[0]], rest, inner))

@@ -14,7 +14,6 @@ from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.ordering import level_variables
-from sparseloom.iteration.region import is_skippable
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.device import barrier
@@ -94,7 +93,7 @@ class LocatedResult(Result):
         # A location that full loops have just reached for the first time holds nothing to combine with.
         if not scope.combines or scope.uninitialised is not None or assign.op is None:
             return ir.Store(array, where, cast(value.full, dtype))
-        if value.present in (ir.TRUE, ir.FALSE) or not is_skippable(assign.rhs, assign.op):
+        if value.present in (ir.TRUE, ir.FALSE):
             return combine(self.lhs.tensor, array, where, cast(value.full, dtype), assign.op, scope)
         return ir.If(value.present, combine(self.lhs.tensor, array, where, cast(value.computed, dtype), assign.op, scope))
 

@@ -10,7 +10,6 @@ from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, DType
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import LevelView
-from sparseloom.iteration.region import is_skippable
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.device import barrier, is_on_gpu, memory
@@ -82,10 +81,7 @@ class Workspace:
         if assign.op is None:
             stored = ir.block(ir.Store(array, place, cast(value.computed, dtype)), mark)
         else:
-            added = value.computed if is_skippable(assign.rhs, assign.op) else value.full
-            stored = ir.block(combine(tensor, array, place, cast(added, dtype), assign.op, scope), mark)
-            if not is_skippable(assign.rhs, assign.op):
-                return stored
+            stored = ir.block(combine(tensor, array, place, cast(value.computed, dtype), assign.op, scope), mark)
         if value.constant or value.present == ir.TRUE:
             return stored
         return ir.block() if value.present == ir.FALSE else ir.If(value.present, stored)

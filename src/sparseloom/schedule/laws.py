@@ -96,10 +96,11 @@ def unsized(stmt: Stmt) -> Refusal | None:
         made = written(where.producer).tensor
         read = next(access for access in reads(where.consumer) if access.tensor == made)
         for var in read.indices:
-            position = graph.position(var)
-            if position is None or graph.extent(var) is not None:
+            if graph.position(var) is None or graph.extent(var) is not None:
                 continue
-            missing = sorted(_needs(graph, position) - graph.known(outer), key=str)
+            made_by = [graph.made_by(above) for above in graph.ancestors(var)]
+            needed = {need for relation in made_by if isinstance(relation, PosRelation | CoordRelation) for need in _needs(graph, relation)}
+            missing = sorted(needed - graph.known(outer), key=str)
             if missing:
                 why = f"how far {var} runs depends on {listed(missing)}, which is not known where {made} is made"
                 advice = f"choose variables further in, or precompute over coordinates: before pos, or after coord({var}, ...)"
