@@ -176,3 +176,14 @@ def test_a_diagonal_of_a_sparse_result_closes_the_rows_beside_it() -> None:
     wanted = np.zeros((2, 2, 2))
     wanted[[0, 1], [0, 1]] = A
     np.testing.assert_array_equal(result.to_numpy(), wanted)
+
+
+def test_a_workspace_is_never_converted() -> None:
+    """A sum beside sparse factors, into COO by columns: the loops disagree about the order of what they make themselves."""
+    rng = np.random.default_rng(4)
+    a, b, c = (rng.integers(-3, 4, size) * (rng.random(size) < 0.8) for size in (3, 3, 5))
+    d, e, f = (rng.integers(-3, 4, shape) * (rng.random(shape) < 0.6) for shape in ((5, 3), (4, 3), (4, 5, 3)))
+    given = {"A": (a, "s"), "B": (b, "s"), "C": (c, "s"), "D": (d, "coo"), "E": (e, "dcsr"), "F": (f, "ddp")}
+    operands = {name: sl.asarray(values, format=form) for name, (values, form) in given.items()}
+    result = sl.evaluate("R(k,j) = A(k) * B(k) * C(j) * D(j,k) + E(i,k) * F(i,j,k)", format="u~q~", **operands)
+    np.testing.assert_array_equal(result.to_numpy(), (d * (a * b)[None, :] * c[:, None]).T + np.einsum("ik,ijk->kj", e, f))

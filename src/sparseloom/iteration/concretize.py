@@ -288,6 +288,7 @@ class _Orderer:
         self._shared = shared
         self._kind = kind
         self.replaced: dict[Access, Access] = {}
+        self._operands = {n for n in walk(assign.rhs) if isinstance(n, Access)}
 
     def order(self, nest: Nest) -> Stmt:
         """The statement of a nest with its loops in a legal order."""
@@ -334,6 +335,7 @@ class _Orderer:
             stuck = late or {
                 a for a in current if a != lhs and any(isinstance(found, set) and x in found and y in found for x, y in stored[a])
             }
+            stuck = {a for a in stuck if a in self._operands}  # what the loops make themselves cannot be converted
             if not stuck:
                 raise not_in_order(self._assign, "its storage order conflicts with itself")
             # What keeps a sparse result out of order goes first: whether it can be assembled must not depend on the data.

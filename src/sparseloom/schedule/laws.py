@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from sparseloom.formats.format import Format
+from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.named import name_of
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.layout import modes_in_order, plain
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance, children, parents
-from sparseloom.iteration.region import written
+from sparseloom.iteration.region import is_skippable, written
 from sparseloom.notation.nodes import Access, IndexVar, Stmt, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import CoordRelation, DivideRelation, FuseRelation, PosRelation, RenameRelation, SplitRelation
@@ -28,6 +29,7 @@ def breach(concrete: Concrete) -> Refusal | None:
         or unsearchable(stmt)
         or unordered
         or written_again(stmt)
+        or unvisited(stmt)
         or misplaced(stmt)
         or unresolved(stmt, appended, _own_rows(concrete))
     )
@@ -118,6 +120,24 @@ def written_again(stmt: Stmt) -> Refusal | None:
             if path.assign.op is None and relation is not None and relation not in indexed and not graph.is_distinct(relation):
                 why = f"{show(relation.access)} repeats coordinates at this level, so {show(path.assign.lhs)} would be set more than once"
                 return Refusal("S615", why, "fuse the loops over all of its levels first, and use pos on the fused one", at=var)
+    return None
+
+
+def unvisited(stmt: Stmt) -> Refusal | None:
+    """A sum that may not skip absent terms, outside the loops over the blocks that list what they are given: with nothing to sum, there
+    would be no entry."""
+    graph = provenance(stmt)
+    for path in paths(stmt):
+        lhs, op = path.assign.lhs, path.assign.op
+        lists = any(isinstance(level, Scattered) for level in lhs.tensor.format.levels)
+        if op is None or not lists or is_skippable(path.assign.rhs, op):
+            continue
+        inside = path.variables[path.temporaries.get(lhs.tensor.name, 0) :]
+        own = [var for var in inside if {*graph.originals(var)} & {*lhs.indices}]
+        early = [var for var in inside[: inside.index(own[-1])] if var not in own] if own else []
+        if early:
+            why = f"{early[0]} is summed outside the loop over {own[-1]}, and {lhs.tensor} would have no entry where there is nothing to sum"
+            return Refusal("S616", why, f"keep the loop over {early[0]} inside", at=early[0])
     return None
 
 
