@@ -285,6 +285,23 @@ FOUND = {
         "reorder(j_block,j_within,i_block,i_within)",
         B=Spec("bcsr(2,2)", "float64", 5, density=0.3),
     ),
+    "a workspace over coordinates of two levels found again twice": found(
+        "R = A(i,j) * B(i,j)",
+        "",
+        {"i": 5, "j": 4},
+        "fuse(i,j,f) pos(f,p,A(i,j)) coord(p,c) pos(c,q,A(i,j)) coord(q,d) precompute(A(i,j) * B(i,j), d, dw, w)",
+        A=Spec("ds", "int64", 3),
+        B=Spec("ss", "int64", 4),
+    ),
+    "a sum of truth values inside a sum of integers is taken out as it is": found(
+        "R(i,j) = A(i,j) * 2 + (B(i) + C(j))",
+        "dd",
+        {"i": 6, "j": 6},
+        "precompute(B(i) + C(j), j, jw, w)",
+        A=Spec("ds", "bool", 5, 0, density=0.1),
+        B=Spec("d", "bool", 5, 0, density=0.9),
+        C=Spec("s", "bool", 7, 0, density=0.6),
+    ),
 }
 
 

@@ -126,10 +126,13 @@ class LoopLowering(PositionLoops):
                 code.append(found)
                 found, scope = self.position_range(relation, scope)
                 return ir.block(*code, found), scope
-        if not (extents_only and isinstance(relation, CoordRelation)):
-            for parent in parents(relation):
-                found, scope = self.find_ranges(parent, scope, extents_only)
-                code.append(found)
+            case CoordRelation() if extents_only:
+                sources: tuple[IndexVar, ...] = (self.context.provenance.found_again(relation),)
+            case _:
+                sources = parents(relation)
+        for source in sources:
+            found, scope = self.find_ranges(source, scope, extents_only)
+            code.append(found)
         if isinstance(relation, CoordRelation) and var not in scope.limits:
             scope = self._again_range(relation, scope)
         return ir.block(*code), scope

@@ -45,8 +45,14 @@ def flat(expr: Apply) -> list[Expr]:
         return list(expr.args)
     parts: list[Expr] = []
     for arg in expr.args:
-        parts += flat(arg) if isinstance(arg, Apply) and arg.op == expr.op and not _decides_together(arg) else [arg]
+        parts += flat(arg) if isinstance(arg, Apply) and arg.op == expr.op and _may_come_apart(arg, expr) else [arg]
     return parts
+
+
+def _may_come_apart(inner: Apply, outer: Apply) -> bool:
+    """Whether an operation inside the same one may be done in any order with it: truth values and narrow integers are added as such."""
+    dtype = compute_dtype_of(inner)
+    return (dtype.kind in "fc" or dtype == compute_dtype_of(outer)) and not _decides_together(inner)
 
 
 def _decides_together(expr: Apply) -> bool:

@@ -17,7 +17,7 @@ from sparseloom.core.trees import rewrite
 from sparseloom.iteration.provenance import Provenance, parents, stored_levels
 from sparseloom.notation.nodes import Forall, IndexVar, Relation, Stmt
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import CoordRelation, FuseRelation, PosRelation
+from sparseloom.notation.relations import CoordRelation, FuseRelation, PosRelation, RenameRelation
 from sparseloom.schedule.loops import body_of, fresh_variables, loops, paths, places, provenance, related, relations_of, replace_loops
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal, listed
@@ -83,17 +83,21 @@ class Fuse(Primitive):
         """Positions of the lower level that are cut, or named elsewhere too: then the entries below are not all that is meant."""
         if self.j != inner.position or _is_named(graph, self.j):
             var, relation = self.j, inner
-        elif _is_whole(graph, self.i, outer) or graph.is_distinct(outer) or self._shares_positions(graph, inner):
+        elif _is_whole(graph, self.i, outer) or graph.is_distinct(outer) or self._shares_positions(graph, outer, inner):
             return None
         else:
             var, relation = self.i, outer
         why = f"{var} is a part of the positions {relation.position} of {show(relation.access)}, or stands for them elsewhere too"
         return Refusal("S308", why, "fuse before bound and precompute", at=var)
 
-    def _shares_positions(self, graph: Provenance, inner: PosRelation) -> bool:
-        """Whether an entry of the upper level has one entry below it, at the same position, so that ``i`` counts both already."""
+    def _shares_positions(self, graph: Provenance, outer: PosRelation, inner: PosRelation) -> bool:
+        """Whether an entry of the upper level has one entry below it, at the same position, so that ``i`` counts both already.
+
+        The positions are then those of both levels, wherever they are named.
+        """
         levels = inner.access.tensor.format.levels
-        return not _is_named(graph, self.i) and all(levels[k].branchless for k in graph.position_levels(inner))
+        renamed = any(isinstance(r, RenameRelation) and outer.position in graph.line(r.original) for r in graph.relations)
+        return not renamed and not _is_named(graph, self.i) and all(levels[k].branchless for k in graph.position_levels(inner))
 
     def apply(self, stmt: Stmt) -> Stmt:
         def make(loop: Forall) -> Stmt:
