@@ -19,6 +19,7 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells, sort_entries
 from sparseloom.loops.nodes import (
+    HASH_FACTOR,
     Allocate,
     Array,
     Assign,
@@ -386,6 +387,8 @@ def _numeric(name: str, args: list[str], dtype: DType, result: DType) -> str:
                 return f"({a} // {b})"
             case ("remainder", [a, b]):
                 return f"({a} % {b})"
+            case ("hash", [a, b]):
+                return f"(({a} * {HASH_FACTOR} & {2**64 - 1}) >> {b})"
             case ("minimum" | "maximum", [a, b]):
                 return f"{name[:3]}({a}, {b})"
     text = ""
