@@ -10,7 +10,6 @@ from typing import Any
 
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import SparseloomError
-from sparseloom.iteration.rows import RowKind
 
 Subcommands = Any  # argparse has no public name for it
 Execute = Callable[[argparse.Namespace], int]
@@ -51,8 +50,8 @@ def add_statement(parser: argparse.ArgumentParser) -> None:
         help='how the loops run, as in "split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)"',
     )  # fmt: skip
     parser.add_argument(
-        "--workspace", choices=[kind.value for kind in RowKind],
-        help="what rows of a sparse result are built in where their entries come in no order (default: as their length says)",
+        "--workspace", metavar="KIND",
+        help="what rows of a sparse result are built in where their entries come in no order: dense, hash or sort",
     )  # fmt: skip
     parser.add_argument("--semiring", metavar="NAME", help="what + and * mean: min_plus, max_plus, or_and, ...")
 

@@ -17,9 +17,9 @@ from sparseloom.core.algebra import OPERATORS, integer_power
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT64, VALUE_DTYPES, DType, real_part
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
+from sparseloom.loops.hashing import HASH_FACTOR
 from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells, sort_entries
 from sparseloom.loops.nodes import (
-    HASH_FACTOR,
     Allocate,
     Array,
     Assign,

@@ -96,8 +96,7 @@ class Load(Expr):
 class Op(Expr):
     """An element-wise operator of ``core.algebra`` by name; the arguments already have the compute dtype.
 
-    Index arithmetic uses the same operators on int64, and ``floor_divide``, ``remainder`` and ``hash``, which exist here only:
-    ``hash(key, shift)`` is the leading 64 - ``shift`` bits of the key times ``HASH_FACTOR``, modulo 2**64.
+    Index arithmetic uses the same operators on int64, and ``floor_divide``, ``remainder`` and ``hash``, which exist here only.
     ``logical_and`` and ``logical_or`` stop at the first argument that decides.
     """
 
@@ -418,7 +417,6 @@ class Function(Node):
     body: Stmt
 
 
-HASH_FACTOR = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio, odd: near keys get far hashes (Knuth, 6.4)
 TRUE = Literal(True, BOOL)
 FALSE = Literal(False, BOOL)
 ZERO = Literal(0)

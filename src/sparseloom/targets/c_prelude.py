@@ -12,7 +12,8 @@ from functools import cache
 import numpy as np
 
 from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, DType, real_part
-from sparseloom.loops.nodes import HASH_FACTOR, Status
+from sparseloom.loops.hashing import HASH_FACTOR
+from sparseloom.loops.nodes import Status
 from sparseloom.targets.c_entries import ENTRY_HELPERS
 from sparseloom.targets.c_expr import Piece, c_type, operate
 
