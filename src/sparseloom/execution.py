@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.iteration.accumulate import merges_initial, name_initial
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.provenance import Provenance, children
-from sparseloom.iteration.rows import RowKind, choose_row
+from sparseloom.iteration.rows import SHORT, RowKind, choose_row
 from sparseloom.lower.promises import broken_promise
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, Stmt, TensorVar
@@ -78,6 +78,13 @@ def index_dtype(storage: Storage) -> DType | None:
 def is_large(storages: Iterable[Storage]) -> bool:
     """Whether sparse operands have so many entries that threads pay off."""
     return sparse_entries(storages) >= LARGE
+
+
+def weight(storages: Collection[Storage]) -> tuple[bool, int]:
+    """What the loops depend on besides formats and shapes: whether threads pay off, and where rows may be long, roughly how many entries
+    there are."""
+    wide = any(size > SHORT for storage in storages for size in storage.shape)
+    return is_large(storages), sparse_entries(storages).bit_length() if wide else 0
 
 
 def sparse_entries(storages: Iterable[Storage]) -> int:

@@ -13,7 +13,7 @@ from sparseloom.conversion import convert
 from sparseloom.core.algebra import Semiring, same_value
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ShapeError, StorageError
-from sparseloom.execution import Prepared, declared, is_large, known_target
+from sparseloom.execution import Prepared, declared, known_target, weight
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
@@ -241,7 +241,7 @@ class Kernel:
         return made
 
     def _prepare(self, storages: Mapping[str, Storage]) -> Prepared:
-        key = (is_large(storages.values()), *((id(s.format), s.shape, s.dtype.num, _width(s), s.fill) for s in storages.values()))
+        key = (weight(storages.values()), *((id(s.format), s.shape, s.dtype.num, _width(s), s.fill) for s in storages.values()))
         prepared = self._prepared.get(key)
         if prepared is None:
             if len(self._prepared) >= MOST_PREPARED:

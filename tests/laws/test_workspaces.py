@@ -191,6 +191,17 @@ def test_the_kind_follows_from_extent_and_entries() -> None:
         assert choose_row(10**12, 0, kind) == choose_row(10, 10, kind) == RowChoice(kind, "as asked")
 
 
+def test_a_kernel_chooses_anew_for_more_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparseloom.execution.SHORT", 100)
+    monkeypatch.setattr("sparseloom.iteration.rows.SHORT", 100)
+    made = kernel(PRODUCT, "csr", None)
+    few, many = wide(200), sl.asarray(np.ones((3, 200))).to("csr")
+    reasons = ("rows are long and operands have few entries", "operands have many entries for the length of a row")
+    for operand, text in zip((few, many), reasons, strict=True):
+        np.testing.assert_array_equal(made(np.eye(3), operand).to_numpy(), operand.to_numpy())
+        assert told(made).endswith(f"chosen because {text}")
+
+
 def test_explain_tells_the_kind_and_why() -> None:
     lists = "a row in a dense workspace with a list of coordinates"
     assert told(kernel(PRODUCT, "csr", None)) == f"{lists}, sorted before it is read, chosen because rows are short"
