@@ -21,6 +21,7 @@ from sparseloom.formats.format import Format
 from sparseloom.iteration.accumulate import merge_initial
 from sparseloom.iteration.concretize import Concrete, concretize
 from sparseloom.iteration.defaults import default_format
+from sparseloom.iteration.rows import SHORT_ROWS, RowChoice
 from sparseloom.loops import printer as loop_printer
 from sparseloom.loops.rename import alpha_rename
 from sparseloom.lower.kernel import Lowered, lower
@@ -98,14 +99,15 @@ def build(
     schedule: str = "",
     initial: TensorVar | None = None,
     large: bool = False,
+    rows: RowChoice = SHORT_ROWS,
     refill: bool = False,
 ) -> Stages:
     """Run every stage up to the loop IR. ``cheapest`` lists operands from the one with fewest entries on.
 
-    ``large`` says that there is enough work for several threads; a schedule of the user's own decides on that itself. ``refill``
-    asks for the values of a sparse result whose structure is known.
+    ``large`` says that there is enough work for several threads; a schedule of the user's own decides on that itself. ``rows`` is the
+    workspace for rows whose entries come in no order. ``refill`` asks for the values of a sparse result whose structure is known.
     """
-    loops = choose_loops(assign, cheapest, share, initial)
+    loops = choose_loops(assign, cheapest, share, initial, rows)
     scheduled = in_parallel(loops) if large and not schedule else Schedule.from_text(loops, schedule).concrete
     return lower_concrete(assign, scheduled, int32_limit, refill)
 
@@ -120,10 +122,12 @@ def in_parallel(concrete: Concrete) -> Concrete:
         return concrete
 
 
-def choose_loops(assign: Assign, cheapest: tuple[str, ...], share: bool, initial: TensorVar | None = None) -> Concrete:
+def choose_loops(
+    assign: Assign, cheapest: tuple[str, ...], share: bool, initial: TensorVar | None = None, rows: RowChoice = SHORT_ROWS
+) -> Concrete:
     """Concrete notation, before any schedule. ``initial`` is what a sparse result held before the statement adds to it."""
     whole = assign if initial is None else merge_initial(assign, initial)
-    return concretize(whole, {operand: float(place) for place, operand in enumerate(cheapest)}, share)
+    return concretize(whole, {operand: float(place) for place, operand in enumerate(cheapest)}, share, rows)
 
 
 def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill: bool = False) -> Stages:

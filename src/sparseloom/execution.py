@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.iteration.accumulate import merges_initial, name_initial
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.provenance import Provenance, children
+from sparseloom.iteration.rows import SHORT, RowKind, choose_row
 from sparseloom.lower.promises import broken_promise
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, Stmt, TensorVar
@@ -76,7 +77,19 @@ def index_dtype(storage: Storage) -> DType | None:
 
 def is_large(storages: Iterable[Storage]) -> bool:
     """Whether sparse operands have so many entries that threads pay off."""
-    return sum(len(storage.values) for storage in storages if not storage.format.is_dense) >= LARGE
+    return sparse_entries(storages) >= LARGE
+
+
+def weight(storages: Collection[Storage]) -> tuple[bool, int]:
+    """What the loops depend on besides formats and shapes: whether threads pay off, and where rows may be long, roughly how many entries
+    there are."""
+    wide = any(size > SHORT for storage in storages for size in storage.shape)
+    return is_large(storages), sparse_entries(storages).bit_length() if wide else 0
+
+
+def sparse_entries(storages: Iterable[Storage]) -> int:
+    """How many entries sparse operands have together."""
+    return sum(len(storage.values) for storage in storages if not storage.format.is_dense)
 
 
 class Prepared:
@@ -90,6 +103,7 @@ class Prepared:
         dtype: DType | None,
         sizes: Mapping[str, int],
         schedule: str = "",
+        workspace: RowKind | None = None,
     ) -> None:
         self._schedule = schedule
         self._has_data = bool(operands)
@@ -102,14 +116,23 @@ class Prepared:
         self._initial = self._find_initial(assign.lhs.tensor) if merges_initial(self._assign) else None
         read = self._with_initial(operands)
         self._cheapest = tuple(sorted(read, key=lambda name: stored_count(read[name])))
+        self._rows = choose_row(self._row_extent, sparse_entries(operands.values()), workspace)
         reduced = (v for n in walk(self._assign) if isinstance(n, Reduce) for v in n.variables)
         self._share = all(self.sizes[v.name] > 0 for v in reduced)
 
     @classmethod
-    def without_data(cls, assign: Assign, format: Format | None, dtype: DType | None, schedule: str = "") -> Prepared:
+    def without_data(
+        cls, assign: Assign, format: Format | None, dtype: DType | None, schedule: str = "", workspace: RowKind | None = None
+    ) -> Prepared:
         """The statement as it would be compiled for operands of usual size."""
         usual = {n.name: 1000 for n in walk(assign) if isinstance(n, IndexVar)}
-        return cls(assign, {}, format, dtype, usual, schedule)
+        return cls(assign, {}, format, dtype, usual, schedule, workspace)
+
+    @property
+    def _row_extent(self) -> int:
+        """How many coordinates a row of the result can have."""
+        lhs = self._assign.lhs
+        return self.sizes[lhs.indices[lhs.tensor.format.modes[len(lhs.indices) - 1]].name] if lhs.indices else 1
 
     def _find_initial(self, given: TensorVar) -> TensorVar:
         """What a sparse result held before, as it is stored; without data, it is stored as the result."""
@@ -125,10 +148,14 @@ class Prepared:
     @cached_property
     def stages(self) -> Stages:
         """Everything the compiler made of the statement."""
-        stages = build(self._assign, self._cheapest, self._share, settings.int32_limit, self._schedule, self._initial, self._large)
+        stages = self._build(self._assign)
         if self._schedule:
             _check_ranges(stages.concrete, self.sizes)
         return stages
+
+    def _build(self, assign: Assign, refill: bool = False) -> Stages:
+        given = (self._cheapest, self._share, settings.int32_limit, self._schedule, self._initial, self._large, self._rows)
+        return build(assign, *given, refill=refill)
 
     def check_schedule(self, deterministic: bool) -> None:
         """Refuse a schedule now that would be refused when the kernel is called; and one without a fixed order, if that is asked."""
@@ -142,7 +169,7 @@ class Prepared:
 
     def unscheduled(self) -> Concrete:
         """The loops as the compiler chooses them, for a schedule to start from."""
-        return choose_loops(self._assign, self._cheapest, self._share, self._initial)
+        return choose_loops(self._assign, self._cheapest, self._share, self._initial, self._rows)
 
     @property
     def fills_values(self) -> bool:
@@ -224,7 +251,7 @@ class Prepared:
     def _refilling(self, structure: Storage) -> Stages:
         """The kernel for the values of a result that has this structure already."""
         assign = self._assign if structure.format.is_dense else with_index_dtype(self._assign, index_dtype(structure) or INT32)
-        return build(assign, self._cheapest, self._share, settings.int32_limit, self._schedule, self._initial, self._large, refill=True)
+        return self._build(assign, refill=True)
 
     def _entry(self, stages: Stages) -> Entry | None:
         """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""

@@ -13,10 +13,11 @@ from sparseloom.conversion import convert
 from sparseloom.core.algebra import Semiring, same_value
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ShapeError, StorageError
-from sparseloom.execution import Prepared, declared, is_large, known_target
+from sparseloom.execution import Prepared, declared, known_target, weight
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
+from sparseloom.iteration.rows import known_workspace
 from sparseloom.notation.nodes import Assign, TensorVar
 from sparseloom.notation.terms import close_over, operand_dtype, semiring_zero, tensors_of
 from sparseloom.notation.text import declare
@@ -52,6 +53,7 @@ class Kernel:
         sizes: Mapping[str, int] | None = None,
         target: str = "c",
         schedule: str = "",
+        workspace: str | None = None,
     ) -> None:
         self._statement = statement
         self._text = text
@@ -61,6 +63,7 @@ class Kernel:
         self._sizes = dict(sizes or {})
         self._target = known_target(target)
         self._schedule = schedule
+        self._workspace = known_workspace(workspace)
         self.result_name = statement.lhs.tensor.name
         found = [t for t in tensors_of(statement.rhs) if t.name != self.result_name]
         self.operand_names = tuple(t.name for t in found)
@@ -75,7 +78,8 @@ class Kernel:
         return f"<sparseloom kernel: {self._text}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = (self._formats, self._format, self._dtype, self._ring, self._sizes, self._target, self._schedule)
+        workspace = None if self._workspace is None else self._workspace.value
+        options = (self._formats, self._format, self._dtype, self._ring, self._sizes, self._target, self._schedule, workspace)
         return Kernel, (self._statement, self._text, *options)
 
     # Calling
@@ -237,14 +241,14 @@ class Kernel:
         return made
 
     def _prepare(self, storages: Mapping[str, Storage]) -> Prepared:
-        key = (is_large(storages.values()), *((id(s.format), s.shape, s.dtype.num, _width(s), s.fill) for s in storages.values()))
+        key = (weight(storages.values()), *((id(s.format), s.shape, s.dtype.num, _width(s), s.fill) for s in storages.values()))
         prepared = self._prepared.get(key)
         if prepared is None:
             if len(self._prepared) >= MOST_PREPARED:
                 self._prepared.clear()
             typed = declare(self._statement, {name: declared(name, storage) for name, storage in storages.items()})
             closed = close_over(typed, self._ring)
-            prepared = Prepared(closed, storages, self._format, self._dtype, self._sizes, self._schedule)
+            prepared = Prepared(closed, storages, self._format, self._dtype, self._sizes, self._schedule, self._workspace)
             self._prepared[key] = prepared
         self._last = prepared
         return prepared
@@ -289,7 +293,7 @@ class Kernel:
             zero = semiring_zero(typed, self._ring)
             sparse = [tensor for tensor in tensors.values() if not tensor.format.is_dense]
             typed = declare(typed, {tensor.name: replace(tensor, fill=zero) for tensor in (*sparse, typed.lhs.tensor)})
-        return Prepared.without_data(close_over(typed, self._ring), self._format, self._dtype, self._schedule)
+        return Prepared.without_data(close_over(typed, self._ring), self._format, self._dtype, self._schedule, self._workspace)
 
 
 class Bound:

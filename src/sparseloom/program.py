@@ -31,11 +31,13 @@ def program(
     sizes: Mapping[str, int] | None = None,
     target: str = "c",
     deterministic: bool = False,
+    workspace: str | None = None,
 ) -> Kernel:
     """Compile a statement for given formats. Tensors without one are dense, the result too.
 
     ``schedule`` says how the loops run, step by step: ``split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)``. It never changes the
-    result. ``deterministic`` refuses strategies that add in no fixed order.
+    result. ``deterministic`` refuses strategies that add in no fixed order. ``workspace`` says in what the rows of a sparse result are
+    built where their entries come in no order: ``dense``, ``hash`` or ``sort``; left out, it follows from their length.
 
     >>> import sparseloom as sl
     >>> k = sl.program("C(i,j) = A(i,j) + B(i,j)", formats={"A": "csr", "B": "csr", "C": "csr"})
@@ -58,7 +60,7 @@ def program(
     for name, found in (*resolved.items(), (result.name, form)):
         if found.order != orders[name]:
             raise FormatError(f"{name} has {orders[name]} modes, but {name_of(found)} stores {found.order}")
-    kernel = Kernel(statement, text, resolved, form, _dtype(dtype), _semiring(semiring), sizes, target, schedule)
+    kernel = Kernel(statement, text, resolved, form, _dtype(dtype), _semiring(semiring), sizes, target, schedule, workspace)
     if schedule:
         kernel.preview().check_schedule(deterministic)
     return kernel
@@ -73,9 +75,10 @@ def evaluate(
     sizes: Mapping[str, int] | None = None,
     target: str = "c",
     out: Any = None,
+    workspace: str | None = None,
     **operands: Any,
 ) -> Tensor:
-    """Compute a statement on operands as they are stored.
+    """Compute a statement on operands as they are stored. ``workspace`` is as in ``program``.
 
     >>> import numpy as np, sparseloom as sl
     >>> sl.evaluate("y(i) = A(i,j) * x(j)", A=np.eye(2), x=np.array([3.0, 4.0])).to_numpy()
@@ -83,7 +86,7 @@ def evaluate(
     """
     wanted = None if format is None else (format if isinstance(format, Format) else str(format))
     extents = tuple(sorted((sizes or {}).items()))
-    kernel = _kernel_for(text, tuple(sorted(operands)), wanted, _dtype(dtype), _semiring(semiring), extents, target)
+    kernel = _kernel_for(text, tuple(sorted(operands)), wanted, _dtype(dtype), _semiring(semiring), extents, target, workspace)
     return kernel(out=out, **operands)
 
 
@@ -96,10 +99,11 @@ def _kernel_for(
     ring: Semiring | None,
     sizes: tuple[tuple[str, int], ...],
     target: str,
+    workspace: str | None,
 ) -> Kernel:
     statement = parse(text, names).assign
     form = None if format is None else as_format(format, statement.lhs.tensor.order)
-    return Kernel(statement, text, None, form, dtype, ring, dict(sizes), target)
+    return Kernel(statement, text, None, form, dtype, ring, dict(sizes), target, "", workspace)
 
 
 def einsum(

@@ -221,6 +221,7 @@ MISTAKES = {
     "format twice": (("compile", SPMV, "-f", "A:csr", "-f", "A:csc"), "-f names A twice: csr and csc"),
     "dtype": (("compile", SPMV, "-t", "A:float16"), "values of type float16 are not supported; there are bool"),
     "dtype name": (("compile", SPMV, "-t", "y:float32"), "-t names y, but the statement has A, x"),
+    "workspace": (("compile", SPMV, "--workspace", "tree"), "there is no workspace 'tree'; there are dense, hash, sort"),
     "semiring": (("compile", SPMV, "--semiring", "plus"), "there is no semiring 'plus'; there are plus_times"),
     "no file": (("run", SPMV, "-i", "A=none.mtx"), "cannot open none.mtx: No such file or directory"),
     "kind of file": (("run", SPMV, "-i", "A=a.txt"), "the name 'a.txt' does not say what kind of file it is"),

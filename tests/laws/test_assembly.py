@@ -39,8 +39,11 @@ def operands(names: tuple[str, ...], shape: tuple[int, int], format: str = "csr"
     return [random_tensor(sizes, format, seed) for seed in range(len(names))]
 
 
-def made_by(statement: str, names: tuple[str, ...], result: str, target: str, schedule: str = "") -> sl.Kernel:
-    return sl.program(statement, formats={**dict.fromkeys(names, "csr"), "C": result}, schedule=schedule, target=target)
+def made_by(
+    statement: str, names: tuple[str, ...], result: str, target: str, schedule: str = "", workspace: str | None = None
+) -> sl.Kernel:
+    formats = {**dict.fromkeys(names, "csr"), "C": result}
+    return sl.program(statement, formats=formats, schedule=schedule, target=target, workspace=workspace)
 
 
 @pytest.mark.parametrize("target", ["interpret", "c"])
@@ -105,10 +108,10 @@ def test_positions_beyond_int32_are_widened(result: str, schedule: str, target: 
 
 
 def test_a_part_that_finds_no_memory_ends_the_kernel() -> None:
-    """A workspace over 2**55 columns cannot be had; what was taken before is given back, and the kernel stays usable."""
+    """A dense workspace over 2**55 columns cannot be had; what was taken before is given back, and the kernel stays usable."""
     rows = sl.asarray(np.eye(3)).to("csr")
     wide, narrow = (sl.from_coo(np.array([[0, 1], [5, size - 1]]), [1.0, 2.0], (3, size), format="csr") for size in (2**55, 9))
-    kernel = made_by("C(i,k) = A(i,j) * B(j,k)", ("A", "B"), "csr", "c", ROWS)
+    kernel = made_by("C(i,k) = A(i,j) * B(j,k)", ("A", "B"), "csr", "c", ROWS, "dense")
     for _ in range(3):
         with pytest.raises(MemoryError):
             kernel(rows, wide)

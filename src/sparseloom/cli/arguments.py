@@ -49,6 +49,10 @@ def add_statement(parser: argparse.ArgumentParser) -> None:
         "-s", "--schedule", default="", metavar="STEPS",
         help='how the loops run, as in "split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)"',
     )  # fmt: skip
+    parser.add_argument(
+        "--workspace", metavar="KIND",
+        help="what rows of a sparse result are built in where their entries come in no order: dense, hash or sort",
+    )  # fmt: skip
     parser.add_argument("--semiring", metavar="NAME", help="what + and * mean: min_plus, max_plus, or_and, ...")
 
 

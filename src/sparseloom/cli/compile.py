@@ -36,6 +36,7 @@ def execute(options: argparse.Namespace) -> int:
         formats=named_values(options.format, ":", "-f", "A:csr"),
         schedule=options.schedule,
         semiring=options.semiring,
+        workspace=options.workspace,
     )
     text = _text(kernel.preview(dtypes(options.dtype, kernel.operand_names)), options)
     if options.output is None:

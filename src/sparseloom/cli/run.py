@@ -242,7 +242,7 @@ def _kernel(problem: Problem, sizes: Mapping[str, int], options: argparse.Namesp
     form = None if wanted is None else as_format(wanted, problem.order(problem.result))
     ring = None if options.semiring is None else semiring(options.semiring)
     free = {var: sizes[var] for var in problem.free_extents}
-    return Kernel(problem.assign, problem.text, None, form, None, ring, free, options.target, options.schedule)
+    return Kernel(problem.assign, problem.text, None, form, None, ring, free, options.target, options.schedule, options.workspace)
 
 
 def _describe(given: Mapping[str, Tensor], operands: Mapping[str, Tensor]) -> None:

@@ -2,7 +2,7 @@
 
     appended     the loops stand in storage order
     inserted     rows are counted, then filled in any order: only the last level is sparse, and each entry comes once
-    scattered    a row at a time, in any order, into a dense workspace with a list of coordinates
+    scattered    a row at a time, in any order, into a workspace of some kind (``rows``)
     listed       coordinates and values of several levels in any order, sorted and combined afterwards
 """
 

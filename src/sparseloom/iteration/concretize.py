@@ -23,7 +23,6 @@ from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.listed import Listed
-from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.named import name_of
 from sparseloom.iteration.assembly import Order, can_copy, can_insert, can_list, can_scatter, is_alone, is_loose, lists_many, meets_late
 from sparseloom.iteration.blocks import build_blocks, can_build_blocks, names_in, without_blocks
@@ -40,6 +39,7 @@ from sparseloom.iteration.ordering import (
     soft_edges,
     sparse_variables,
 )
+from sparseloom.iteration.rows import SHORT_ROWS, RowChoice
 from sparseloom.iteration.sharing import shared_pattern
 from sparseloom.notation.dtyping import dtype_of, fill_of
 from sparseloom.notation.nodes import (
@@ -81,45 +81,48 @@ class Concrete:
     shared: Access | None = None
     conversions: tuple[Conversion, ...] = ()
     inserted: tuple[IndexVar, ...] = ()
+    rows: RowChoice = SHORT_ROWS  # what rows are built in, where their entries come in no order
     drops: bool = False  # whether entries of the result that equal its fill are left out
     takes_leaves: bool = False  # whether the last coordinates and the values of the one operand become the result's
 
 
-def concretize(assign: Assign, costs: Mapping[str, float] | None = None, share: bool = True) -> Concrete:
+def concretize(
+    assign: Assign, costs: Mapping[str, float] | None = None, share: bool = True, rows: RowChoice = SHORT_ROWS
+) -> Concrete:
     """Choose the loops of a statement.
 
     ``costs`` says how many entries each operand has, where that is known. ``share`` allows the result to take over the structure
-    of an operand with the same pattern.
+    of an operand with the same pattern. ``rows`` is the workspace for rows whose entries come in no order.
     """
     try:
-        return _best(assign, costs or {}, share, keep_blocks=True)
+        return _best(assign, costs or {}, share, rows, keep_blocks=True)
     except BlocksInTheWay:
         if can_build_blocks(assign.lhs):
-            return _in_blocks(assign, costs or {})
-        return _best(assign, costs or {}, share, keep_blocks=False)
+            return _in_blocks(assign, costs or {}, rows)
+        return _best(assign, costs or {}, share, rows, keep_blocks=False)
 
 
-def _in_blocks(assign: Assign, costs: Mapping[str, float]) -> Concrete:
+def _in_blocks(assign: Assign, costs: Mapping[str, float], rows: RowChoice) -> Concrete:
     """Make the entries of a blocked result as if it had no blocks, and put them into blocks a row at a time."""
     plain_result = without_blocks(assign)
-    made = _assembled(lambda: _Attempt(plain_result, costs, share=False, keep_blocks=False), by_rows_only=True)
+    made = _assembled(lambda: _Attempt(plain_result, costs, False, rows, keep_blocks=False), by_rows_only=True)
     stmt = build_blocks(assign, made.stmt, names_in(made.stmt, assign))
-    return Concrete(stmt, Assign(assign.lhs, made.assign.rhs, assign.op), None, made.conversions)
+    return Concrete(stmt, Assign(assign.lhs, made.assign.rhs, assign.op), None, made.conversions, rows=rows)
 
 
-def _best(assign: Assign, costs: Mapping[str, float], share: bool, keep_blocks: bool) -> Concrete:
-    together = _Attempt(assign, costs, share, keep_blocks)
+def _best(assign: Assign, costs: Mapping[str, float], share: bool, rows: RowChoice, keep_blocks: bool) -> Concrete:
+    together = _Attempt(assign, costs, share, rows, keep_blocks)
     if not together.is_assembled:
         made = together.in_one_nest()
         if made.shared is not None and made.shared in together.replaced:
-            return _best(assign, costs, share=False, keep_blocks=keep_blocks)
+            return _best(assign, costs, False, rows, keep_blocks)
         if together.replaced and can_run_in_sequence(assign):
-            apart = _Attempt(assign, costs, share, keep_blocks)
+            apart = _Attempt(assign, costs, share, rows, keep_blocks)
             sequence = apart.in_sequence()
             if len(apart.replaced) < len(together.replaced):
                 return sequence
         return made
-    return _assembled(lambda: _Attempt(assign, costs, share, keep_blocks))
+    return _assembled(lambda: _Attempt(assign, costs, share, rows, keep_blocks))
 
 
 def _assembled(start: Callable[[], _Attempt], by_rows_only: bool = False) -> Concrete:
@@ -145,7 +148,8 @@ def _assembled(start: Callable[[], _Attempt], by_rows_only: bool = False) -> Con
 class _Attempt:
     """One way to run a statement, with the conversions it takes."""
 
-    def __init__(self, assign: Assign, costs: Mapping[str, float], share: bool, keep_blocks: bool) -> None:
+    def __init__(self, assign: Assign, costs: Mapping[str, float], share: bool, rows: RowChoice, keep_blocks: bool) -> None:
+        self._rows = rows
         self._names = Names({n.name for n in walk(assign) if isinstance(n, TensorVar | IndexVar)})
         self._converter = _Converter(self._names, costs)
         self._assign = self._converter.prepare(assign, keep_blocks)
@@ -196,7 +200,7 @@ class _Attempt:
 
     def by_rows(self, kind: Order = Order.STORED) -> Concrete:
         """Each sum is scattered into a workspace, a row at a time, and the result appended from there."""
-        row = Scattered(self._assign.lhs.tensor.format.levels[-1].ordered or not is_alone(self._assign.rhs))
+        row = self._rows.level(self._assign.lhs.tensor.format.levels[-1].ordered or not is_alone(self._assign.rhs))
         return self._concrete(self._order(build_rows(self._assign, self._names, level_variables(self._assign.lhs)[-1:], row), kind))
 
     def by_lists(self, depth: int) -> Concrete:
@@ -221,7 +225,7 @@ class _Attempt:
 
     def _concrete(self, stmt: Stmt, inserted: tuple[IndexVar, ...] = ()) -> Concrete:
         assign = rewrite(self._assign, lambda n: self.replaced.get(n) if isinstance(n, Access) else None)
-        return Concrete(bind_blocks(stmt), assign, self._shared, tuple(self._converter.conversions), inserted)
+        return Concrete(bind_blocks(stmt), assign, self._shared, tuple(self._converter.conversions), inserted, self._rows)
 
 
 def can_run_in_sequence(assign: Assign) -> bool:

@@ -17,6 +17,7 @@ from sparseloom.core.algebra import OPERATORS, integer_power
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT64, VALUE_DTYPES, DType, real_part
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
+from sparseloom.loops.hashing import HASH_FACTOR
 from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells, sort_entries
 from sparseloom.loops.nodes import (
     Allocate,
@@ -380,6 +381,8 @@ def _numeric(name: str, args: list[str], dtype: DType, result: DType) -> str:
                 return f"({a} // {b})"
             case ("remainder", [a, b]):
                 return f"({a} % {b})"
+            case ("hash", [a, b]):
+                return f"(({a} * {HASH_FACTOR} & {2**64 - 1}) >> {b})"
             case ("minimum" | "maximum", [a, b]):
                 return f"{name[:3]}({a}, {b})"
     text = ""

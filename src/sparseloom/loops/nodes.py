@@ -96,7 +96,7 @@ class Load(Expr):
 class Op(Expr):
     """An element-wise operator of ``core.algebra`` by name; the arguments already have the compute dtype.
 
-    Index arithmetic uses the same operators on int64, and ``floor_divide`` and ``remainder``, which exist here only.
+    Index arithmetic uses the same operators on int64, and ``floor_divide``, ``remainder`` and ``hash``, which exist here only.
     ``logical_and`` and ``logical_or`` stop at the first argument that decides.
     """
 

@@ -335,7 +335,7 @@ def _expr(expr: Expr, scope: _Scope) -> None:
 
 def _op_dtype(name: str, arguments: tuple[DType, ...], where: Node) -> DType:
     """The dtype an operator gives; its arguments must already have the compute dtype."""
-    if name in ("floor_divide", "remainder"):
+    if name in ("floor_divide", "remainder", "hash"):
         _hold(arguments == (INT64, INT64), where, f"{name} takes two int64")
         return INT64
     _hold(name in algebra.OPERATORS, where, f"there is an operator {name}")

@@ -16,12 +16,14 @@ from sparseloom.core.dtypes import BOOL, INT32
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, walk
+from sparseloom.formats.levels.hashed import Hashed
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import annihilating, innermost, is_skippable, written
+from sparseloom.iteration.rows import why_listed
 from sparseloom.iteration.sharing import is_bounded
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
@@ -30,6 +32,7 @@ from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context, Remark
 from sparseloom.lower.expression import Value, lower_expression, operate
+from sparseloom.lower.hashed import HashRow
 from sparseloom.lower.insert import InsertResult
 from sparseloom.lower.listing import ListWorkspace
 from sparseloom.lower.padded import PaddedResult, is_padded
@@ -116,7 +119,7 @@ class _Lowering(ParallelLoops):
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]
         self.inputs = tuple(self.operands)
-        self.workspaces: dict[TensorVar, Workspace | Scatter | BlockRow | ListWorkspace | Accumulated] = {}
+        self.workspaces: dict[TensorVar, Workspace | Scatter | HashRow | BlockRow | ListWorkspace | Accumulated] = {}
         conflicts = [(c.var, c.assign.lhs.tensor, None if c.resolved is None else c.resolved[1]) for c in analyse(stmt)]
         self.atomic = frozenset((var, tensor) for var, tensor, how in conflicts if how is Races.Atomics)
         self.private = frozenset((var, tensor) for var, tensor, how in conflicts if how not in (None, Races.Atomics))
@@ -224,7 +227,7 @@ class _Lowering(ParallelLoops):
         value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
         return ir.block(first, go(inner), sink.write(assign, value, scope))
 
-    def sink(self, target: Access) -> Result | Workspace | Scatter | BlockRow | ListWorkspace | Accumulated:
+    def sink(self, target: Access) -> Result | Workspace | Scatter | HashRow | BlockRow | ListWorkspace | Accumulated:
         """Where an assignment goes: the result, or a workspace."""
         return self.workspaces.get(target.tensor, self.result)
 
@@ -241,7 +244,7 @@ class _Lowering(ParallelLoops):
 
     def _where(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         temporary, made = written(producer), innermost(producer)
-        if any(isinstance(level, Scattered) for level in temporary.tensor.format.levels):
+        if any(isinstance(level, Scattered | Hashed) for level in temporary.tensor.format.levels):
             return self._scattered(consumer, producer, scope)
         if any(isinstance(level, Listed) for level in temporary.tensor.format.levels):
             return self._listed(consumer, producer, scope)
@@ -286,9 +289,8 @@ class _Lowering(ParallelLoops):
         if takes_whole_row(consumer, temporary, self.result):
             return self._accumulated(producer, scope)
         row = self._row(temporary, producer)
-        order = "sorted before it is read" if row.is_sorted else "in no order"
-        self.context.remark(f"{temporary.tensor.name}: a row in a dense workspace with a list of coordinates, {order}")
-        return self._collected(consumer, producer, scope, row)
+        reason = "the only kind for blocks" if isinstance(row, BlockRow) else self.concrete.rows.reason
+        return self._collected(consumer, producer, scope, row, reason)
 
     def _listed(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """List entries in any order, then read them in order."""
@@ -299,13 +301,14 @@ class _Lowering(ParallelLoops):
         inside = self.context.provenance.within(producer, scope.coordinates)
         repeats = innermost(producer).op is not None and (not ordered or reduces_outside(producer, made, inside))
         entries = ListWorkspace(self.context, producer, guess, repeats, ordered)
-        combined = " and combined" if repeats else ""
-        self.context.remark(f"{made.tensor.name}: a list of coordinates and values, sorted{combined} before it is read")
-        return self._collected(consumer, producer, scope, entries)
+        return self._collected(consumer, producer, scope, entries, why_listed(made.tensor.format.levels, self.concrete.rows))
 
-    def _collected(self, consumer: Stmt, producer: Stmt, scope: Scope, row: Scatter | BlockRow | ListWorkspace) -> ir.Stmt:
-        """Fill a workspace that keeps a list, put it in order, and read it."""
+    def _collected(
+        self, consumer: Stmt, producer: Stmt, scope: Scope, row: Scatter | HashRow | BlockRow | ListWorkspace, reason: str
+    ) -> ir.Stmt:
+        """Fill a workspace that keeps a list, put it in order, and read it. ``reason`` tells why it is of its kind."""
         context, temporary = self.context, written(producer)
+        context.remark(f"{temporary.tensor.name}: {row.story}, {reason}")
         self.workspaces[temporary.tensor] = row
         around, provenance = self.hooks, context.provenance
         self.hooks = Nowhere(context, temporary, context.view(temporary))
@@ -331,10 +334,12 @@ class _Lowering(ParallelLoops):
             raise CompilerBug(producer, "a row is moved into a structure that is known")
         return ir.block(filled, row.take(self.result, scope))
 
-    def _row(self, temporary: Access, producer: Stmt) -> Scatter | BlockRow:
+    def _row(self, temporary: Access, producer: Stmt) -> Scatter | HashRow | BlockRow:
         index_dtype = self.lhs.tensor.index_dtype or INT32
         if temporary.tensor.format.blocks:
             return BlockRow(self.context, temporary, index_dtype, first_value(producer, temporary))
+        if isinstance(temporary.tensor.format.levels[0], Hashed):
+            return HashRow(self.context, temporary, index_dtype)
         return Scatter(self.context, temporary, index_dtype)
 
     def _with_workspace(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:

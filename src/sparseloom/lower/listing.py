@@ -49,6 +49,11 @@ class ListWorkspace:
             context.before += [ir.Declare(capacity, ir.add(guess, ir.ONE)), ir.Allocate(array, capacity)]
             context.behind.append(ir.Free(array))
 
+    @property
+    def story(self) -> str:
+        """What it is, for ``explain``."""
+        return f"a list of coordinates and values, sorted{'' if self._op is None else ' and combined'} before it is read"
+
     def open(self) -> ir.Stmt:
         """Begin a list."""
         return ir.Declare(self._count, ir.ZERO)

@@ -23,6 +23,7 @@ from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.device import barrier, memory
 from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import LoopLowering
+from sparseloom.lower.hashed import HashRow
 from sparseloom.lower.insert import InsertResult
 from sparseloom.lower.listing import ListWorkspace
 from sparseloom.lower.parts import PartedResult
@@ -65,7 +66,7 @@ class ParallelLoops(LoopLowering):
     private: frozenset[tuple[IndexVar, TensorVar]]  # parallel loops whose iterations meet in this tensor, each with a place of its own
     meeting: frozenset[tuple[IndexVar, TensorVar]]  # loops on a GPU whose iterations meet in this tensor and write it there
 
-    def sink(self, target: Access) -> Result | Workspace | Scatter | BlockRow | ListWorkspace | Accumulated:
+    def sink(self, target: Access) -> Result | Workspace | Scatter | HashRow | BlockRow | ListWorkspace | Accumulated:
         """Where an assignment goes: the result, or a workspace."""
         raise CompilerBug(target, "a subclass knows where assignments go")
 

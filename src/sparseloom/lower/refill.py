@@ -9,6 +9,7 @@ from __future__ import annotations
 from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import LevelView, load_index
+from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.context import Context
@@ -122,8 +123,12 @@ class Accumulated:
 
 
 def takes_whole_row(consumer: Stmt, temporary: Access, result: Result) -> bool:
-    """Whether a consumer does nothing but move a row into a result whose rows have places."""
+    """Whether a consumer does nothing but move a row from a dense workspace into a result whose rows have places."""
     match consumer:
-        case Forall(var, Assign(_, Access() as read, None)) if isinstance(result, RefillResult):
+        case Forall(var, Assign(_, Access() as read, None)) if isinstance(result, RefillResult) and _is_dense_row(read):
             return result.has_places and read == temporary and (var,) == temporary.indices
     return False
+
+
+def _is_dense_row(access: Access) -> bool:
+    return isinstance(access.tensor.format.levels[0], Scattered) if access.tensor.format.levels else False

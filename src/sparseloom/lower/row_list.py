@@ -40,6 +40,11 @@ class RowList:
         """Whether the coordinates are in order when they are read."""
         return self._scratch is not None
 
+    @property
+    def story(self) -> str:
+        """What it is, for ``explain``."""
+        return f"a row in a dense workspace with a list of coordinates, {'sorted before it is read' if self.is_sorted else 'in no order'}"
+
     def open(self) -> ir.Stmt:
         """Begin a row."""
         return ir.Declare(self._count, ir.ZERO)

@@ -136,8 +136,9 @@ def unvisited(stmt: Stmt) -> Refusal | None:
         own = [var for var in inside if {*graph.originals(var)} & {*lhs.indices}]
         early = [var for var in inside[: inside.index(own[-1])] if var not in own] if own else []
         if early:
-            why = f"{early[0]} is summed outside the loop over {own[-1]}, and {lhs.tensor} would have no entry where there is nothing to sum"
-            return Refusal("S616", why, f"keep the loop over {early[0]} inside", at=early[0])
+            first = early[0]
+            why = f"{first} is summed outside the loop over {own[-1]}, and {lhs.tensor} would have no entry where there is nothing to sum"
+            return Refusal("S616", why, f"keep the loop over {first} inside", at=first)
     return None
 
 

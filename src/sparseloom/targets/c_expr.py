@@ -271,6 +271,8 @@ class Expressions:
         name, args = op.name, op.args
         if name in ("floor_divide", "remainder"):
             return self._division(op)
+        if name == "hash":
+            return _call("leading_bits", [self._unwidened(a, True) for a in args])
         if name in _COMPARISONS:
             return operate(name, [self._unwidened(a, False) for a in args], args[0].dtype)
         if op.dtype == INT64 and (index or self._is_index(op)) and name in ("add", "subtract", "multiply", "negative"):

@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 
 from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, DType, real_part
+from sparseloom.loops.hashing import HASH_FACTOR
 from sparseloom.loops.nodes import Status
 from sparseloom.targets.c_entries import ENTRY_HELPERS
 from sparseloom.targets.c_expr import Piece, c_type, operate
@@ -194,6 +195,12 @@ static int64_t size_product(int64_t a, int64_t b) {
   int64_t product;
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
+""",
+    # The product wraps around; its leading bits depend on all bits of the key.
+    "leading_bits": f"""
+static inline int64_t leading_bits(int64_t key, int64_t shift) {{
+  return (int64_t)((uint64_t)key * UINT64_C({HASH_FACTOR}) >> shift);
+}}
 """,
     "floor_quotient": """
 static inline int64_t floor_quotient(int64_t a, int64_t b) {

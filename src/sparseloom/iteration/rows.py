@@ -1,0 +1,78 @@
+"""Which kind of workspace a row under construction gets.
+
+    dense    values at their coordinates, and a list of these: fastest, but as long as the row can be
+    hash     values in a list, found through a hash table: as long as the longest row that occurs
+    sort     a list in which coordinates repeat, sorted and combined before it is read
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sparseloom.core.errors import NotationError
+from sparseloom.formats.level import Level
+from sparseloom.formats.levels.hashed import Hashed
+from sparseloom.formats.levels.listed import Listed
+from sparseloom.formats.levels.scattered import Scattered
+
+SHORT = 1 << 22  # coordinates; a dense row of so many takes some 50 MB
+SPREAD = 16  # how many times as many coordinates as the operands have entries a dense row may have
+
+
+class RowKind(Enum):
+    """A kind of workspace for a row."""
+
+    DENSE = "dense"
+    HASH = "hash"
+    SORT = "sort"
+
+
+@dataclass(frozen=True)
+class RowChoice:
+    """A kind of workspace, and why it was taken."""
+
+    kind: RowKind
+    reason: str
+
+    def level(self, ordered: bool) -> Scattered | Hashed | Listed:
+        """The level of a workspace of this kind. A list is sorted in any case."""
+        match self.kind:
+            case RowKind.DENSE:
+                return Scattered(ordered)
+            case RowKind.HASH:
+                return Hashed(ordered)
+            case RowKind.SORT:
+                return Listed()
+
+
+SHORT_ROWS = RowChoice(RowKind.DENSE, "chosen because rows are short")
+
+
+def known_workspace(name: str | None) -> RowKind | None:
+    """The kind of workspace that was asked for, or a refusal that says which there are."""
+    if name is None:
+        return None
+    names = [kind.value for kind in RowKind]
+    if name not in names:
+        raise NotationError(f"there is no workspace {name!r}; there are {', '.join(names)}")
+    return RowKind(name)
+
+
+def choose_row(extent: int, entries: int, asked: RowKind | None) -> RowChoice:
+    """The workspace for rows of ``extent`` coordinates, where sparse operands have so many entries."""
+    if asked is not None:
+        return RowChoice(asked, "as asked")
+    if extent <= SHORT:
+        return SHORT_ROWS
+    if extent <= SPREAD * entries:
+        return RowChoice(RowKind.DENSE, "chosen because operands have many entries for the length of a row")
+    return RowChoice(RowKind.HASH, "chosen because rows are long and operands have few entries")
+
+
+def why_listed(levels: tuple[Level, ...], choice: RowChoice) -> str:
+    """Why entries are listed and sorted: a single level may have been chosen, several have no other way."""
+    if len(levels) == 1 and choice.kind is RowKind.SORT:
+        return choice.reason
+    several = "several levels" if len(levels) > 1 else "a level"
+    return f"chosen because entries of {several} come in another order"
