@@ -49,9 +49,9 @@ def made_by(
 @pytest.mark.parametrize("target", ["interpret", "c"])
 @pytest.mark.parametrize("result", MATRICES)
 def test_rows_of_a_matrix_are_assembled_in_parallel(result: str, target: str) -> None:
-    for statement, names, shape in STATEMENTS:
+    for statement, names, shape in STATEMENTS if target == "interpret" else STATEMENTS[:3]:
         given = operands(names, shape)
-        wanted = made_by(statement, names, "dd", "c")(*given).to_numpy()
+        wanted = made_by(statement, names, "dd", "interpret")(*given).to_numpy()
         counted = [f"assemble(C, Insert) {ROWS}", "assemble(C, Insert)"] if result == "csr" else [f"assemble(C, Append) {ROWS}"]
         for schedule in (ROWS, "split(i, i0, i1, 2) parallelize(i0, CPUThread, NoRaces)", *counted):
             made = made_by(statement, names, result, target, schedule)(*given)
@@ -133,7 +133,7 @@ def test_an_unordered_result_has_the_same_entries(result: str) -> None:
 @pytest.mark.parametrize("schedule", ["", ROWS])
 @pytest.mark.parametrize("result", [*MATRICES, "dd"])
 def test_values_are_computed_again_in_a_known_structure(result: str, schedule: str, target: str) -> None:
-    for statement, names, shape in STATEMENTS:
+    for statement, names, shape in STATEMENTS if target == "interpret" else STATEMENTS[:3]:
         given = operands(names, shape)
         kernel = made_by(statement, names, result, target, schedule)
         made = kernel.assemble(*given)
@@ -149,7 +149,7 @@ def test_values_are_computed_again_in_a_known_structure(result: str, schedule: s
 def test_values_of_random_statements_are_computed_again(seed: int) -> None:
     """Sparse results of the fuzzer: the structure of one run, refilled, gives the same values."""
     refilled = 0
-    for case in islice(cases(seed, 7000), 1200):
+    for case in islice(cases(seed, 7000), 500):
         job = prepare(case, Tally())
         if job is None or job.assign.lhs.tensor.format.is_dense or job.assign.op is not None:
             continue
@@ -162,7 +162,7 @@ def test_values_of_random_statements_are_computed_again(seed: int) -> None:
         (_, found), (_, wanted) = unpack(again), unpack(made)
         np.testing.assert_array_equal(found, wanted, err_msg=str(case))
         refilled += 1
-    assert refilled > 100
+    assert refilled > 50
 
 
 def test_what_was_not_assembled_is_not_computed() -> None:
