@@ -360,3 +360,9 @@ def test_a_row_that_blocks_of_positions_share_takes_one_atomic_per_element(
     entries = [n for n in walk(kernel.preview().stages.lowered.function) if isinstance(n, ir.For) and n.var.name == "p"]
     assert entries
     assert not any(isinstance(n, ir.Store) and n.atomic for loop in entries for n in walk(loop))
+
+
+def test_parts_of_a_sparse_result_whose_blocks_are_empty_are_joined() -> None:
+    kernel = sl.program("R(i,j) = A(i,j) * x(i)", {"A": "dcsr", "R": "sd"}, "parallelize(i,CPUThread,NoRaces)", target="c")
+    for _ in range(5):  # whether threads have parts of their own is up to chance
+        assert kernel(np.zeros((300, 0)), np.ones(300)).to_numpy().shape == (300, 0)

@@ -175,7 +175,7 @@ static void *take_piece(void **pieces) {
     "join_pieces": """
 static void *join_pieces(void **pieces, struct parts parts, int64_t count, int64_t width) {
   if (is_whole(pieces, parts, count)) return take_piece(pieces);
-  char *whole = allocate(parts.starts[count], width);
+  char *whole = allocate(parts.starts[count] * width, 1);
   if (!whole) return NULL;
 #pragma omp parallel for schedule(dynamic)
   for (int64_t part = 0; part < count; part++) {
