@@ -187,3 +187,14 @@ def test_a_workspace_is_never_converted() -> None:
     operands = {name: sl.asarray(values, format=form) for name, (values, form) in given.items()}
     result = sl.evaluate("R(k,j) = A(k) * B(k) * C(j) * D(j,k) + E(i,k) * F(i,j,k)", format="u~q~", **operands)
     np.testing.assert_array_equal(result.to_numpy(), (d * (a * b)[None, :] * c[:, None]).T + np.einsum("ik,ijk->kj", e, f))
+
+
+def test_what_three_operands_lack_stays_absent_in_a_product_with_infinity() -> None:
+    """B and C are absent where D has an entry: their sum then takes the product with it, although A is infinite there."""
+    B, C, D = np.diag([1.0, 0, 0, 2]), np.diag([0, 3.0, 0, 0]), np.diag([0, 0, 4.0, 5]) + np.eye(4, k=1)
+    stored = {name: sl.asarray(values, format="csr") for name, values in (("B", B), ("C", C), ("D", D))}
+    A = sl.from_coo(np.zeros((2, 0), int), np.zeros(0), (4, 4), format="csr", fill=-np.inf)
+    result = sl.evaluate("R(i,j) = A(i,j) * (B(i,j) + C(i,j)) + D(i,j)", A=A, **stored, format="dd")
+    with np.errstate(invalid="ignore"):
+        wanted = np.where(B + C != 0, -np.inf * (B + C) + D, D)
+    np.testing.assert_array_equal(result.to_numpy(), wanted)

@@ -366,3 +366,10 @@ def test_parts_of_a_sparse_result_whose_blocks_are_empty_are_joined() -> None:
     kernel = sl.program("R(i,j) = A(i,j) * x(i)", {"A": "dcsr", "R": "sd"}, "parallelize(i,CPUThread,NoRaces)", target="c")
     for _ in range(5):  # whether threads have parts of their own is up to chance
         assert kernel(np.zeros((300, 0)), np.ones(300)).to_numpy().shape == (300, 0)
+
+
+@pytest.mark.parametrize("steps", ["reorder(r, i_each)", "fuse(i_each, r, f)"])
+def test_a_sum_of_nothing_still_makes_an_entry_of_a_block(steps: str) -> None:
+    """A sum over no terms that may not be skipped: a loop over them outside, or fused with, that over the block would never run."""
+    with pytest.raises(sl.ScheduleError, match="S616"):
+        sl.program("y(i) = sum(r, cos(A(i)) * b(r))", formats={"A": "s", "y": "sd:0,0/2"}, schedule=steps)

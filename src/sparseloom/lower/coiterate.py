@@ -214,7 +214,7 @@ def _merged(loop: Loop, formula: Formula) -> ir.Stmt:
 
 
 def _is_union_of_three(loop: Loop, formula: Formula) -> bool:
-    """Whether three operands are added up, or the like, at their last levels; what is absent then counts as its fill."""
+    """Whether a loop visits what any of three operands has at their last levels."""
     if not isinstance(formula, Any) or len(formula.parts) != 3 or loop.scope.copies > MOST_COPIES // 16:
         return False
     walkers = [_walker(loop, part.access) for part in formula.parts if isinstance(part, Stored)]
@@ -234,10 +234,13 @@ def _taking(loop: Loop, members: tuple[Access, ...]) -> ir.Stmt:
     for head, w in zip(heads, walkers, strict=True):
         values = loop.context.view(w.access).values
         value = ir.Var(loop.context.names.fresh(f"{w.access.tensor.name}_val"), values.dtype)
+        here = ir.Var(loop.context.names.fresh(f"{w.access.tensor.name}_here"), BOOL)
+        stmts.append(ir.Declare(here, ir.compare("equal", head, loop.coordinate)))
         stmts.append(ir.Declare(value, ir.constant(w.access.tensor.fill, values.dtype)))
         taken = ir.Assign(value, ir.Load(values, w.level.slot(w.view, w.position)))
-        stmts.append(ir.If(ir.compare("equal", head, loop.coordinate), ir.block(taken, step(w))))
-        places[w.access] = w.parent.below(w.parent.depth + 1, w.position, value=value)
+        stmts.append(ir.If(here, ir.block(taken, step(w))))
+        placed = w.parent.below(w.parent.depth + 1, w.position, present=here, value=value)
+        places[w.access] = replace(placed, filled=True)
     return loop.style.repeat(ir.both(*(w.is_live for w in walkers)), ir.block(*stmts, loop.at(follow, places)))
 
 

@@ -28,11 +28,12 @@ class Value:
     present: ir.Expr
     fill: Scalar | None
     constant: bool = False
+    filled: bool = False  # whether ``computed`` is the fill where the expression is absent
 
     @property
     def full(self) -> ir.Expr:
         """The value at every point, present or not."""
-        if self.constant or self.present == ir.TRUE or self.fill is None:
+        if self.constant or self.filled or self.present == ir.TRUE or self.fill is None:
             return self.computed
         filled = ir.constant(self.fill, self.computed.dtype)
         return filled if self.present == ir.FALSE else ir.Select(self.present, self.computed, filled)
@@ -62,7 +63,7 @@ def _lower_access(context: Context, access: Access, scope: Scope) -> Value:
     if place.depth < len(access.tensor.format.levels):
         raise CompilerBug(access, "read before all of its levels are bound")
     loaded = place.value if place.value is not None else ir.Load(context.view(access).values, place.position)
-    return Value(loaded, place.present, fill)
+    return Value(loaded, place.present, fill, filled=place.filled)
 
 
 def _lower_apply(context: Context, expr: Apply, scope: Scope) -> Value:

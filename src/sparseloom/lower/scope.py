@@ -28,13 +28,14 @@ class Place:
     end: ir.Expr | None = None
     present: ir.Expr = ir.TRUE
     value: ir.Expr | None = None
+    filled: bool = False  # whether ``value`` is the operand's fill where it is absent
     trail: tuple[tuple[int, ir.Expr, ir.Expr], ...] = ()
 
     def below(
         self, depth: int, position: ir.Expr, end: ir.Expr | None = None, present: ir.Expr = ir.TRUE, value: ir.Expr | None = None
     ) -> Place:
         """The place one or more levels further down."""
-        return Place(depth, position, end, present, value, (*self.trail, (depth, position, present)))
+        return Place(depth, position, end, present, value, trail=(*self.trail, (depth, position, present)))
 
     def passed(self, depth: int) -> tuple[ir.Expr, ir.Expr] | None:
         """The position at an upper level, the last of the first ``depth``, and whether it is there; None if it is not known."""

@@ -135,6 +135,7 @@ def unvisited(stmt: Stmt) -> Refusal | None:
         inside = path.variables[path.temporaries.get(lhs.tensor.name, 0) :]
         own = [var for var in inside if {*graph.originals(var)} & {*lhs.indices}]
         early = [var for var in inside[: inside.index(own[-1])] if var not in own] if own else []
+        early += [var for var in own if not {*graph.originals(var)} <= {*lhs.indices}]  # fused with what is summed
         if early:
             first = early[0]
             why = f"{first} is summed outside the loop over {own[-1]}, and {lhs.tensor} would have no entry where there is nothing to sum"
