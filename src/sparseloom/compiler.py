@@ -27,7 +27,7 @@ from sparseloom.loops.rename import alpha_rename
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.notation import printer
 from sparseloom.notation.dtyping import dtype_of, reduced_dtype
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Races, TensorVar, Unit
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Races, TensorVar, Unit, Where
 from sparseloom.runtime.library import Entry, load
 from sparseloom.schedule.laws import appended_result
 from sparseloom.schedule.loops import loops as loops_of
@@ -113,8 +113,11 @@ def build(
 
 
 def in_parallel(concrete: Concrete) -> Concrete:
-    """The loops of a sparse result with its rows spread over threads; as they are, where that is not allowed."""
-    if appended_result(concrete) is None:
+    """The loops of a sparse result with its rows spread over threads; as they are, where that is not allowed.
+
+    Where rows are built in a workspace it pays; entries that are merely merged come faster than parts of them are joined.
+    """
+    if appended_result(concrete) is None or not any(isinstance(n, Where) for n in walk(concrete.stmt)):
         return concrete
     try:
         return Schedule(concrete).parallelize(loops_of(concrete.stmt)[0], Unit.CPUThread, Races.NoRaces).concrete

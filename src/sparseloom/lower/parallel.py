@@ -139,12 +139,14 @@ class ParallelLoops(LoopLowering):
             number = inner.coordinates[part]
             return ir.block(parts.thread.begin_part(number), body, parts.thread.end_part(number))
 
-        made = self.over(Forall(part, stmt.body, replace(stmt.tag, unroll=1)), scope, then)
+        made = self.over(Forall(part, stmt.body, replace(stmt.tag, unroll=0)), scope, then)
+        # Parts that take unlike time, as with workspaces, are handed out one by one; else a thread takes many that follow each other.
+        at_a_time = 1 if context.before else 0
         first = ir.block(parts.thread.begin(), *context.before)
         last = ir.block(*context.behind, parts.thread.keep())
         context.before, context.behind, context.provenance = before, behind, outside
         self.result = self.hooks = whole
-        return ir.block(ranges, parts.open(), _with_team(made, first, last), parts.join())
+        return ir.block(ranges, parts.open(), _with_team(made, first, last, at_a_time), parts.join())
 
     def _own(self, held: Accumulator) -> list[_Own]:
         """What an iteration reduces into instead of what all of them hold: a scalar, and whether there was anything."""
@@ -231,13 +233,13 @@ class ParallelLoops(LoopLowering):
         return self.context.space(scope).extent(stmt.var)
 
 
-def _with_team(made: ir.Stmt, first: ir.Stmt, last: ir.Stmt) -> ir.Stmt:
+def _with_team(made: ir.Stmt, first: ir.Stmt, last: ir.Stmt, at_a_time: int = 0) -> ir.Stmt:
     """The threads loop among these statements, with what each thread runs before and after it."""
 
     def rule(found: object) -> ir.Stmt | None:
         match found:
             case ir.For(kind=ir.LoopKind.THREADS) as loop:
-                return teams.Team(first, loop, last)
+                return teams.Team(first, replace(loop, factor=at_a_time), last)
         return None
 
     return rewrite(made, rule)

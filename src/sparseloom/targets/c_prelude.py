@@ -24,7 +24,7 @@ _MATH = set(
 _COMPLEX = set("cabs conj creal cimag cpow csqrt cexp clog csin ccos ctan casin cacos catan csinh ccosh ctanh".split())
 _HEADERS = {
     "stdlib.h": {"malloc", "calloc", "realloc", "free", "NULL"},
-    "string.h": {"memset", "memcpy"},
+    "string.h": {"memset", "memcpy", "memmove"},
     "sys/mman.h": {"mmap", "munmap", "mremap"},
     "time.h": {"clock_gettime"},
     "math.h": _MATH | {f"{name}f" for name in _MATH},
@@ -172,9 +172,23 @@ static void *take_piece(void **pieces) {
   return piece;
 }
 """,
+    # Where one thread made a good part of the beginning, its array becomes the whole, and the other parts are moved there, the last one
+    # first: what is not moved yet then stands before every place that is written.
     "join_pieces": """
 static void *join_pieces(void **pieces, struct parts parts, int64_t count, int64_t width) {
   if (is_whole(pieces, parts, count)) return take_piece(pieces);
+  int64_t first = parts.owners[0], kept = 0;
+  while (kept < count && parts.owners[kept] == first && parts.begins[kept] == parts.starts[kept]) kept++;
+  if (pieces[first] && kept >= count / 4) {
+    char *whole = reallocate(pieces[first], parts.starts[count] * width, 1);
+    if (!whole) return NULL;
+    pieces[first] = NULL;
+    for (int64_t part = count - 1; part >= kept; part--) {
+      const char *from = (parts.owners[part] == first ? whole : (char *)pieces[parts.owners[part]]) + parts.begins[part] * width;
+      memmove(whole + parts.starts[part] * width, from, (size_t)((parts.starts[part + 1] - parts.starts[part]) * width));
+    }
+    return whole;
+  }
   char *whole = allocate(parts.starts[count] * width, 1);
   if (!whole) return NULL;
 #pragma omp parallel for schedule(dynamic)
