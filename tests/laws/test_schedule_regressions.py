@@ -164,6 +164,15 @@ def found(statement: str, form: str, sizes: dict[str, int], schedule: str, **spe
 
 
 FOUND = {
+    "a list that is filled in several branches is not followed while it is filled": found(
+        "R(k,i,l,j) += B(j,k,l) * C(i,k,j)",
+        "ddss:2,0,3,1",
+        {"k": 1, "i": 3, "l": 1, "j": 2},
+        "fuse(k, j, f)",
+        R=Spec("ssss", "float64", 1240278961, density=1.0),
+        B=Spec("sss", "float64", 2, density=0.3),
+        C=Spec("sss", "float64", 3, density=0.3),
+    ),
     "an unordered operand in a producer": found(
         "R(i,n) = A(i)", "dd", {"i": 6, "n": 2}, "precompute(A(i), n, nw, w)", A=Spec("s~", "int64", 2, density=0.9)
     ),

@@ -316,8 +316,11 @@ class _Lowering(ParallelLoops):
         filled = self._lower_part(producer, replace(scope, uninitialised=None))
         self.hooks, context.provenance = around, provenance
         reads = [n for n in walk(consumer) if isinstance(n, Access) and n.tensor == temporary.tensor]
-        self.operands = list(dict.fromkeys([*self.operands, *reads]))
-        return ir.block(row.open(), filled, row.sort(), self._lower_part(consumer, scope), row.close())
+        outside = self.operands
+        self.operands = list(dict.fromkeys([*outside, *reads]))
+        taken = self._lower_part(consumer, scope)
+        self.operands = outside  # where the code is repeated, it is filled again, and must not be followed while it is
+        return ir.block(row.open(), filled, row.sort(), taken, row.close())
 
     def _accumulated(self, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Add up a row of a result whose coordinates are known, and move it there."""

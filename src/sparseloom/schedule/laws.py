@@ -137,8 +137,10 @@ def unvisited(stmt: Stmt) -> Refusal | None:
         early = [var for var in inside[: inside.index(own[-1])] if var not in own] if own else []
         early += [var for var in own if not {*graph.originals(var)} <= {*lhs.indices}]  # fused with what is summed
         if early:
-            first = early[0]
-            why = f"{first} is summed outside the loop over {own[-1]}, and {lhs.tensor} would have no entry where there is nothing to sum"
+            first, nothing = early[0], f"{lhs.tensor} would have no entry where there is nothing to sum"
+            if first in own:
+                return Refusal("S616", f"{first} fuses the loop over {lhs.tensor} with a sum, and {nothing}", "fuse other loops", at=first)
+            why = f"{first} is summed outside the loop over {own[-1]}, and {nothing}"
             return Refusal("S616", why, f"keep the loop over {first} inside", at=first)
     return None
 
