@@ -48,6 +48,9 @@ class Coord(Primitive):
         if not are_distinct(stored, first, last):
             why = f"{show(relation.access)} may store a coordinate at several positions, so one cannot stand for the other"
             return Refusal("S506", why, "convert the operand to a format without repetitions", at=self.p)
+        if first < last and not all(level.compact for level in stored[first : last + 1]):
+            why = f"{show(relation.access)} pads its rows, so unused places stand among the positions of several of them"
+            return Refusal("S507", why, "use pos and coord on one level, or convert the operand", at=self.p)
         return None
 
     def apply(self, stmt: Stmt) -> Stmt:
