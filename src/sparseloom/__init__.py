@@ -30,6 +30,7 @@ from sparseloom.kernel import Bound, Kernel
 from sparseloom.notation.nodes import Assembly, IndexVar, Merge, Races, Unit
 from sparseloom.notation.relations import BoundType
 from sparseloom.program import einsum, evaluate, program
+from sparseloom.runtime.shelf import release_memory
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.tensor import Expression, Tensor, asarray, from_arrays, from_coo, full, indices, random, read, write, zeros
 from sparseloom.tensor.functions import (
@@ -190,6 +191,7 @@ __all__ = [
     "random",
     "read",
     "real",
+    "release_memory",
     "sign",
     "sin",
     "sinh",

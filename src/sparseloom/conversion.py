@@ -10,7 +10,7 @@ What no kernel can read or write yet, and what is so small that compiling would 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -67,10 +67,12 @@ def _repeats(storage: Storage, format: Format) -> bool:
 
 def _converted(storage: Storage, format: Format, drop_zeros: bool) -> Storage | None:
     """What a compiled kernel makes; None if there is no kernel for these formats, or no compiler."""
-    narrow = _index_dtype(storage) != INT64 and max(storage.shape, default=0) <= settings.int32_limit
+    given = _index_dtype(storage)
+    narrow = given != INT64 and max(storage.shape, default=0) <= settings.int32_limit
     for width in (INT32, INT64) if narrow else (INT64,):
         try:
-            return replace(_run(storage, _as_ordered(format), width, drop_zeros), format=format)
+            plan = _plan(storage.format, storage.dtype, given, storage.fill, format, width, drop_zeros, settings.int32_limit)
+            return _run(storage, plan)
         except IndexOverflow:
             continue
         except (NotationError, ToolchainError):
@@ -78,29 +80,52 @@ def _converted(storage: Storage, format: Format, drop_zeros: bool) -> Storage | 
     return None
 
 
-def _run(storage: Storage, format: Format, width: DType, drop_zeros: bool) -> Storage:
-    variables = tuple(IndexVar(f"i{mode}") for mode in range(len(storage.shape)))
-    source = TensorVar("A", len(storage.shape), storage.format, storage.dtype, _index_dtype(storage), storage.fill)
-    target = TensorVar("B", len(storage.shape), format, storage.dtype, width)
-    shares = not drop_zeros and width == _index_dtype(storage) and _has_same_leaves(storage.format, format)
-    drops = drop_zeros or (storage.format.is_dense and not format.is_dense)
-    stages = _stages(Assign(Access(target, variables), Access(source, variables)), drops, shares, settings.int32_limit)
-    lowered, storages = stages.lowered, {"A": storage}
-    sizes = {var.name: size for var, size in zip(variables, storage.shape, strict=True)}
-    values = allocate(target, storage.shape) if format.is_dense else None
+@dataclass(frozen=True)
+class _Plan:
+    """The compiled identity between two formats. One that shares takes over the last coordinates and the values."""
+
+    format: Format
+    target: TensorVar
+    stages: Stages
+    shares: bool
+
+
+@lru_cache(maxsize=1024)
+def _plan(
+    given: Format, dtype: DType, index_dtype: DType | None, fill: Scalar, format: Format, width: DType, drop_zeros: bool, int32_limit: int
+) -> _Plan:
+    """The kernel for a conversion. One that would need a conversion itself is refused."""
+    variables = tuple(IndexVar(f"i{mode}") for mode in range(format.order))
+    ordered = _as_ordered(format)
+    source = TensorVar("A", format.order, given, dtype, index_dtype, fill)
+    target = TensorVar("B", format.order, ordered, dtype, width)
+    shares = not drop_zeros and width == index_dtype and _has_same_leaves(given, ordered)
+    drops = drop_zeros or (given.is_dense and not format.is_dense)
+    assign = Assign(Access(target, variables), Access(source, variables))
+    concrete = choose_loops(assign, (), share=False)
+    if concrete.conversions:
+        raise NotationError("a conversion that needs another one is no help")
+    stages = lower_concrete(assign, replace(concrete, drops=drops, takes_leaves=shares), int32_limit)
+    return _Plan(format, target, stages, shares)
+
+
+def _run(storage: Storage, plan: _Plan) -> Storage:
+    lowered, storages = plan.stages.lowered, {"A": storage}
+    sizes = {f"i{mode}": size for mode, size in enumerate(storage.shape)}
+    values = allocate(plan.target, storage.shape) if plan.format.is_dense else None
     arguments = gather(lowered, storages, sizes, values, len(storage.values))
 
     def read(found: Sequence[Any]) -> Storage:
-        if not shares:
-            return read_result(lowered, storage.shape, storages, found)
-        made = {(slot.level, slot.part): found[k] for k, slot in enumerate(lowered.slots) if slot.tensor == "B"}
-        head = format.chains[-1][0]
+        if not plan.shares:
+            return replace(read_result(lowered, storage.shape, storages, found), format=plan.format)
+        made = {place: found[k] for place, k in lowered.parts.items()}
+        head = plan.format.chains[-1][0]
         count = made[head, "count"]
-        made[len(format.levels) - 1, "crd"] = _first(storage.levels[-1].arrays["crd"], count)
-        levels = [LevelData({part: made[k, part] for part in level.array_names}) for k, level in enumerate(format.levels)]
-        return Storage(format, storage.shape, tuple(levels), _first(storage.values, count), storage.fill)
+        made[len(plan.format.levels) - 1, "crd"] = _first(storage.levels[-1].arrays["crd"], count)
+        levels = [LevelData({part: made[k, part] for part in level.array_names}) for k, level in enumerate(plan.format.levels)]
+        return Storage(plan.format, storage.shape, tuple(levels), _first(storage.values, count), storage.fill)
 
-    call = bind_entry(stages.entry, lowered, arguments, read)
+    call = bind_entry(plan.stages.entry, lowered, arguments, read)
     call.start()
     return call.result()
 
@@ -108,15 +133,6 @@ def _run(storage: Storage, format: Format, width: DType, drop_zeros: bool) -> St
 def _first(array: NDArray[Any], count: int) -> NDArray[Any]:
     """The elements that are used; the array itself if all are."""
     return array if len(array) == count else array[:count]
-
-
-@lru_cache(maxsize=1024)
-def _stages(assign: Assign, drops: bool, shares: bool, int32_limit: int) -> Stages:
-    """The compiled identity. One that would need a conversion itself is refused."""
-    concrete = choose_loops(assign, (), share=False)
-    if concrete.conversions:
-        raise NotationError("a conversion that needs another one is no help")
-    return lower_concrete(assign, replace(concrete, drops=drops, takes_leaves=shares), int32_limit)
 
 
 def _index_dtype(storage: Storage) -> DType | None:

@@ -109,6 +109,7 @@ class Prepared:
         self._has_data = bool(operands)
         self._large = is_large(operands.values())
         self._stored: Mapping[str, Sequence[int]] = {}
+        self._last_count = 0  # how many entries the last result had: the next one has room for as many from the start
         self.sizes = extents(assign, operands, sizes)
         self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
         wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(index_dtype(s) == INT64 for s in operands.values())
@@ -228,7 +229,7 @@ class Prepared:
             values = self._allocate(storages)
         if initialised and values is not None and structure is None:
             values[:] = convert(storages[tensor.name], tensor.format).values
-        guess = sum(stored_count(storages[name]) for name in stages.sparse_reads) if values is None else 0
+        guess = max(self._last_count, sum(stored_count(storages[name]) for name in stages.sparse_reads)) if values is None else 0
         own = {var.name: size for var, size in zip(lowered.result.indices, self.shape, strict=True)}
         arguments = gather(lowered, storages, {**own, **self.sizes}, values, guess)
 
@@ -273,7 +274,9 @@ class Prepared:
             self.widen()
             call = self.bind(operands, target)
             call.start()
-        return call.result()
+        made = call.result()
+        self._last_count = max((len(data.arrays["crd"]) for data in made.levels if "crd" in data.arrays), default=0)
+        return made
 
     def _allocate(self, storages: Mapping[str, Storage]) -> NDArray[Any] | None:
         lowered, tensor = self.stages.lowered, self._assign.lhs.tensor

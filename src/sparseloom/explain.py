@@ -31,7 +31,7 @@ def explain(stages: Stages, sizes: Mapping[str, int], stored: Mapping[str, Seque
         how = "dense"
     elif shared is not None:
         how = f"{name_of(tensor.format)}, with the structure of {shared}: only values are computed"
-    elif stages.concrete.inserted:
+    elif stages.concrete.inserted or stages.concrete.counted:
         how = f"{name_of(tensor.format)}, counted and then filled"
     else:
         how = f"{name_of(tensor.format)}, appended in order"

@@ -128,7 +128,7 @@ EXAMPLES = {
     "assemble": Example(
         (
             "`tensor` is the result, sparse, with a structure of its own.",
-            "Insert needs full levels above the last one, as in CSR and CSC, and entries that come once.",
+            "Insert runs the loops twice. Where they come in another order than the result is stored in, all levels above the last are full.",
         ),
         "assemble(C, Insert)",
         statement="C(i,k) = A(i,j) * A(k,j)",

@@ -52,8 +52,9 @@ def test_rows_of_a_matrix_are_assembled_in_parallel(result: str, target: str) ->
     for statement, names, shape in STATEMENTS if target == "interpret" else STATEMENTS[:3]:
         given = operands(names, shape)
         wanted = made_by(statement, names, "dd", "interpret")(*given).to_numpy()
-        counted = [f"assemble(C, Insert) {ROWS}", "assemble(C, Insert)"] if result == "csr" else [f"assemble(C, Append) {ROWS}"]
-        for schedule in (ROWS, "split(i, i0, i1, 2) parallelize(i0, CPUThread, NoRaces)", *counted):
+        blocks = "split(i, i0, i1, 2) parallelize(i0, CPUThread, NoRaces)"
+        counted = [f"assemble(C, Insert) {how}" for how in ("", ROWS, blocks)]
+        for schedule in (ROWS, blocks, f"assemble(C, Append) {ROWS}", *counted):
             made = made_by(statement, names, result, target, schedule)(*given)
             check(made.storage)
             np.testing.assert_allclose(made.to_numpy(), wanted)
@@ -64,10 +65,47 @@ def test_rows_of_a_matrix_are_assembled_in_parallel(result: str, target: str) ->
 def test_slices_of_a_tensor_are_assembled_in_parallel(result: str, target: str) -> None:
     shape = (5, 4, 6)
     given = [random_tensor(shape, "csf", seed, 0.2) for seed in (1, 2)]
-    kernel = sl.program("C(i,j,k) = A(i,j,k) + B(i,j,k)", formats={"A": "csf", "B": "csf", "C": result}, schedule=ROWS, target=target)
-    made = kernel(*given)
+    formats = {"A": "csf", "B": "csf", "C": result}
+    for schedule in (ROWS, "assemble(C, Insert)", f"assemble(C, Insert) {ROWS}"):
+        made = sl.program("C(i,j,k) = A(i,j,k) + B(i,j,k)", formats, schedule, target=target)(*given)
+        check(made.storage)
+        np.testing.assert_array_equal(made.to_numpy(), sum(one.to_numpy() for one in given))
+
+
+@pytest.mark.parametrize("target", ["interpret", "c"])
+@pytest.mark.parametrize("schedule", ["", "parallelize(i_block, CPUThread, NoRaces)"])
+def test_rows_of_blocks_are_counted_first(schedule: str, target: str) -> None:
+    """Blocks that end in the middle of a part, and rows of blocks without any."""
+    given = [random_tensor((23, 11), "csr", seed, 0.05) for seed in (3, 4)]
+    for statement, wanted in (
+        ("C(i,j) = A(i,j) + B(i,j)", given[0].to_numpy() + given[1].to_numpy()),
+        ("C(i,j) = A(i,k) * B(j,k)", given[0].to_numpy() @ given[1].to_numpy().T),
+    ):
+        for result in ("bcsr(2,3)", "bcsr(4)"):
+            made = made_by(statement, ("A", "B"), result, target, f"assemble(C, Insert) {schedule}")(*given)
+            check(made.storage)
+            np.testing.assert_array_equal(made.to_numpy(), wanted)
+            appended = made_by(statement, ("A", "B"), result, target)(*given)
+            assert made.storage.values.tobytes() == appended.storage.values.tobytes()
+
+
+@pytest.mark.parametrize("target", ["interpret", "c"])
+def test_the_rows_that_loops_pass_over_are_counted_too(target: str) -> None:
+    """Along positions, empty rows of a full level are never visited; each part ends its own."""
+    tensor = random_tensor((17, 5, 6), "sds", 5, 0.05)
+    along = "assemble(C, Insert) pos(i, p, A(i,j,k)) parallelize(p, CPUThread, NoRaces)"
+    made = sl.program("C(i,j,k) = 2 * A(i,j,k) * B(k)", {"A": "sds", "C": "sds", "B": "s"}, along, target=target)(tensor, np.arange(6.0))
     check(made.storage)
-    np.testing.assert_array_equal(made.to_numpy(), sum(one.to_numpy() for one in given))
+    np.testing.assert_array_equal(made.to_numpy(), 2 * tensor.to_numpy() * np.arange(6.0))
+
+
+def test_one_loop_counts_the_rows_of_a_transpose() -> None:
+    kernel = sl.program("C(i,j) = 2 * A(i,j)", {"A": "csr", "C": "csc"})
+    tensor = random_tensor((9, 30), "csr", 8)
+    made = kernel(tensor)
+    check(made.storage)
+    np.testing.assert_array_equal(made.to_numpy(), 2 * tensor.to_numpy())
+    assert "one loop over all entries counts those of each row, then these fill them in" in kernel.explain()
 
 
 def test_large_work_is_parallel_without_being_asked() -> None:
@@ -96,7 +134,7 @@ def test_parts_do_not_change_a_bit() -> None:
 
 
 @pytest.mark.parametrize("target", ["interpret", "c"])
-@pytest.mark.parametrize(("result", "schedule"), [*product(["csr", "coo", "dcsr"], ["", ROWS])])
+@pytest.mark.parametrize(("result", "schedule"), [*product(["csr", "coo", "dcsr"], ["", ROWS, f"assemble(C, Insert) {ROWS}"])])
 def test_positions_beyond_int32_are_widened(result: str, schedule: str, target: str) -> None:
     """With the limit at 20, a result with more entries is computed again with int64 positions."""
     given = operands(("A", "B"), (8, 8))

@@ -233,9 +233,9 @@ def test_memory_is_freed_once_when_the_last_view_goes(monkeypatch: pytest.Monkey
         freed.append(address)
         real(address)
 
-    real = calling.release
+    real = calling.shelf.give_back
     monkeypatch.setattr(calling._Owner.__del__, "__defaults__", (free,))
-    monkeypatch.setattr(calling, "release", free)
+    monkeypatch.setattr(calling.shelf, "give_back", free)
     values = squares(1000)
     address = values.ctypes.data
     tail = values[990:].reshape(2, 5)

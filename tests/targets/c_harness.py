@@ -13,7 +13,7 @@ import numpy as np
 from sparseloom.loops.interpret import KernelStatus, run
 from sparseloom.loops.nodes import Function, Role, Status
 from sparseloom.loops.verify import verify
-from sparseloom.runtime.calling import release
+from sparseloom.runtime.shelf import shelf
 from sparseloom.targets.c import translation_unit
 
 FLAGS = (
@@ -38,6 +38,7 @@ def compile_all(functions: Sequence[Function], folder: Path, *flags: str) -> lis
     for function in functions:
         verify(function)
     library = build(translation_unit([(f, f"entry{k}") for k, f in enumerate(functions)]), folder, *flags)
+    shelf.connect(library)
     return [getattr(library, f"entry{k}") for k in range(len(functions))]
 
 
@@ -73,7 +74,7 @@ def call(entry: Any, function: Function, arguments: Sequence[Any], cancelled: An
 def _taken(address: int, count: int, dtype: Any) -> np.ndarray[Any, Any]:
     """Copy ``count`` elements that a kernel allocated, and free them."""
     copy = np.frombuffer(ctypes.string_at(address, count * dtype.itemsize), dtype).copy()
-    release(address)
+    shelf.give_back(address)
     return copy
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from sparseloom.core.errors import FormatError
 from sparseloom.formats.format import Format
@@ -22,6 +23,7 @@ _NAMED = re.compile(rf"\s*({'|'.join((*_MATRICES, *_FAMILIES, 'bcsr'))})\s*(?:\(
 _KNOWN = "named formats are dense(n), csr, csc, dcsr, dcsc, coo(n), csf(n), bcsr(b,c), ell"
 
 
+@lru_cache(maxsize=256)
 def parse_format(text: str, order: int | None = None) -> Format:
     """Read a format. ``order``, when known, completes ``dense``, ``coo`` and ``csf`` and is checked for all others."""
     named = _NAMED.fullmatch(text)

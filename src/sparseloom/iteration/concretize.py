@@ -73,7 +73,8 @@ class Concrete:
     """Loops, and what must be converted before they run.
 
     ``assign`` is the statement in index notation with converted operands in place; ``shared`` is the operand whose structure
-    the result takes over; ``inserted`` has the variables of a result that is counted first and then filled, in the order of their loops.
+    the result takes over; ``inserted`` has the variables of a result whose rows are counted first and then filled, in the order of their
+    loops; ``counted`` says that the loops come in order, and run twice to count the entries of all levels first.
     """
 
     stmt: Stmt
@@ -81,6 +82,7 @@ class Concrete:
     shared: Access | None = None
     conversions: tuple[Conversion, ...] = ()
     inserted: tuple[IndexVar, ...] = ()
+    counted: bool = False
     rows: RowChoice = SHORT_ROWS  # what rows are built in, where their entries come in no order
     drops: bool = False  # whether entries of the result that equal its fill are left out
     takes_leaves: bool = False  # whether the last coordinates and the values of the one operand become the result's
@@ -225,7 +227,7 @@ class _Attempt:
 
     def _concrete(self, stmt: Stmt, inserted: tuple[IndexVar, ...] = ()) -> Concrete:
         assign = rewrite(self._assign, lambda n: self.replaced.get(n) if isinstance(n, Access) else None)
-        return Concrete(bind_blocks(stmt), assign, self._shared, tuple(self._converter.conversions), inserted, self._rows)
+        return Concrete(bind_blocks(stmt), assign, self._shared, tuple(self._converter.conversions), inserted, rows=self._rows)
 
 
 def can_run_in_sequence(assign: Assign) -> bool:

@@ -15,13 +15,19 @@ come in order: below fixed coordinates of the upper levels only the loop over th
 from __future__ import annotations
 
 from sparseloom.core.dtypes import INT32, INT64
+from sparseloom.core.trees import rewrite, walk
+from sparseloom.formats.named import dense
+from sparseloom.iteration.ordering import level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.result import Result
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.views import Slot, TensorView
-from sparseloom.notation.nodes import Access, Assign
+from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Reduce, Stmt, Tag, TensorVar
+from sparseloom.schedule.loops import fresh_variables
+from sparseloom.schedule.primitives.fuse import Fuse
+from sparseloom.schedule.primitives.pos import Pos
 
 
 class InsertResult(Result):
@@ -91,3 +97,30 @@ class InsertResult(Result):
                 ir.Store(pos, ir.add(row, ir.ONE), cast(ir.add(place, ir.ONE), pos.dtype)),
             )
         return written if value.present == ir.TRUE else ir.If(value.present, written)
+
+
+def flat_loop(stmt: Stmt, lhs: Access) -> Stmt | None:
+    """One loop over all entries of the only operand, where that tells the row of each: shorter than loops over rows that are short."""
+    inner, variables = stmt, list[IndexVar]()
+    while isinstance(inner, Forall) and inner.tag == Tag():
+        variables.append(inner.var)
+        inner = inner.body
+    if not isinstance(inner, Assign) or inner.op is not None or any(isinstance(n, Reduce) for n in walk(inner.rhs)):
+        return None
+    operands = [n for n in walk(inner.rhs) if isinstance(n, Access)]
+    if len(operands) != 1 or list(level_variables(operands[0])) != variables:
+        return None
+    begin, _ = operands[0].tensor.format.chains[-1]
+    rows = level_variables(lhs)[:-1]
+    if begin == 0 or not {*rows} <= {*variables[begin:]}:
+        return None
+    counts = TensorVar(f"{lhs.tensor.name}_rows", len(rows), dense(len(rows)), lhs.tensor.dtype)
+    counted = Assign(Access(counts, rows), inner.rhs)
+    stmt = rewrite(stmt, lambda found: counted if found is inner else None)
+    fused = variables[0]
+    for var in variables[1:]:
+        (both,) = fresh_variables(stmt, f"{fused}{var}")
+        stmt, fused = Fuse(fused, var, both).apply(stmt), both
+    (position,) = fresh_variables(stmt, f"{fused}p")
+    step = Pos(fused, position, operands[0])
+    return step.apply(stmt) if step.check(stmt) is None else None

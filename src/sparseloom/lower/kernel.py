@@ -24,29 +24,27 @@ from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import annihilating, innermost, is_skippable, written
 from sparseloom.iteration.rows import why_listed
-from sparseloom.iteration.sharing import is_bounded
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context, Remark
+from sparseloom.lower.counted import CountedResult
 from sparseloom.lower.expression import Value, lower_expression, operate
 from sparseloom.lower.hashed import HashRow
-from sparseloom.lower.insert import InsertResult
+from sparseloom.lower.insert import InsertResult, flat_loop
 from sparseloom.lower.listing import ListWorkspace
-from sparseloom.lower.padded import PaddedResult, is_padded
+from sparseloom.lower.make_result import first_statement, first_value, make_result, result_fill
 from sparseloom.lower.parallel import ParallelLoops
 from sparseloom.lower.refill import Accumulated, RefillResult, takes_whole_row
-from sparseloom.lower.result import DenseResult, Nowhere, Result, SharedResult
+from sparseloom.lower.result import DenseResult, Nowhere, Result
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import Space
-from sparseloom.lower.structure import StructureResult
 from sparseloom.lower.vectorize import vectorize
 from sparseloom.lower.views import Sizes, Slot, input_parameters, view_tensor
 from sparseloom.lower.walking import settle
 from sparseloom.lower.workspace import Scatter, Workspace
-from sparseloom.notation.dtyping import fill_of, reduced_dtype
 from sparseloom.notation.nodes import (
     Access,
     Apply,
@@ -60,7 +58,7 @@ from sparseloom.notation.nodes import (
     TensorVar,
     Where,
 )
-from sparseloom.notation.relations import FuseRelation, PosRelation
+from sparseloom.notation.relations import PosRelation
 from sparseloom.schedule.loops import paths, relations_of
 from sparseloom.schedule.races import analyse
 from sparseloom.schedule.units import GPU_UNITS
@@ -80,7 +78,31 @@ class Lowered:
     @cached_property
     def hands_out(self) -> bool:
         """Whether the kernel allocates what it returns; a dense result's values are its first parameter instead."""
-        return any(param.role in (ir.Role.GROWN, ir.Role.COUNT) for param in self.function.params)
+        return bool(self.grown or self.counted)
+
+    @cached_property
+    def grown(self) -> tuple[int, ...]:
+        """The parameters that are arrays which the kernel allocates."""
+        return self._parameters(ir.Role.GROWN)
+
+    @cached_property
+    def counted(self) -> tuple[int, ...]:
+        """The parameters that say how many entries a level of the result has."""
+        return self._parameters(ir.Role.COUNT)
+
+    def _parameters(self, role: ir.Role) -> tuple[int, ...]:
+        return tuple(k for k, param in enumerate(self.function.params) if param.role is role)
+
+    @cached_property
+    def parts(self) -> dict[tuple[int | None, str], int]:
+        """Which parameters belong to the result, by level and part."""
+        return {(slot.level, slot.part): k for k, slot in enumerate(self.slots) if slot.tensor == self.result.tensor.name}
+
+    @cached_property
+    def extents(self) -> tuple[int, ...]:
+        """Which parameters say how large the result is in each of its modes."""
+        sizes = {slot.part: k for k, slot in enumerate(self.slots) if slot.tensor is None}
+        return tuple(sizes[var.name] for var in self.result.indices)
 
 
 def lower(concrete: Concrete, name: str = "kernel", int32_limit: int = 2**31 - 1, refill: bool = False) -> Lowered:
@@ -127,40 +149,14 @@ class _Lowering(ParallelLoops):
         self.meeting = frozenset((var, tensor) for var, tensor, _ in conflicts if var in on_gpu) - self.private
         meets = any(tensor == self.lhs.tensor for _, tensor in self.meeting)
         self.combines = meets or self.assign.op is not None or reduces_outside(first_statement(stmt), self.lhs, provenance)
-        self.result = self.hooks = self._make_result(refill)
-
-    def _make_result(self, refill: bool) -> Result:
-        lhs, view = self.lhs, self.context.view(self.lhs)
-        fill = first_value(self.stmt, lhs)
-        if lhs.tensor.format.is_dense:
-            return DenseResult(self.context, lhs, view, fill, result_fill(self.assign))
-        if self.shared is not None:
-            size = ir.Var(self.context.names.fresh(f"{lhs.tensor.name}_count"))
-            return SharedResult(self.context, lhs, view, fill, self.shared, size, self.combines)
-        if self.concrete.inserted:
-            return InsertResult(self.context, lhs, view)
-        repeated = len(set(lhs.indices)) < len(lhs.indices)
-        gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in self.context.provenance.relations)
-        made = innermost(self.stmt)
-        certain = self.combines and made.op is not None and not is_skippable(made.rhs, made.op)
-        first = fill if self.combines else result_fill(self.assign)
-        if is_padded(lhs.tensor.format):
-            return PaddedResult(self.context, lhs, view, first, result_fill(self.assign), gaps, certain)
-        if refill:
-            return RefillResult(self.context, lhs, view, first, gaps, certain)
-        if self.concrete.takes_leaves:
-            return StructureResult(self.context, lhs, view, first, gaps, certain)
-        return AppendResult(self.context, lhs, view, first, gaps, certain, is_bounded(self.assign))
+        self.result = self.hooks = make_result(self.context, concrete, self.combines, refill)
 
     def run(self, name: str) -> Lowered:
         """The whole kernel."""
         fresh = isinstance(self.result, DenseResult) and self.assign.op is None
         start = Scope(uninitialised=0 if fresh else None, combines=self.combines)
         settled, scope = settle(self.context, start, self.operands)
-        loops = self.lower(self.stmt, scope)
-        if isinstance(self.result, InsertResult):
-            self.context.remark(f"{self.lhs.tensor.name}: these loops run twice, to count the entries of each row and to fill them in")
-            loops = ir.block(loops, self.result.fill_next(), self.lower(self.stmt, scope))
+        loops = self._loops(self.result, scope)
         body = ir.block(self.result.begin(), *self.context.before, settled, loops, *self.context.behind, self.result.finish())
         params = self.result.parameters()
         seen: set[TensorVar] = {self.lhs.tensor}
@@ -174,6 +170,42 @@ class _Lowering(ParallelLoops):
         shared = None if self.shared is None else self.shared.tensor.name
         fill = result_fill(self.assign)
         return Lowered(function, tuple(slot for _, slot in params), self.lhs, shared, fill, tuple(self.context.remarks))
+
+    def _loops(self, result: Result, scope: Scope) -> ir.Stmt:
+        """The loops; those of a result that is counted first run twice, here or in the parts that threads take."""
+        name = self.lhs.tensor.name
+        match result:
+            case InsertResult():
+                counted, how = self._counted(scope)
+                loops = ir.block(counted, result.fill_next(), self.lower(self.stmt, scope))
+                self.context.remark(f"{name}: {how}")
+                return loops
+            case CountedResult():
+                loops = self._in_two_runs(result, scope)
+                self.context.remark(f"{name}: these loops run twice, to count the entries and to fill them in")
+                return loops
+        return self.lower(self.stmt, scope)
+
+    def _in_two_runs(self, result: CountedResult, scope: Scope) -> ir.Stmt:
+        """Loops that count, and loops that fill in; threads do both for parts of the loop they share."""
+        begin = result.begin_part(ir.ZERO)
+        counted = self.lower(self.stmt, scope)
+        if result.in_parts:
+            return counted
+        stmts = [begin, counted, result.end_part(ir.ZERO), result.fill_next(), result.begin_part(ir.ZERO), self.lower(self.stmt, scope)]
+        return ir.block(*stmts, result.end_part(ir.ZERO))
+
+    def _counted(self, scope: Scope) -> tuple[ir.Stmt, str]:
+        """What counts the entries of each row, in words too; a single loop, if the operand's own entries tell."""
+        context, flat = self.context, flat_loop(self.stmt, self.lhs)
+        if flat is None:
+            return self.lower(self.stmt, scope), "these loops run twice, to count the entries of each row and to fill them in"
+        outside, remarks = (context.provenance, context.everything), list(context.remarks)
+        context.provenance = context.everything = Provenance.of(flat)
+        counted = self.lower(flat, scope)
+        context.provenance, context.everything = outside
+        context.remarks = remarks
+        return counted, "one loop over all entries counts those of each row, then these fill them in"
 
     # Statements
 
@@ -365,7 +397,7 @@ class _Lowering(ParallelLoops):
 
     def _assign(self, assign: Assign, scope: Scope) -> ir.Stmt:
         value = contribution(assign, lower_expression(self.context, assign.rhs, scope))
-        if self.concrete.drops and assign.lhs == self.lhs:
+        if self.concrete.drops and self.sink(assign.lhs) is self.result:
             value = replace(value, present=ir.both(value.present, differs(value.computed, result_fill(self.assign))))
         accumulator = scope.accumulators.get(assign.lhs)
         if accumulator is None and assign.lhs.tensor in self.workspaces:
@@ -434,33 +466,6 @@ def _repeats(provenance: Provenance, var: IndexVar) -> bool:
     if relation is None:
         return False
     return not relation.access.tensor.format.levels[provenance.position_levels(relation)[-1]].unique
-
-
-def first_statement(stmt: Stmt) -> Stmt:
-    """What runs first of a sequence."""
-    match stmt:
-        case Sequence(stmts):
-            return stmts[0]
-        case SuchThat(Sequence(stmts), relations):
-            return SuchThat(stmts[0], relations)
-    return stmt
-
-
-def result_fill(assign: Assign) -> Scalar:
-    """What the result is worth where it has no entry; if it has one everywhere, what its tensor says."""
-    fill = fill_of(assign.rhs)
-    dtype = assign.lhs.tensor.dtype
-    known = assign.lhs.tensor.fill if fill is None else fill
-    return ir.constant(algebra.compute(f"as_{dtype.name}", [known], dtype), dtype).value
-
-
-def first_value(stmt: Stmt, lhs: Access) -> Scalar:
-    """What a location of the result holds before, or without, anything written to it."""
-    assign = innermost(first_statement(stmt))
-    if assign.op is not None:
-        return algebra.identity(assign.op, reduced_dtype(assign.op, assign.rhs))  # type: ignore[no-any-return]
-    fill = fill_of(assign.rhs)
-    return lhs.tensor.fill if fill is None else fill
 
 
 def decides(stmt: Stmt, temporary: Access) -> bool:

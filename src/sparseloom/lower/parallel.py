@@ -10,6 +10,7 @@ The threads of a GPU block do the same in shared memory, with barriers; the lane
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sparseloom.core import algebra
@@ -20,17 +21,18 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops import teams
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.block_row import BlockRow
+from sparseloom.lower.counted import CountedResult
 from sparseloom.lower.device import barrier, memory
 from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import LoopLowering
 from sparseloom.lower.hashed import HashRow
 from sparseloom.lower.insert import InsertResult
 from sparseloom.lower.listing import ListWorkspace
-from sparseloom.lower.parts import PartedResult
+from sparseloom.lower.parts import PartedResult, ThreadResult
 from sparseloom.lower.refill import Accumulated, RefillResult
 from sparseloom.lower.result import LocatedResult, Result, combine, placed
 from sparseloom.lower.scope import Accumulator, Scope
-from sparseloom.lower.space import subtract
+from sparseloom.lower.space import ceil_divide, subtract
 from sparseloom.lower.workspace import Scatter, Workspace
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Tag, TensorVar, Unit
 from sparseloom.notation.relations import DivideRelation
@@ -77,6 +79,8 @@ class ParallelLoops(LoopLowering):
         if stmt.tag.unit is Unit.CPUThread and isinstance(sink, InsertResult) and sink.lhs == target:
             return self._in_places(stmt, scope)
         if stmt.tag.unit is Unit.CPUThread and isinstance(sink, AppendResult) and sink.lhs == target:
+            if isinstance(sink, CountedResult):
+                return self._in_counted_parts(stmt, sink, scope)
             if sink.can_be_parted:
                 return self._in_parts(stmt, sink, scope)
             if isinstance(sink, RefillResult) and sink.has_places:
@@ -114,39 +118,63 @@ class ParallelLoops(LoopLowering):
 
     def _in_places(self, stmt: Forall, scope: Scope) -> ir.Stmt:
         """Rows that have places of their own; workspaces are a thread's own, too."""
-        context = self.context
-        before, behind = context.before, context.behind
-        context.before, context.behind = [], []
-        made = self.forall(stmt, scope)
-        first, last = ir.block(*context.before), ir.block(*context.behind)
-        context.before, context.behind = before, behind
+        made, first, last = self._with_own_memory(lambda: self.forall(stmt, scope))
         return _with_team(made, first, last)
 
     def _in_parts(self, stmt: Forall, whole: AppendResult, scope: Scope) -> ir.Stmt:
         """Threads append rows of their own, in parts that are joined afterwards. Workspaces are a thread's own, too."""
         context, outside = self.context, self.context.provenance
         ranges, scope = self.find_ranges(stmt.var, scope)
-        part, within = IndexVar(context.names.fresh(f"{stmt.var}_part")), IndexVar(context.names.fresh(f"{stmt.var}_within"))
-        context.provenance = outside.adding(DivideRelation(stmt.var, part, within, PARTS))
         parts = PartedResult(whole, ir.index(PARTS))
         self.result = self.hooks = parts.thread
-        before, behind = context.before, context.behind
-        context.before, context.behind = [], []
         context.remark(f"{stmt.var}: in {PARTS} parts, each appended by one thread, then joined")
+        made, first, last = self._part_by_part(stmt, scope, parts.thread)
+        context.provenance = outside
+        self.result = self.hooks = whole
+        team = _with_team(made, ir.block(parts.thread.begin(), first), ir.block(last, parts.thread.keep()), _at_a_time(first))
+        return ir.block(ranges, parts.open(), team, parts.join())
+
+    def _in_counted_parts(self, stmt: Forall, result: CountedResult, scope: Scope) -> ir.Stmt:
+        """Threads count the entries of parts of the rows, and then fill them in where they belong. Workspaces are a thread's own, too."""
+        context, outside = self.context, self.context.provenance
+        ranges, scope = self.find_ranges(stmt.var, scope)
+        result.parts, result.in_parts = ir.index(PARTS), True
+        context.remark(f"{stmt.var}: in {PARTS} parts, each counted by one thread, then filled in by one")
+        runs: list[ir.Stmt] = []
+        while len(runs) < 2:
+            made, first, last = self._part_by_part(stmt, scope, result)
+            context.provenance = outside
+            runs.append(ir.block(_with_team(made, first, last, _at_a_time(first)), result.fill_next() if result.is_counting else None))
+        return ir.block(ranges, *runs)
+
+    def _part_by_part(self, stmt: Forall, scope: Scope, result: ThreadResult | CountedResult) -> tuple[ir.Stmt, ir.Stmt, ir.Stmt]:
+        """A loop cut into parts, and what a thread does before its first part and after its last."""
+        context = self.context
+        part, within = IndexVar(context.names.fresh(f"{stmt.var}_part")), IndexVar(context.names.fresh(f"{stmt.var}_within"))
+        cut = DivideRelation(stmt.var, part, within, PARTS)
+        context.provenance = context.provenance.adding(cut)
+        space = context.space(scope)
+        used = ceil_divide(space.extent(stmt.var), space.block_size(cut))
 
         def then(inner: Scope) -> ir.Stmt:
-            body = self.lower(Forall(within, stmt.body, Tag(unroll=stmt.tag.unroll)), inner)
             number = inner.coordinates[part]
-            return ir.block(parts.thread.begin_part(number), body, parts.thread.end_part(number))
+            begin = result.begin_part(number)
+            body = self.lower(Forall(within, stmt.body, Tag(unroll=stmt.tag.unroll)), inner)
+            return ir.block(begin, body, result.end_part(number))
 
-        made = self.over(Forall(part, stmt.body, replace(stmt.tag, unroll=0)), scope, then)
-        # Parts that take unlike time, as with workspaces, are handed out one by one; else a thread takes many that follow each other.
-        at_a_time = 1 if context.before else 0
-        first = ir.block(parts.thread.begin(), *context.before)
-        last = ir.block(*context.behind, parts.thread.keep())
-        context.before, context.behind, context.provenance = before, behind, outside
-        self.result = self.hooks = whole
-        return ir.block(ranges, parts.open(), _with_team(made, first, last, at_a_time), parts.join())
+        made, first, last = self._with_own_memory(lambda: self.over(Forall(part, stmt.body, replace(stmt.tag, unroll=0)), scope, then))
+        # Parts behind the last row are nobody's, so that threads that take as many each have as much to do.
+        return _ending_at(made, used), first, last
+
+    def _with_own_memory(self, make: Callable[[], ir.Stmt]) -> tuple[ir.Stmt, ir.Stmt, ir.Stmt]:
+        """What is made, and what a thread does before and after it: workspaces are its own."""
+        context = self.context
+        before, behind = context.before, context.behind
+        context.before, context.behind = [], []
+        made = make()
+        first, last = ir.block(*context.before), ir.block(*context.behind)
+        context.before, context.behind = before, behind
+        return made, first, last
 
     def _own(self, held: Accumulator) -> list[_Own]:
         """What an iteration reduces into instead of what all of them hold: a scalar, and whether there was anything."""
@@ -231,6 +259,23 @@ class ParallelLoops(LoopLowering):
 
     def _slot_count(self, stmt: Forall, scope: Scope) -> ir.Expr:
         return self.context.space(scope).extent(stmt.var)
+
+
+def _at_a_time(first: ir.Stmt) -> int:
+    """Parts that take unlike time, as with workspaces, are handed out one by one; else a thread takes many that follow each other."""
+    return 0 if first == ir.block() else 1
+
+
+def _ending_at(made: ir.Stmt, end: ir.Expr) -> ir.Stmt:
+    """The same statements with a threads loop that ends earlier."""
+
+    def rule(found: object) -> ir.Stmt | None:
+        match found:
+            case ir.For(kind=ir.LoopKind.THREADS) as loop:
+                return replace(loop, end=end)
+        return None
+
+    return rewrite(made, rule)
 
 
 def _with_team(made: ir.Stmt, first: ir.Stmt, last: ir.Stmt, at_a_time: int = 0) -> ir.Stmt:

@@ -10,6 +10,7 @@ along with what they point to.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sparseloom.core.dtypes import INT32, INT64
@@ -98,13 +99,7 @@ class PartedResult:
     def join(self) -> ir.Stmt:
         """Put the parts behind each other. Positions that do not fit are noticed before anything is written."""
         whole = self.whole
-        stmts = [self._add_up(parts.starts, self._count) for parts in self.of.values()]
-        stmts += [ir.Assign(whole.counts[k], ir.Load(parts.starts, self._count)) for k, parts in self.of.items()]
-        if self.rows.dtype == INT32:
-            too_many = (ir.compare("greater", count, ir.index(whole.context.int32_limit)) for count in whole.counts.values())
-            stmts.append(ir.If(ir.either(*too_many), ir.Fail(ir.Status.INDEX_OVERFLOW)))
-        only = ir.Store(self.rows, ir.ONE, cast(whole.counts[whole.heads[0]], self.rows.dtype))
-        stmts.append(self._add_up(self.rows, whole.rows(whole.heads[0])) if whole.heads[0] else only)
+        stmts = [add_up_parts(whole, {k: parts.starts for k, parts in self.of.items()}, self._count)]
         own = dict(zip(whole.view_arrays(), self.thread.view_arrays(), strict=True))
 
         def joined(array: ir.Array, parts: teams.Parts, each: ir.Expr = ir.ONE, below: teams.Parts | None = None) -> ir.Stmt:
@@ -119,10 +114,23 @@ class PartedResult:
         stmts.append(joined(whole.view.values, self.of[whole.last], whole.block()))
         return ir.block(*stmts, *(ir.Free(array) for array in self._notes()))
 
-    def _add_up(self, counts: ir.Array, count: ir.Expr) -> ir.Stmt:
-        """Turn counts into positions."""
-        place = ir.Var(self.whole.context.names.fresh("place"))
-        return ir.For(place, ir.ZERO, count, ir.Store(counts, ir.add(place, ir.ONE), ir.Load(counts, place), "add"))
+
+def add_up_parts(whole: AppendResult, starts: Mapping[int, ir.Array], count: ir.Expr) -> ir.Stmt:
+    """Turn the counts of parts into where each begins, and those of the first rows into their positions; too many are refused."""
+    names, first = whole.context.names, whole.heads[0]
+    rows = whole.view.levels[first].arrays["pos"]
+
+    def add_up(counts: ir.Array, length: ir.Expr) -> ir.Stmt:
+        place = ir.Var(names.fresh("place"))
+        return ir.For(place, ir.ZERO, length, ir.Store(counts, ir.add(place, ir.ONE), ir.Load(counts, place), "add"))
+
+    stmts = [add_up(counts, count) for counts in starts.values()]
+    stmts += [ir.Assign(whole.counts[k], ir.Load(counts, count)) for k, counts in starts.items()]
+    if rows.dtype == INT32:
+        too_many = (ir.compare("greater", total, ir.index(whole.context.int32_limit)) for total in whole.counts.values())
+        stmts.append(ir.If(ir.either(*too_many), ir.Fail(ir.Status.INDEX_OVERFLOW)))
+    only = ir.Store(rows, ir.ONE, cast(whole.counts[first], rows.dtype))
+    return ir.block(*stmts, add_up(rows, whole.rows(first)) if first else only)
 
 
 def _positions_below(whole: AppendResult, begin: int) -> ir.Expr:

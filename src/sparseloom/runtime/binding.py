@@ -13,7 +13,7 @@ from sparseloom.core.errors import FormatError
 from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.storage import Storage
 from sparseloom.loops import interpret
-from sparseloom.loops.nodes import Array, Function, Role
+from sparseloom.loops.nodes import Function, Role
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import TensorVar
@@ -43,14 +43,12 @@ def bind_entry(entry: Entry, lowered: Lowered, arguments: Arguments, read: Calla
         return Call(start, lambda: read(arguments))
 
     def result() -> Storage:
-        counts = {slot: pack.slot(k) for k, slot in enumerate(lowered.slots) if params[k].role is Role.COUNT}
         found: list[Any] = list(arguments)
-        for k, slot in enumerate(lowered.slots):
-            target = params[k].target
-            if params[k].role is Role.COUNT:
-                found[k] = counts[slot]
-            elif params[k].role is Role.GROWN and isinstance(target, Array):
-                found[k] = adopt(pack.take(k), grown_length(lowered, arguments, counts, slot), target.dtype)
+        for k in lowered.counted:
+            found[k] = pack.slot(k)
+        lengths = grown_lengths(lowered, found)
+        for k in lowered.grown:
+            found[k] = adopt(pack.take(k), lengths[k], params[k].target.dtype)
         return read(found)
 
     return Call(start, result)
@@ -67,39 +65,36 @@ def bind_interpreter(lowered: Lowered, arguments: Arguments, read: Callable[[Seq
             raise failure(ended.status.value) from None
 
     def result() -> Storage:
-        counts = {slot: found[k] for k, slot in enumerate(lowered.slots) if lowered.function.params[k].role is Role.COUNT}
         trimmed = list(found)
-        for k, slot in enumerate(lowered.slots):
-            if lowered.function.params[k].role is Role.GROWN:
-                trimmed[k] = found[k][: grown_length(lowered, arguments, counts, slot)].copy()
+        lengths = grown_lengths(lowered, found) if lowered.grown else {}
+        for k in lowered.grown:
+            trimmed[k] = found[k][: lengths[k]].copy()
         return read(trimmed)
 
     return Call(start, result)
 
 
-def level_sizes(lowered: Lowered, tensor: TensorVar, arguments: Arguments, indices: Sequence[str]) -> tuple[int, ...]:
-    """The extents of the result's levels, from the sizes handed in."""
-    sizes = {slot.part: arguments[k] for k, slot in enumerate(lowered.slots) if slot.tensor is None}
-    return tensor.format.level_sizes(tuple(sizes[name] for name in indices))
-
-
-def grown_length(lowered: Lowered, arguments: Arguments, counts: Mapping[Slot, int], wanted: Slot) -> int:
-    """How many elements of a grown array are used, from the number of positions at each appended level."""
-    result = lowered.result
-    extents = level_sizes(lowered, result.tensor, arguments, [v.name for v in result.indices])
-    by_level = {slot.level: count for slot, count in counts.items()}
-    positions, before = 1, 1
-    for k, level in enumerate(result.tensor.format.levels):
+def grown_lengths(lowered: Lowered, found: Sequence[Any]) -> dict[int, int]:
+    """How many elements of each grown array are used, by parameter, from the number of positions at each appended level."""
+    form, parts = lowered.result.tensor.format, lowered.parts
+    extents = form.level_sizes(tuple(found[k] for k in lowered.extents))
+    counts = {lowered.slots[k].level: found[k] for k in lowered.counted}
+    lengths: dict[int, int] = {}
+    positions = 1
+    for k, level in enumerate(form.levels):
         before = positions
         if level.full:
             positions *= extents[k]
         elif level.scalar_names:
-            positions *= by_level[k]  # the width of a padded level
+            positions *= counts[k]  # the width of a padded level
         elif not level.branchless:
-            positions = by_level[k]
-        if wanted.level == k:
-            return {"pos": before + 1, "len": before}.get(wanted.part, positions)
-    return positions
+            positions = counts[k]
+        for part in level.array_names:
+            if (k, part) in parts:  # some arrays may be taken over from an operand
+                lengths[parts[k, part]] = before + 1 if part == "pos" else before if part == "len" else positions
+    if (None, "values") in parts:
+        lengths[parts[None, "values"]] = positions
+    return lengths
 
 
 def gather(
@@ -137,7 +132,7 @@ def read_result(lowered: Lowered, shape: tuple[int, ...], storages: Mapping[str,
     tensor = lowered.result.tensor
     if tensor.format.is_dense:
         return Storage(tensor.format, shape, (LevelData(),) * len(tensor.format.levels), found[0], lowered.fill)
-    mine = {(slot.level, slot.part): found[k] for k, slot in enumerate(lowered.slots) if slot.tensor == tensor.name}
+    mine = {place: found[k] for place, k in lowered.parts.items()}
     values: NDArray[Any] = mine[None, "values"]
     if lowered.shared is not None:
         levels = tuple(_read_only(level) for level in storages[lowered.shared].levels)

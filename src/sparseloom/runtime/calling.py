@@ -25,6 +25,7 @@ from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import CompilerBug, ShapeError, SparseloomError
 from sparseloom.loops.nodes import Status
 from sparseloom.runtime.library import Entry
+from sparseloom.runtime.shelf import shelf
 
 Value = np.ndarray[Any, DType] | int | None
 
@@ -142,7 +143,7 @@ def address_of(values: np.ndarray[Any, DType]) -> int:
 def adopt(address: int, count: int, dtype: DType) -> np.ndarray[Any, DType]:
     """Wrap ``count`` elements that a kernel allocated; they are freed when the last view of them goes."""
     if count == 0:
-        release(address)
+        shelf.give_back(address)
         return np.empty(0, dtype)
     if address == 0:
         raise CompilerBug(f"{count} elements of {dtype}", "a kernel should hand out the array it counts")
@@ -169,23 +170,6 @@ def failure(status: int) -> Exception:
 
 
 _word_at = ctypes.c_size_t.from_address
-_HEADER = 64  # bytes in front of an array, as the kernels' own allocator has them; the first word tells how many bytes are mapped
-_free = ctypes.CDLL(None).free
-_free.argtypes = [ctypes.c_void_p]
-_free.restype = None
-_unmap = ctypes.CDLL(None).munmap
-_unmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-
-
-def release(address: int, free: Any = _free, unmap: Any = _unmap, word_at: Any = _word_at, header: int = _HEADER) -> None:
-    """Give back an array that a kernel allocated. What it calls are defaults, which outlive the module's globals at exit."""
-    if address == 0:
-        return
-    mapped = word_at(address - header).value
-    if mapped:
-        unmap(address - header, mapped)
-    else:
-        free(address - header)
 
 
 class _Owner:
@@ -197,8 +181,8 @@ class _Owner:
         self._address = address
         self.__array_interface__ = {"version": 3, "shape": (count,), "typestr": dtype.str, "data": (address, False)}
 
-    def __del__(self, give_back: Callable[[int], None] = release) -> None:
-        give_back(self._address)
+    def __del__(self, give_back: Callable[[int], None] = shelf.give_back) -> None:
+        give_back(self._address)  # a default outlives the module's globals at exit
 
 
 def _data_field() -> int:

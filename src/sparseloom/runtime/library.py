@@ -18,6 +18,7 @@ from typing import IO
 from sparseloom.core.errors import CompilerBug, ToolchainError
 from sparseloom.runtime import settings
 from sparseloom.runtime.cache import KernelCache
+from sparseloom.runtime.shelf import shelf
 from sparseloom.runtime.toolchain import CompileError, Compiler, compile_library, find_compiler, refused_flags
 
 Entry = Callable[[int], int]
@@ -77,6 +78,7 @@ class _Libraries:
                     if found := self._recall(wish):
                         return found
                 library = _find_or_build(source)
+                shelf.connect(library)
                 with self._lock:
                     self._remember(wish, library)
                 return library

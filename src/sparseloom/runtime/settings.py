@@ -13,6 +13,7 @@ from pathlib import Path
 from sparseloom.core.errors import ToolchainError
 
 DEFAULT_CACHE_LIMIT = 512 << 20
+DEFAULT_KEPT_MEMORY = 1 << 30
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
@@ -26,6 +27,7 @@ class Settings:
     cache_folder: Path | None = None
     cache_limit: int | None = None
     use_cache: bool | None = None
+    kept_memory: int | None = None
 
 
 settings = Settings()
@@ -54,6 +56,22 @@ def cache_limit() -> int:
         return settings.cache_limit
     named = os.environ.get("SPARSELOOM_CACHE_LIMIT")
     return read_size(named, "SPARSELOOM_CACHE_LIMIT") if named else DEFAULT_CACHE_LIMIT
+
+
+def kept_memory() -> int:
+    """How many bytes of freed results stand ready for new ones: the setting, else ``$SPARSELOOM_KEEP_MEMORY``, else 1 GiB at most.
+
+    By default no more than a sixteenth of the machine's memory is kept. It is asked whenever a kernel is loaded.
+    """
+    if settings.kept_memory is not None:
+        return settings.kept_memory
+    if named := os.environ.get("SPARSELOOM_KEEP_MEMORY"):
+        return read_size(named, "SPARSELOOM_KEEP_MEMORY")
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return DEFAULT_KEPT_MEMORY
+    return min(DEFAULT_KEPT_MEMORY, memory // 16)
 
 
 def read_size(text: str, what: str) -> int:

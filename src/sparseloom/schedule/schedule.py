@@ -156,8 +156,12 @@ class Schedule:
         """The places that several iterations of a parallel loop write, and what resolves each."""
         return tuple(analyse(self.stmt, appended_result(self.concrete)))
 
+    @property
+    def _counts(self) -> bool:
+        return bool(self.concrete.inserted) or self.concrete.counted
+
     def __str__(self) -> str:
-        assembled = f"\n{self.concrete.assign.lhs.tensor} is counted first, then filled in" if self.concrete.inserted else ""
+        assembled = f"\n{self.concrete.assign.lhs.tensor} is counted first, then filled in" if self._counts else ""
         return full(self.stmt) + assembled
 
     @property

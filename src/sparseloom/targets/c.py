@@ -14,11 +14,12 @@ from sparseloom.core.trees import walk
 from sparseloom.loops.nodes import Array, Function, Param, Poll, Role
 from sparseloom.loops.roles import index_names, nonnegative_names
 from sparseloom.targets.c_expr import Expressions, c_type
+from sparseloom.targets.c_memory import MEMORY_NAMES
 from sparseloom.targets.c_names import CNames, legal
 from sparseloom.targets.c_prelude import STATUS_NAMES, helpers, prelude_for
 from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail, pieces_of
 
-_OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", "HEADER", "HUGE_PAGE", *STATUS_NAMES])
+_OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", *MEMORY_NAMES, *STATUS_NAMES])
 _WIDTH = 110
 
 

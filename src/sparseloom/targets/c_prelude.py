@@ -16,6 +16,7 @@ from sparseloom.loops.hashing import HASH_FACTOR
 from sparseloom.loops.nodes import Status
 from sparseloom.targets.c_entries import ENTRY_HELPERS
 from sparseloom.targets.c_expr import Piece, c_type, operate
+from sparseloom.targets.c_memory import JOIN_POSITIONS, MEMORY_HELPERS
 
 _MATH = set(
     "NAN INFINITY isnan isinf isfinite M_LN2 M_LN10 fabs pow hypot sqrt cbrt exp log log1p expm1 log2 log10 floor ceil trunc "
@@ -35,87 +36,6 @@ _FIXED = {
     # Unaligned, and allowed to alias the arrays they are loaded from.
     "vector_float64": "typedef double vector_float64 __attribute__((vector_size(64), aligned(8), may_alias));",
     "vector_float32": "typedef float vector_float32 __attribute__((vector_size(64), aligned(4), may_alias));",
-    # Every array has a header in front of it: how many bytes are mapped for it, 0 if they come from malloc, and how many are its own.
-    # Large arrays are mapped on huge pages and grow by moving the mapping, so that nothing is copied and what is never touched costs
-    # nothing: with malloc and realloc, half of the time of a large A + B and of A * A went into touching pages for the first time.
-    "header": """
-struct header {
-  int64_t mapped, bytes;
-};
-
-enum { HEADER = 64, HUGE_PAGE = 1 << 21 };
-""",
-    "map_pages": """
-static void *map_pages(int64_t bytes) {
-#ifdef MREMAP_MAYMOVE
-  char *pages = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) return NULL;
-  size_t before = -(uintptr_t)pages % HUGE_PAGE;
-  if (before) munmap(pages, before);
-  munmap(pages + before + bytes, HUGE_PAGE - before);
-  madvise(pages + before, bytes, MADV_HUGEPAGE);
-  return pages + before;
-#else
-  return NULL;
-#endif
-}
-""",
-    "whole_pages": """
-static int64_t whole_pages(int64_t bytes) {
-#ifdef MREMAP_MAYMOVE
-  return bytes < 2 * HUGE_PAGE ? 0 : (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-#else
-  return 0;
-#endif
-}
-""",
-    "allocate": """
-static __attribute__((noinline)) void *allocate(int64_t count, int64_t width) {
-  if (count < 0 || count > (PTRDIFF_MAX - 4 * HUGE_PAGE) / width) return NULL;
-  struct header header = {whole_pages(count * width + HEADER), count * width};
-  char *memory = header.mapped ? map_pages(header.mapped) : malloc((size_t)header.bytes + HEADER);
-  if (!memory) return NULL;
-  *(struct header *)memory = header;
-  return memory + HEADER;
-}
-""",
-    "reallocate": """
-static __attribute__((noinline, cold)) void *reallocate(void *array, int64_t count, int64_t width) {
-  if (count < 0 || count > (PTRDIFF_MAX - 4 * HUGE_PAGE) / width) return NULL;
-  char *memory = (char *)array - HEADER;
-  struct header before = *(struct header *)memory, after = {whole_pages(count * width + HEADER), count * width};
-  if (!before.mapped && !after.mapped) {
-    memory = realloc(memory, (size_t)after.bytes + HEADER);
-    if (!memory) return NULL;
-  } else if (before.mapped != after.mapped) {
-    void *larger = allocate(count, width);
-    if (!larger) return NULL;
-    if (before.mapped) {
-#ifdef MREMAP_MAYMOVE
-      const int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
-      if (mremap(memory, (size_t)before.mapped, (size_t)after.mapped, flags, (char *)larger - HEADER) == MAP_FAILED) return NULL;
-#endif
-    } else {
-      memcpy(larger, array, (size_t)before.bytes);
-      free(memory);
-    }
-    memory = (char *)larger - HEADER;
-  }
-  *(struct header *)memory = after;
-  return memory + HEADER;
-}
-""",
-    "release": """
-static void release(void *array) {
-  if (!array) return;
-  char *memory = (char *)array - HEADER;
-  int64_t mapped = ((struct header *)memory)->mapped;
-  if (!mapped) free(memory);
-#ifdef MREMAP_MAYMOVE
-  if (mapped) munmap(memory, (size_t)mapped);
-#endif
-}
-""",
     "thread_count": """
 static int64_t thread_count(void) {
 #ifdef _OPENMP
@@ -134,80 +54,6 @@ static int64_t thread_number(void) {
 #else
   return 0;
 #endif
-}
-""",
-    # What threads made, one array each. Behind the last stands the address of the list itself, which ends it.
-    "make_pieces": """
-static void **make_pieces(int64_t count) {
-  void **pieces = calloc((size_t)count + 1, sizeof(void *));
-  if (pieces) pieces[count] = pieces;
-  return pieces;
-}
-""",
-    "release_pieces": """
-static void release_pieces(void **pieces) {
-  for (void **piece = pieces; pieces && *piece != pieces; piece++) release(*piece);
-  free(pieces);
-}
-""",
-    "parts": """
-struct parts {
-  const int64_t *owners, *begins, *starts;
-};
-""",
-    # One thread alone has all parts in order: what it made is the whole.
-    "is_whole": """
-static bool is_whole(void **pieces, struct parts parts, int64_t count) {
-  if (!pieces[0] || pieces[1] != pieces) return false;
-  for (int64_t part = 0; part < count; part++) {
-    if (parts.begins[part] != parts.starts[part]) return false;
-  }
-  return true;
-}
-""",
-    "take_piece": """
-static void *take_piece(void **pieces) {
-  void *piece = pieces[0];
-  pieces[0] = NULL;
-  return piece;
-}
-""",
-    # Where one thread made a good part of the beginning, its array becomes the whole, and the other parts are moved there, the last one
-    # first: what is not moved yet then stands before every place that is written.
-    "join_pieces": """
-static void *join_pieces(void **pieces, struct parts parts, int64_t count, int64_t width) {
-  if (is_whole(pieces, parts, count)) return take_piece(pieces);
-  int64_t first = parts.owners[0], kept = 0;
-  while (kept < count && parts.owners[kept] == first && parts.begins[kept] == parts.starts[kept]) kept++;
-  if (pieces[first] && kept >= count / 4) {
-    char *whole = reallocate(pieces[first], parts.starts[count] * width, 1);
-    if (!whole) return NULL;
-    pieces[first] = NULL;
-    for (int64_t part = count - 1; part >= kept; part--) {
-      const char *from = (parts.owners[part] == first ? whole : (char *)pieces[parts.owners[part]]) + parts.begins[part] * width;
-      memmove(whole + parts.starts[part] * width, from, (size_t)((parts.starts[part + 1] - parts.starts[part]) * width));
-    }
-    return whole;
-  }
-  char *whole = allocate(parts.starts[count] * width, 1);
-  if (!whole) return NULL;
-#pragma omp parallel for schedule(dynamic)
-  for (int64_t part = 0; part < count; part++) {
-    const char *from = (char *)pieces[parts.owners[part]] + parts.begins[part] * width;
-    memcpy(whole + parts.starts[part] * width, from, (size_t)((parts.starts[part + 1] - parts.starts[part]) * width));
-  }
-  return whole;
-}
-""",
-    "larger_capacity": """
-static __attribute__((noinline, cold)) int64_t larger_capacity(int64_t capacity, int64_t needed) {
-  return capacity < needed / 2 + 1 ? needed : capacity > INT64_MAX / 2 ? INT64_MAX : 2 * capacity;
-}
-""",
-    "size_product": """
-static int64_t size_product(int64_t a, int64_t b) {
-  int64_t product;
-  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 """,
     # The product wraps around; its leading bits depend on all bits of the key.
@@ -264,21 +110,6 @@ static inline int64_t lower_bound_{D}(const {T} *array, int64_t begin, int64_t e
     length = before ? length - half - 1 : half;
   }}
   return begin;
-}}
-"""
-_JOIN_POSITIONS = """
-static {T} *join_positions_{D}(void **pieces, struct parts parts, int64_t count, int64_t each, struct parts below) {{
-  if (is_whole(pieces, parts, count) && is_whole(pieces, below, count)) return take_piece(pieces);
-  {T} *whole = allocate(parts.starts[count] * each + 1, sizeof({T}));
-  if (!whole) return NULL;
-  whole[0] = 0;
-  for (int64_t part = 0; part < count; part++) {{
-    const {T} *from = ({T} *)pieces[parts.owners[part]] + parts.begins[part] * each + 1;
-    {T} *to = whole + parts.starts[part] * each + 1;
-    int64_t length = (parts.starts[part + 1] - parts.starts[part]) * each, moved = below.starts[part] - below.begins[part];
-    for (int64_t k = 0; k < length; k++) to[k] = ({T})(from[k] + moved);
-  }}
-  return whole;
 }}
 """
 # Short rows are inserted one by one. Longer ones set bits, one per coordinate and one per 64 of those, which are then read in order;
@@ -416,7 +247,7 @@ _REDUCTION = """
 @cache
 def helpers() -> dict[str, str]:
     """Every helper by name."""
-    found = dict(_FIXED)
+    found = _FIXED | MEMORY_HELPERS
     for dtype in VALUE_DTYPES:
         found |= dict(_of_dtype(dtype))
     return found
@@ -438,7 +269,7 @@ def _of_dtype(dtype: DType) -> Iterator[tuple[str, str]]:
     }
     if dtype in INDEX_DTYPES:
         yield f"lower_bound_{dtype}", _LOWER_BOUND.format(**words)
-        yield f"join_positions_{dtype}", _JOIN_POSITIONS.format(**words)
+        yield f"join_positions_{dtype}", JOIN_POSITIONS.format(**words)
         yield f"sort_{dtype}", _SORT.format(**words)
         for name, template in ENTRY_HELPERS.items():
             yield f"{name}_{dtype}", template.format(**words)
@@ -478,6 +309,6 @@ def prelude_for(text: str) -> str:
     used = set(_IDENTIFIER.findall("\n".join([text, *chosen.values()])))
     headers = ["stdbool.h", "stdint.h", *(header for header, names in _HEADERS.items() if names & used)]
     statuses = [f"enum {{ {', '.join(STATUS_NAMES)} }};"]
-    features = ["#define _GNU_SOURCE"] if "mremap" in used else []
+    features = ["#define _GNU_SOURCE"] if "mmap" in used else []  # for MREMAP_MAYMOVE, which decides whether to map
     includes = "\n".join([*features, *(f"#include <{header}>" for header in sorted(headers))])
     return "\n\n".join([includes, *statuses, *chosen.values()]) + "\n"

@@ -5,8 +5,8 @@
         C(i,j) = A(i,j) + B(i,j)          C(i,j) = A(i,j) + B(i,j)     counted, then filled in
 
 Append puts one entry behind the other, into arrays that grow; threads append rows of their own, which are then joined. Insert runs the
-loops twice: to count the entries of every row, and, once it is known where each begins, to fill them in. It allocates exactly what is
-needed, and rows can be filled by several threads.
+loops twice: to count the entries, and, once it is known where each row begins, to fill them in. It allocates exactly what is needed, and
+threads fill in rows of their own; that works for any number of compressed levels.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Assemble(Primitive):
             return refused
         if concrete.shared is not None:
             return Refusal("S1204", f"{self.tensor} takes over the structure of {show(concrete.shared)}, so nothing is assembled")
-        if self.way is Assembly.Insert and not can_insert(concrete.assign):
-            form = name_of(concrete.assign.lhs.tensor.format)
-            why = f"rows of {self.tensor} are counted in the full levels above the last, and {form} is not stored so"
+        form = concrete.assign.lhs.tensor.format
+        if self.way is Assembly.Insert and not all(level.compact for level in form.levels):
+            why = f"{name_of(form)} keeps as much room for every row, so there is nothing to count"
             return Refusal("S1205", why, "use Append, or ask for a format such as csr")
         return None
 
@@ -61,8 +61,11 @@ class Assemble(Primitive):
 
     def apply_all(self, concrete: Concrete) -> Concrete:
         """The loops stay as they are; an order in which they insert already is kept."""
+        if self.way is Assembly.Append:
+            return replace(concrete, inserted=(), counted=False)
         order = concrete.inserted or tuple(dict.fromkeys(level_variables(concrete.assign.lhs)))
-        return replace(concrete, inserted=order if self.way is Assembly.Insert else ())
+        has_rows = can_insert(concrete.assign)
+        return replace(concrete, inserted=order if has_rows else (), counted=not has_rows)
 
     @classmethod
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Assemble]:
