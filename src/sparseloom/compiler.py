@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -90,6 +91,19 @@ class Stages:
         raise NotationError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")
 
 
+class Work(IntEnum):
+    """How much there is to do: the least number of entries of sparse operands, together."""
+
+    LITTLE = 0
+    LARGE = 1 << 16  # rows that are built in a workspace take half a millisecond or more
+    VERY_LARGE = 1 << 19  # entries that are merely merged do
+
+    @staticmethod
+    def of(entries: int) -> Work:
+        """What so many entries mean."""
+        return Work.LITTLE if entries < Work.LARGE else Work.LARGE if entries < Work.VERY_LARGE else Work.VERY_LARGE
+
+
 @lru_cache(maxsize=4096)
 def build(
     assign: Assign,
@@ -98,26 +112,24 @@ def build(
     int32_limit: int = 2**31 - 1,
     schedule: str = "",
     initial: TensorVar | None = None,
-    large: bool = False,
+    work: Work = Work.LITTLE,
     rows: RowChoice = SHORT_ROWS,
     refill: bool = False,
 ) -> Stages:
     """Run every stage up to the loop IR. ``cheapest`` lists operands from the one with fewest entries on.
 
-    ``large`` says that there is enough work for several threads; a schedule of the user's own decides on that itself. ``rows`` is the
+    ``work`` says whether there is enough for several threads; a schedule of the user's own decides on that itself. ``rows`` is the
     workspace for rows whose entries come in no order. ``refill`` asks for the values of a sparse result whose structure is known.
     """
     loops = choose_loops(assign, cheapest, share, initial, rows)
-    scheduled = in_parallel(loops) if large and not schedule else Schedule.from_text(loops, schedule).concrete
+    scheduled = Schedule.from_text(loops, schedule).concrete if schedule else in_parallel(loops, work)
     return lower_concrete(assign, scheduled, int32_limit, refill)
 
 
-def in_parallel(concrete: Concrete) -> Concrete:
-    """The loops of a sparse result with its rows spread over threads; as they are, where that is not allowed.
-
-    Where rows are built in a workspace it pays; entries that are merely merged come faster than parts of them are joined.
-    """
-    if appended_result(concrete) is None or not any(isinstance(n, Where) for n in walk(concrete.stmt)):
+def in_parallel(concrete: Concrete, work: Work) -> Concrete:
+    """The loops of a sparse result with its rows spread over threads; as they are, where that is not allowed or does not pay."""
+    enough = Work.LARGE if any(isinstance(n, Where) for n in walk(concrete.stmt)) else Work.VERY_LARGE
+    if work < enough or appended_result(concrete) is None:
         return concrete
     try:
         return Schedule(concrete).parallelize(loops_of(concrete.stmt)[0], Unit.CPUThread, Races.NoRaces).concrete

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.compiler import Stages, build, choose_loops, resolve, with_index_dtype
+from sparseloom.compiler import Stages, Work, build, choose_loops, resolve, with_index_dtype
 from sparseloom.conversion import convert
 from sparseloom.core.dtypes import INT32, INT64, DType
 from sparseloom.core.errors import DTypeError, FormatError, NotationError, ScheduleError, ShapeError, StorageError, ToolchainError
@@ -39,7 +39,6 @@ from sparseloom.runtime.settings import settings
 from sparseloom.schedule.loops import relations_of
 
 TARGETS = ("c", "interpret")
-LARGE = 1 << 16  # entries; a sum of two matrices with as many takes half a millisecond
 _LONGEST_LOOP = 2**62
 
 
@@ -75,16 +74,11 @@ def index_dtype(storage: Storage) -> DType | None:
     return next((array.dtype for level in storage.levels for array in level.arrays.values()), None)
 
 
-def is_large(storages: Iterable[Storage]) -> bool:
-    """Whether sparse operands have so many entries that threads pay off."""
-    return sparse_entries(storages) >= LARGE
-
-
-def weight(storages: Collection[Storage]) -> tuple[bool, int]:
+def weight(storages: Collection[Storage]) -> tuple[Work, int]:
     """What the loops depend on besides formats and shapes: whether threads pay off, and where rows may be long, roughly how many entries
     there are."""
-    wide = any(size > SHORT for storage in storages for size in storage.shape)
-    return is_large(storages), sparse_entries(storages).bit_length() if wide else 0
+    wide, entries = any(size > SHORT for storage in storages for size in storage.shape), sparse_entries(storages)
+    return Work.of(entries), entries.bit_length() if wide else 0
 
 
 def sparse_entries(storages: Iterable[Storage]) -> int:
@@ -107,7 +101,7 @@ class Prepared:
     ) -> None:
         self._schedule = schedule
         self._has_data = bool(operands)
-        self._large = is_large(operands.values())
+        self._work = Work.of(sparse_entries(operands.values()))
         self._stored: Mapping[str, Sequence[int]] = {}
         self._last_count = 0  # how many entries the last result had: the next one has room for as many from the start
         self.sizes = extents(assign, operands, sizes)
@@ -155,7 +149,7 @@ class Prepared:
         return stages
 
     def _build(self, assign: Assign, refill: bool = False) -> Stages:
-        given = (self._cheapest, self._share, settings.int32_limit, self._schedule, self._initial, self._large, self._rows)
+        given = (self._cheapest, self._share, settings.int32_limit, self._schedule, self._initial, self._work, self._rows)
         return build(assign, *given, refill=refill)
 
     def check_schedule(self, deterministic: bool) -> None:
@@ -260,7 +254,7 @@ class Prepared:
         try:
             return stages.entry
         except ToolchainError as missing:
-            if not is_interpretable(stages.lowered.function, self._work()):
+            if not is_interpretable(stages.lowered.function, self._points()):
                 raise
             notify(f"{missing}\nThis small problem is answered by the interpreter instead.")
             return None
@@ -286,7 +280,7 @@ class Prepared:
             return aligned(len(storages[lowered.shared].values), tensor.dtype)
         return None
 
-    def _work(self) -> int:
+    def _points(self) -> int:
         return int(np.prod([max(size, 1) for size in self.sizes.values()], dtype=object))
 
 

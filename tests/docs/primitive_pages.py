@@ -128,7 +128,7 @@ EXAMPLES = {
     "assemble": Example(
         (
             "`tensor` is the result, sparse, with a structure of its own.",
-            "Insert runs the loops twice. Where they come in another order than the result is stored in, all levels above the last are full.",
+            "Insert runs the loops twice. In another order than the result is stored in, all levels above its last one are full.",
         ),
         "assemble(C, Insert)",
         statement="C(i,k) = A(i,j) * A(k,j)",

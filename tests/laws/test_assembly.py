@@ -11,8 +11,8 @@ from fuzz.drawing import cases
 from fuzz.runner import Tally, int32_limit, prepare
 
 import sparseloom as sl
+from sparseloom.compiler import Work
 from sparseloom.core.errors import StorageError
-from sparseloom.execution import LARGE
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.validate import check
 from sparseloom.runtime.calling import IndexOverflow
@@ -115,12 +115,23 @@ def test_large_work_is_parallel_without_being_asked() -> None:
     kernel(*small)
     assert "#pragma omp parallel" not in kernel.source
     large = [random_tensor((size, size), "csr", seed, 0.5) for seed in (1, 2)]
-    assert sum(len(one.storage.values) for one in large) >= LARGE
+    assert sum(len(one.storage.values) for one in large) >= Work.LARGE
     made = kernel(*large)
     assert "#pragma omp parallel" in kernel.source
     assert "in 64 parts, each appended by one thread, then joined" in kernel.explain()
     check(made.storage)
     np.testing.assert_array_equal(made.to_numpy(), large[0].to_numpy() @ large[1].to_numpy())
+
+
+def test_sums_are_parallel_where_there_is_more_to_do() -> None:
+    kernel = made_by("C(i,k) = A(i,k) + B(i,k)", ("A", "B"), "csr", "c")
+    for size, wanted in ((400, Work.LARGE), (900, Work.VERY_LARGE)):
+        given = [random_tensor((size, size), "csr", seed, 0.5) for seed in (1, 2)]
+        assert Work.of(sum(len(one.storage.values) for one in given)) is wanted
+        made = kernel(*given)
+        assert ("#pragma omp parallel" in kernel.source) == (wanted is Work.VERY_LARGE)
+        check(made.storage)
+        np.testing.assert_array_equal(made.to_numpy(), given[0].to_numpy() + given[1].to_numpy())
 
 
 def test_parts_do_not_change_a_bit() -> None:

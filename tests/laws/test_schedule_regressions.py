@@ -382,3 +382,13 @@ def test_a_sum_of_nothing_still_makes_an_entry_of_a_block(steps: str) -> None:
     """A sum over no terms that may not be skipped: a loop over them outside, or fused with, that over the block would never run."""
     with pytest.raises(sl.ScheduleError, match="S616"):
         sl.program("y(i) = sum(r, cos(A(i)) * b(r))", formats={"A": "s", "y": "sd:0,0/2"}, schedule=steps)
+
+
+@pytest.mark.parametrize("target", ("interpret", "c"))
+@pytest.mark.parametrize("steps", ["", "precompute(A(k) + B(l), j, jw, w)", "fuse(k, j, f) precompute(A(k) + B(l), f, fw, w)"])
+def test_a_sum_of_nothing_that_moved_into_a_workspace_makes_no_entry(steps: str, target: str) -> None:
+    """``A(k) + B(l)`` is there for every l, but there is none."""
+    formats = {"A": "s", "C": "ss", "R": "ss"}
+    kernel = sl.program("R(k,j) = (A(k) + B(l)) * C(k,j)", formats, steps, target=target)
+    assert kernel(np.ones(3), np.zeros(0), np.ones((3, 4))).nnz == 0
+    assert kernel(np.ones(3), np.zeros(2), np.ones((3, 4))).nnz == 12

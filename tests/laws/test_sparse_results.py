@@ -190,10 +190,14 @@ def test_what_cannot_be_done_says_what_can() -> None:
         "  in R(i,i) += sum(j, A(i,j))\n"
         "  help: compute what is added with =, and add it to R in a second statement, with a variable for each mode"
     )
-    assert refused(sl.NotationError, "R(i,i) = A(i,j)", A=A, format="bcsr(2,2)") == (
-        "cannot assemble R as bcsr(2,2) in one ordered pass: a variable stands twice in it, and the diagonal cuts blocks.\n"
-        "  in R(i,i) = sum(j, A(i,j))\n"
-        "  help: ask for a format that can be appended to, such as csr, and convert it with .to(...); or for a dense result"
-    )
     single = Format(sl.csf(2).levels + sl.coo(3).levels[-1:], (0, 1, 2))
     assert "cannot be appended to" in refused(sl.NotationError, "R(i,j,k) = X(i,j,k)", X=np.ones((2, 2, 2)), format=single)
+
+
+@pytest.mark.parametrize("target", ["interpret", "c"])
+@pytest.mark.parametrize("result", ["bcsr(2,3)", "bcsr(3,2)", "dsdd:1,0,0,1/2,2"])
+def test_a_diagonal_runs_through_blocks(result: str, target: str, rng: np.random.Generator) -> None:
+    A, B = ((rng.random(shape) < 0.5) * rng.integers(1, 9, shape) for shape in ((7, 5), (5, 7)))
+    made = sl.evaluate("R(i,i) = A(i,j) * B(j,i)", A=sp.csr_array(A), B=sp.csr_array(B), format=result, target=target)
+    check(made.storage)
+    np.testing.assert_array_equal(made.to_numpy(), np.diag(np.diag(A @ B)))

@@ -42,7 +42,8 @@ def matrix(rows: int, each: int) -> sl.Tensor:
     return sl.from_arrays("csr", (rows, 4 * each), {"pos1": pos, "crd1": columns, "values": np.ones(rows * each)})
 
 
-def add(a: sl.Tensor, schedule: str = "") -> sl.Tensor:
+def add(a: sl.Tensor, schedule: str = "bound(i, ib, 0, MinExact)") -> sl.Tensor:
+    """A sum, on one thread unless the schedule says otherwise."""
     return sl.program(SUM, {"A": "csr", "B": "csr", "C": "csr"}, schedule)(a, a)
 
 

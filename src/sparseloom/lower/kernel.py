@@ -252,7 +252,7 @@ class _Lowering(ParallelLoops):
             raise CompilerBug(assign, "loops inside a fixed location must reduce")
         identity = algebra.identity(assign.op, assign.lhs.tensor.dtype)
         sink = self.sink(assign.lhs)
-        tracked = sink.needs_presence and is_skippable(assign.rhs, assign.op)
+        tracked = sink.needs_presence and (isinstance(sink, Workspace) or is_skippable(assign.rhs, assign.op))
         accumulator = self._accumulator(assign.lhs.tensor, assign.op, tracked)
         first, inner = self._declare(accumulator, scope)
         inner = replace(inner.accumulating(assign.lhs, accumulator), uninitialised=None)
