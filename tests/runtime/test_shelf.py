@@ -127,3 +127,14 @@ def test_what_is_kept_can_be_released(limited: Callable[[int], None]) -> None:
     add(matrix(1000, 1000))
     assert sl.release_memory() > 16 * MEGABYTE
     assert shelf.kept == sl.release_memory() == 0
+
+
+def test_what_one_result_grew_through_serves_the_next(limited: Callable[[int], None]) -> None:
+    """Blocks that hold an entry each need sixteen times the room that is guessed; what is kept does not pile up."""
+    limited(1 << 30)
+    scattered = sl.random((10_000, 10_000), density=1e-3, format="csr", seed=5)
+    kept = []
+    for _ in range(8):
+        assert scattered.to("bcsr(4)").nnz > 0
+        kept.append(shelf.kept)
+    assert kept[-1] == kept[-2] == kept[-3] < 256 * MEGABYTE

@@ -105,6 +105,17 @@ static void *map_pages(int64_t bytes) {
 #endif
 }
 """,
+    "move_pages": """
+static void *move_pages(void *memory, int64_t before, int64_t after) {
+#ifdef MREMAP_MAYMOVE
+  void *larger = map_pages(after);
+  const int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+  if (larger && mremap(memory, (size_t)before, (size_t)after, flags, larger) != MAP_FAILED) return larger;
+  if (larger) unmap_pages(larger, after);
+#endif
+  return NULL;
+}
+""",
     "whole_pages": """
 static int64_t whole_pages(int64_t bytes) {
 #ifdef MREMAP_MAYMOVE
@@ -129,7 +140,8 @@ static __attribute__((noinline)) void *allocate(int64_t count, int64_t width) {
   return memory + HEADER;
 }
 """,
-    # What is mapped stays mapped, also where it shrinks.
+    # What is mapped stays mapped, also where it shrinks. Where pages are kept it is copied there, so that those of the last growth serve
+    # again; else the mapping moves.
     "reallocate": """
 static __attribute__((noinline, cold)) void *reallocate(void *array, int64_t count, int64_t width) {
   if (count < 0 || count > (PTRDIFF_MAX - 4 * HUGE_PAGE) / width) return NULL;
@@ -140,16 +152,15 @@ static __attribute__((noinline, cold)) void *reallocate(void *array, int64_t cou
     else memory = realloc(memory, (size_t)after.bytes + HEADER);
     if (!memory) return NULL;
   } else if (before.mapped) {
-#ifdef MREMAP_MAYMOVE
-    char *larger = map_pages(after.mapped);
-    const int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
-    if (!larger) return NULL;
-    if (mremap(memory, (size_t)before.mapped, (size_t)after.mapped, flags, larger) == MAP_FAILED) {
-      unmap_pages(larger, after.mapped);
-      return NULL;
+    char *larger = take_kept(&after.mapped);
+    if (larger) {
+      memcpy(larger + HEADER, array, (size_t)before.bytes);
+      keep_pages(memory, before.mapped);
+    } else {
+      larger = move_pages(memory, before.mapped, after.mapped);
+      if (!larger) return NULL;
     }
     memory = larger;
-#endif
   } else {
     void *larger = allocate(count, width);
     if (!larger) return NULL;
