@@ -3,6 +3,7 @@
     the same order          appended; where the last coordinates and the values stay as they are, both tensors share them
     another order           counted and filled (csr to csc), or listed and sorted (csr to a list by columns)
     repeated entries        summed, unless the new format may repeat them too
+    blocks, on either side  where need be by way of the format that the loops ask for
 
 What no kernel can read or write yet, and what is so small that compiling would take longer, is converted by ``formats.pack``.
 """
@@ -65,14 +66,17 @@ def _repeats(storage: Storage, format: Format) -> bool:
     return not storage.format.is_unique and not format.is_unique
 
 
-def _converted(storage: Storage, format: Format, drop_zeros: bool) -> Storage | None:
-    """What a compiled kernel makes; None if there is no kernel for these formats, or no compiler."""
+def _converted(storage: Storage, format: Format, drop_zeros: bool, detours: int = 2) -> Storage | None:
+    """What compiled kernels make; None if there is no kernel for these formats, or no compiler."""
     given = _index_dtype(storage)
     narrow = given != INT64 and max(storage.shape, default=0) <= settings.int32_limit
     for width in (INT32, INT64) if narrow else (INT64,):
         try:
             plan = _plan(storage.format, storage.dtype, given, storage.fill, format, width, drop_zeros, settings.int32_limit)
-            return _run(storage, plan)
+            if isinstance(plan, _Plan):
+                return _run(storage, plan)
+            between = _converted(storage, plan, False, detours - 1) if detours else None
+            return None if between is None else _converted(between, format, drop_zeros, detours - 1)
         except IndexOverflow:
             continue
         except (NotationError, ToolchainError):
@@ -93,8 +97,8 @@ class _Plan:
 @lru_cache(maxsize=1024)
 def _plan(
     given: Format, dtype: DType, index_dtype: DType | None, fill: Scalar, format: Format, width: DType, drop_zeros: bool, int32_limit: int
-) -> _Plan:
-    """The kernel for a conversion. One that would need a conversion itself is refused."""
+) -> _Plan | Format:
+    """The kernel for a conversion; or a format to convert to first, from which there is one."""
     variables = tuple(IndexVar(f"i{mode}") for mode in range(format.order))
     ordered = _as_ordered(format)
     source = TensorVar("A", format.order, given, dtype, index_dtype, fill)
@@ -104,7 +108,7 @@ def _plan(
     assign = Assign(Access(target, variables), Access(source, variables))
     concrete = choose_loops(assign, (), share=False)
     if concrete.conversions:
-        raise NotationError("a conversion that needs another one is no help")
+        return concrete.conversions[0].target.format
     stages = lower_concrete(assign, replace(concrete, drops=drops, takes_leaves=shares), int32_limit)
     return _Plan(format, target, stages, shares)
 

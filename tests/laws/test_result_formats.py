@@ -15,14 +15,16 @@ import sparseloom as sl
 from sparseloom import conversion
 from sparseloom.compiler import build
 from sparseloom.core.errors import ToolchainError
-from sparseloom.formats.pack import pattern, stored_count, to_dense
+from sparseloom.formats.pack import convert as by_numpy
+from sparseloom.formats.pack import pattern, stored_count, to_dense, without_fill
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.formats.validate import check
 from sparseloom.lower import listing
 from sparseloom.runtime.settings import settings
 
-CONVERTED = {2: ("ds", "ds:1,0", "ss", "uq"), 3: ("sss", "uqq:2,1,0", "dds")}
+BLOCKS = ("bcsr(2,3)", "bcsr(3,2)", "dsdd:1,0,0,1/2,2")
+CONVERTED = {2: ("ds", "ds:1,0", "ss", "uq", "dd", "sd", "ell", *BLOCKS), 3: ("sss", "uqq:2,1,0", "dds", "ssd")}
 SHAPES = {2: (6, 5), 3: (4, 5, 3)}
 
 
@@ -40,7 +42,10 @@ def test_results_of_every_format_are_right(kind: str, seed: int, record_property
 @pytest.fixture
 def only_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Convert small tensors with kernels too, and never with NumPy."""
+    forbid_numpy(monkeypatch)
 
+
+def forbid_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*args: object) -> Storage:
         raise AssertionError(f"converted without a kernel: {args[0]}")
 
@@ -53,14 +58,20 @@ def expected(storage: Storage) -> tuple[np.ndarray, np.ndarray]:
     return to_dense(storage), pattern(storage)
 
 
-@pytest.mark.parametrize(("source", "target"), [pair for forms in CONVERTED.values() for pair in permutations(forms, 2)])
-def test_conversions_keep_values_and_pattern(source: str, target: str, only_kernels: None) -> None:
-    order = len(as_format(source, len(source.split(":")[0])).levels)
+@pytest.mark.parametrize("drop_zeros", [False, True])
+@pytest.mark.parametrize(("order", "source", "target"), [(n, *pair) for n, forms in CONVERTED.items() for pair in permutations(forms, 2)])
+def test_kernels_convert_as_numpy_does(order: int, source: str, target: str, drop_zeros: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit for bit: values and pattern, zeros that fill up blocks, and blocks that stick out."""
     before = store(Spec(source, "float64", 7, density=0.4), SHAPES[order])
-    after = conversion.convert(before, as_format(target, order))
+    form = as_format(target, order)
+    wanted = by_numpy(without_fill(before) if drop_zeros else before, form)
+    forbid_numpy(monkeypatch)
+    after = conversion.convert(before, form, drop_zeros)
     check(after)
-    for got, wanted in zip(expected(after), expected(before), strict=True):
-        np.testing.assert_array_equal(got, wanted)
+    assert after.values.tobytes() == wanted.values.tobytes()
+    for mine, its in zip(after.levels, wanted.levels, strict=True):
+        assert {part: array.tolist() for part, array in mine.arrays.items()} == {part: array.tolist() for part, array in its.arrays.items()}
+        assert mine.scalars == its.scalars
 
 
 @pytest.mark.parametrize("source", ["uq+", "u~q~+", "du~"])

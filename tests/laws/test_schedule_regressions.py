@@ -392,3 +392,10 @@ def test_a_sum_of_nothing_that_moved_into_a_workspace_makes_no_entry(steps: str,
     kernel = sl.program("R(k,j) = (A(k) + B(l)) * C(k,j)", formats, steps, target=target)
     assert kernel(np.ones(3), np.zeros(0), np.ones((3, 4))).nnz == 0
     assert kernel(np.ones(3), np.zeros(2), np.ones((3, 4))).nnz == 12
+
+
+@pytest.mark.parametrize("target", ("interpret", "c"))
+@pytest.mark.parametrize("steps", ["", "precompute(A(i,j) * x(j), i, iw, w)", "precompute(A(i,j), i, iw, w)"])
+def test_a_dense_sum_of_nothing_makes_an_entry_wherever_it_is_made(steps: str, target: str) -> None:
+    kernel = sl.program("y(i) = sum(j, A(i,j) * x(i))", {"y": "s"}, steps.replace("x(j)", "x(i)"), target=target)
+    assert kernel(np.ones((3, 0)), np.ones(3)).nnz == kernel(np.ones((3, 2)), np.ones(3)).nnz == 3

@@ -14,7 +14,7 @@ assembled in the way that costs least (``assembly``), with a workspace where its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -27,7 +27,7 @@ from sparseloom.formats.named import name_of
 from sparseloom.iteration.assembly import Order, can_copy, can_insert, can_list, can_scatter, is_alone, is_loose, lists_many, meets_late
 from sparseloom.iteration.blocks import build_blocks, can_build_blocks, names_in, without_blocks
 from sparseloom.iteration.in_order import BlocksInTheWay, needs_workspace, not_in_order, unmatched_blocks
-from sparseloom.iteration.layout import block_sizes, can_append, modes_in_order, plain, reordered, streams, walks_blocks
+from sparseloom.iteration.layout import block_sizes, can_append, follows_blocks, modes_in_order, plain, reordered, streams, walks_blocks
 from sparseloom.iteration.nests import Nest, additive_groups, build_copied, build_nest, build_rows, depth_of, signed_terms, visible_edges
 from sparseloom.iteration.nests import accesses as accesses_of
 from sparseloom.iteration.ordering import (
@@ -229,7 +229,7 @@ class _Attempt:
 
     def _concrete(self, stmt: Stmt, inserted: tuple[IndexVar, ...] = ()) -> Concrete:
         assign = rewrite(self._assign, lambda n: self.replaced.get(n) if isinstance(n, Access) else None)
-        return Concrete(bind_blocks(stmt), assign, self._shared, tuple(self._converter.conversions), inserted, rows=self._rows)
+        return Concrete(bind_blocks(stmt, assign), assign, self._shared, tuple(self._converter.conversions), inserted, rows=self._rows)
 
 
 def can_run_in_sequence(assign: Assign) -> bool:
@@ -268,7 +268,7 @@ class _Converter:
     def prepare(self, assign: Assign, keep_blocks: bool) -> Assign:
         """Convert what no loop order could walk: unordered levels beside others, blocks that do not match."""
         while True:
-            sizes = block_sizes([n for n in walk(assign) if isinstance(n, Access)]) if keep_blocks else {}
+            sizes = _block_sizes([n for n in walk(assign) if isinstance(n, Access)], assign) if keep_blocks else {}
             found = {n: self._prepared(n, assign, sizes) for n in walk(assign.rhs) if isinstance(n, Access)}
             if not any(found.values()):
                 break
@@ -318,7 +318,7 @@ class _Orderer:
         return body
 
     def _with_blocks(self, variables: tuple[IndexVar, ...], accesses: list[Access]) -> tuple[IndexVar, ...]:
-        blocked = block_sizes(accesses)
+        blocked = _block_sizes(accesses, self._assign)
         expanded: list[IndexVar] = []
         for var in variables:
             expanded += block_variables(var) if var in blocked else (var,)
@@ -365,7 +365,7 @@ class _Orderer:
             edges.hard |= stored[access]
             edges.soft |= soft_edges(access, sparse)
         if is_result:
-            results = level_variables(lhs)
+            results = self._with_blocks(level_variables(lhs), accesses)
             if self._kind is not Order.FREE:
                 edges.hard |= {(a, b) for n, a in enumerate(results) for b in results[n + 1 :] if a != b}
             edges.firm |= {(a, b) for a in results for b in nest.variables if b not in lhs.indices}
@@ -394,12 +394,12 @@ class _Orderer:
             raise CompilerBug(self._assign, "what a sparse result held before should be an operand")
         if not can_append(lhs.tensor.format):
             raise needs_workspace(self._assign, f"entries cannot be appended to {name_of(lhs.tensor.format)}")
-        wanted = level_variables(lhs)
         last = max(k for k, level in enumerate(lhs.tensor.format.levels) if not level.full)
-        ends = path.index(wanted[last])
+        wanted = self._with_blocks(level_variables(lhs), accesses_of(nest))
+        ends = path.index(self._with_blocks(level_variables(lhs)[: last + 1], accesses_of(nest))[-1])
         early = [v for v in path[:ends] if v not in wanted]
         if early:
-            why = f"the loop over {early[0]} reduces outside the loop over {wanted[last]}, so entries come out of order"
+            why = f"the loop over {early[0]} reduces outside the loop over {level_variables(lhs)[last]}, so entries come out of order"
             raise not_in_order(self._assign, why)
 
 
@@ -409,9 +409,15 @@ def _is_late(edges: set[Edge], own: tuple[IndexVar, ...], outer: tuple[IndexVar,
     return any(y in outer and x in place and (x in own or place[x] > place[y]) for x, y in edges)
 
 
-def bind_blocks(stmt: Stmt) -> Stmt:
+def _block_sizes(accesses: Iterable[Access], assign: Assign) -> dict[IndexVar, int]:
+    """The block size of every variable that is walked in blocks."""
+    follows = follows_blocks(assign)
+    return block_sizes([access for access in accesses if access != assign.lhs or not follows])
+
+
+def bind_blocks(stmt: Stmt, assign: Assign) -> Stmt:
     """State how the variables of blocked operands make up the original ones."""
-    sizes = block_sizes([n for n in walk(stmt) if isinstance(n, Access)])
+    sizes = _block_sizes([n for n in walk(stmt) if isinstance(n, Access)], assign)
     relations = tuple(SplitRelation(var, *block_variables(var), size) for var, size in sizes.items() if size)
     return SuchThat(stmt, relations) if relations else stmt
 

@@ -27,6 +27,13 @@ def block_sizes(accesses: Sequence[Access]) -> dict[IndexVar, int]:
     return {var: size for var, size in sizes.items() if size or any(a.tensor.format.blocks and var in a.indices for a in accesses)}
 
 
+def follows_blocks(assign: Assign) -> bool:
+    """Whether a sparse result without blocks can be made block by block, row by row within: it has no sums, and no variable twice."""
+    lhs = assign.lhs
+    sums = any(isinstance(n, Reduce) for n in walk(assign.rhs))
+    return not (lhs.tensor.format.is_dense or lhs.tensor.format.blocks or sums) and len(set(lhs.indices)) == len(lhs.indices)
+
+
 def walks_blocks(access: Access, sizes: dict[IndexVar, int]) -> bool:
     """Whether a blocked operand can be walked block by block beside the others."""
     return all(sizes.get(var, 0) == access.tensor.format.blocks[mode] for mode, var in enumerate(access.indices))

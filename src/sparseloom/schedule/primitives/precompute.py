@@ -136,7 +136,7 @@ class Precompute(Primitive):
     def _workspace(self, plan: _Plan) -> TensorVar:
         """Dense, of the expression's dtype, and holding its fill where nothing is written.
 
-        A sum that moves into it keeps the precision of the sum that it leaves, and leaves nothing where it runs over nothing.
+        A sum that moves into it keeps the precision of the sum that it leaves, and is as absent where it runs over nothing.
         """
         op = plan.path.assign.op
         if plan.moved and op is not None:
@@ -145,7 +145,8 @@ class Precompute(Primitive):
         else:
             dtype, fill = dtype_of(plan.match.found), fill_of(plan.match.found)
         if plan.moved and op is not None:
-            partial = is_skippable(plan.match.found, op) or plan.path.assign.lhs.tensor.may_be_absent
+            whole = plan.path.assign
+            partial = is_skippable(plan.match.found, op) or (is_skippable(whole.rhs, op) and whole.lhs.tensor.may_be_absent)
         else:
             partial = _present(plan.match.found) != ALWAYS
         return TensorVar(self.w, len(self.i), dense(len(self.i)), dtype, fill=0 if fill is None else fill, partial=partial)
