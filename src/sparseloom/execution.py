@@ -25,6 +25,7 @@ from sparseloom.formats.pack import position_counts, stored_count
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.accumulate import merges_initial, name_initial
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.layout import plain
 from sparseloom.iteration.provenance import Provenance, children
 from sparseloom.iteration.rows import SHORT, RowKind, choose_row
 from sparseloom.lower.promises import broken_promise
@@ -108,6 +109,10 @@ class Prepared:
         self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
         wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(index_dtype(s) == INT64 for s in operands.values())
         self._assign = with_index_dtype(resolve(assign, format, dtype), INT64 if wide else INT32)
+        self._blocked: Format | None = None
+        if cuts_blocks(self._assign.lhs):
+            self._blocked = self._assign.lhs.tensor.format
+            self._assign = with_index_dtype(resolve(assign, plain(self._blocked), dtype), INT64 if wide else INT32)
         self._initial = self._find_initial(assign.lhs.tensor) if merges_initial(self._assign) else None
         read = self._with_initial(operands)
         self._cheapest = tuple(sorted(read, key=lambda name: stored_count(read[name])))
@@ -190,7 +195,8 @@ class Prepared:
 
     def explain(self) -> str:
         """Who drives each loop, which races there are, what is converted, and where the result goes."""
-        return explain(self.stages, self.sizes if self._has_data else {}, self._stored)
+        told = explain(self.stages, self.sizes if self._has_data else {}, self._stored)
+        return told if self._blocked is None else f"{told}\n  then it is converted to {name_of(self._blocked)}: a diagonal cuts blocks"
 
     def widen(self) -> None:
         """Store the result's positions in 64 bits from now on."""
@@ -234,11 +240,12 @@ class Prepared:
         call = bind_entry(entry, lowered, arguments, read) if entry else bind_interpreter(lowered, arguments, read, initialised)
         if self._schedule and any(isinstance(r, BoundRelation) for r in relations_of(self.stages.concrete.stmt)):
             call = _naming_bounds(call, self.stages.concrete.stmt, self.sizes)
-        return _refreshing(call, refreshes) if refreshes else call
+        call = _refreshing(call, refreshes) if refreshes else call
+        return call if self._blocked is None else _in_blocks(call, self._blocked)
 
     def compute(self, operands: Mapping[str, Storage], out: Storage, target: str = "c") -> None:
         """Compute the values of a result whose structure is known. One that is spread out in the end is made whole again."""
-        if self._refilling(out).lowered.hands_out:
+        if self._blocked is not None or self._refilling(out).lowered.hands_out:
             out.values[:] = self.run(operands, target).values
         else:
             self.bind(operands, target, out.values, out).start()
@@ -305,6 +312,16 @@ def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:
         call.start()
 
     return Call(start, call.result)
+
+
+def _in_blocks(call: Call, format: Format) -> Call:
+    """A call whose result is put into blocks."""
+    return Call(call.start, lambda: convert(call.result(), format))
+
+
+def cuts_blocks(lhs: Access) -> bool:
+    """Whether a result has blocks, and a variable twice."""
+    return bool(lhs.tensor.format.blocks) and len(set(lhs.indices)) < len(lhs.indices)
 
 
 def _check_ranges(concrete: Concrete, sizes: Mapping[str, int]) -> None:

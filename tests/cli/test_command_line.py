@@ -234,7 +234,7 @@ MISTAKES = {
     "repeat": (("run", SPMV, "--repeat", "0"), "--repeat is how often to run, at least once, not 0"),
     "seed": (("run", SPMV, "--seed", "-1"), "--seed is a whole number, at least 0, not -1"),
     "memory": (("run", SPMV, "-d", "i:100000000", "-d", "j:10000000"), "there is not enough memory for this"),
-    "storage": (("compile", "C(i,i) = A(i,j)", "-f", "A:csr", "-f", "C:bcsr(2,2)"), "cannot assemble C as bcsr(2,2) in one ordered pass"),
+    "storage": (("compile", "C(i,i) += A(i,j)", "-f", "A:csr", "-f", "C:csr"), "cannot add to a part of C alone"),
     "convert": (("convert", "none.mtx", "b.mtx"), "cannot open none.mtx: No such file or directory"),
     "modes to draw": (("formats", "csf(12)"), "csf(12) has 12 modes, and pictures are drawn of up to 5"),
     "format to draw": (("formats", "xyz"), "there is no level 'x' in the format 'xyz'"),

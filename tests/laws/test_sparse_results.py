@@ -201,3 +201,19 @@ def test_a_diagonal_runs_through_blocks(result: str, target: str, rng: np.random
     made = sl.evaluate("R(i,i) = A(i,j) * B(j,i)", A=sp.csr_array(A), B=sp.csr_array(B), format=result, target=target)
     check(made.storage)
     np.testing.assert_array_equal(made.to_numpy(), np.diag(np.diag(A @ B)))
+
+
+@pytest.mark.parametrize("target", ["interpret", "c"])
+@pytest.mark.parametrize("size", [0, 2])
+def test_fills_that_cancel_out_still_make_entries(size: int, target: str) -> None:
+    """Either sum has a value where nothing is stored, so their difference is there too."""
+    A = sl.from_coo(np.zeros((2, 0), int), np.zeros(0), (3, size), fill=1.0, format="csr")
+    B = sl.from_coo(np.zeros((1, 0), int), np.zeros(0), (size,), fill=1.0, format="s")
+    made = sl.evaluate("R(j) = A(j,i) - B(i)", A=A, B=B, format="s", target=target)
+    assert made.nnz == 3 and not made.to_numpy().any()
+
+
+def test_nothing_is_added_where_a_constant_decides() -> None:
+    A, R = (sl.asarray(np.eye(2, dtype=bool), format="csr") for _ in range(2))
+    with pytest.raises(sl.NotationError, match="cannot add to R: where nothing is stored, what is added is True"):
+        sl.evaluate("R(i,j) += A(i,j) + True", A=A, R=R, format="csr", semiring="or_and")

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparseloom.core import algebra
+from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import NotationError
 from sparseloom.core.names import Names
@@ -42,6 +43,8 @@ def merge_initial(assign: Assign, initial: TensorVar) -> Assign:
         raise _only_diagonal(assign)
     before, added = _in(Access(initial, lhs.indices), dtype), _in(join_reductions(assign.rhs), dtype)
     known = fill_of(assign.rhs)
+    if known is not None and algebra.annihilates(assign.op, 1, known):
+        raise _all_decided(assign, known)
     fill = initial.fill if known is None else algebra.compute(assign.op, (initial.fill, known), dtype)
     result = replace(lhs.tensor, fill=np.asarray(fill).astype(dtype).item())
     return Assign(Access(result, lhs.indices), Apply(assign.op, (before, added)))
@@ -49,6 +52,16 @@ def merge_initial(assign: Assign, initial: TensorVar) -> Assign:
 
 def _in(expr: Expr, dtype: DType) -> Expr:
     return expr if dtype_of(expr) == dtype else Apply(f"as_{dtype.name}", (expr,))
+
+
+def _all_decided(assign: Assign, known: Scalar) -> NotationError:
+    """The refusal of a statement after which nothing of what a sparse result held before would matter."""
+    name = assign.lhs.tensor.name
+    return NotationError(
+        f"cannot add to {name}: where nothing is stored, what is added is {known}, and that decides every value of {name}.\n"
+        f"  in {show(assign)}\n"
+        f"  help: write = to make {name} anew, or leave the constant away"
+    )
 
 
 def _only_diagonal(assign: Assign) -> NotationError:

@@ -36,7 +36,7 @@ def can_build_blocks(result: Access) -> bool:
         bool(form.blocks)
         and not form.levels[order - 1].full
         and all(level.full for level in form.levels[order:])
-        and len(set(form.modes[:order])) == order
+        and len(set(form.modes[:order])) == order == len(set(result.indices))
     )
 
 

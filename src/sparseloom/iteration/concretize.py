@@ -108,8 +108,8 @@ def _in_blocks(assign: Assign, costs: Mapping[str, float], rows: RowChoice) -> C
     """Make the entries of a blocked result as if it had no blocks, and put them into blocks a row at a time."""
     plain_result = without_blocks(assign)
     made = _assembled(lambda: _Attempt(plain_result, costs, False, rows, keep_blocks=False), by_rows_only=True)
-    whole = Assign(Access(assign.lhs.tensor, made.assign.lhs.indices), made.assign.rhs, assign.op)
-    return Concrete(build_blocks(whole, made.stmt, names_in(made.stmt, whole)), whole, None, made.conversions, rows=rows)
+    stmt = build_blocks(assign, made.stmt, names_in(made.stmt, assign))
+    return Concrete(stmt, Assign(assign.lhs, made.assign.rhs, assign.op), None, made.conversions, rows=rows)
 
 
 def _best(assign: Assign, costs: Mapping[str, float], share: bool, rows: RowChoice, keep_blocks: bool) -> Concrete:
@@ -165,8 +165,6 @@ class _Attempt:
 
     def ways_by_rows(self) -> list[tuple[Callable[[_Attempt], Concrete], bool]]:
         """The ways in which the loops over the result stand outermost, one row after another."""
-        if can_copy(self._assign):
-            return [(_Attempt.by_copies, False)]
         rows = [(_Attempt.by_rows, False)] if can_scatter(self._assign) else []
         return [(_Attempt.in_one_nest, False), *rows, (_Attempt.with_sums_inside, False)]
 

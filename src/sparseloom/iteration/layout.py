@@ -28,10 +28,10 @@ def block_sizes(accesses: Sequence[Access]) -> dict[IndexVar, int]:
 
 
 def follows_blocks(assign: Assign) -> bool:
-    """Whether a sparse result without blocks can be made block by block, row by row within: it has no sums, and no variable twice."""
-    lhs = assign.lhs
-    sums = any(isinstance(n, Reduce) for n in walk(assign.rhs))
-    return not (lhs.tensor.format.is_dense or lhs.tensor.format.blocks or sums) and len(set(lhs.indices)) == len(lhs.indices)
+    """Whether a sparse result without blocks is a copy of an operand with blocks: it is made block by block, row by row within."""
+    lhs, rhs, form = assign.lhs, assign.rhs, assign.lhs.tensor.format
+    distinct = len(set(lhs.indices)) == len(lhs.indices)
+    return distinct and not (form.is_dense or form.blocks) and isinstance(rhs, Access) and {*rhs.indices} == {*lhs.indices}
 
 
 def walks_blocks(access: Access, sizes: dict[IndexVar, int]) -> bool:

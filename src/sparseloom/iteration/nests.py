@@ -148,7 +148,8 @@ def _workspace(expr: Expr, names: Names, used: tuple[IndexVar, ...], kind: Scatt
 def join_reductions(rhs: Expr) -> Expr:
     """Write a sum of sums over the same variables as one sum, so that it becomes one loop nest.
 
-    They must have one dtype: a sum of narrow integers wraps before it is added to a wider one.
+    They must have one dtype: a sum of narrow integers wraps before it is added to a wider one. And what fills them may not cancel out, for
+    where nothing is stored each of them has a value.
     """
     terms = list(signed_terms(rhs, False))
     if len(terms) < 2 or not all(isinstance(term, Reduce) and term.op == "add" for _, term in terms):
@@ -156,7 +157,11 @@ def join_reductions(rhs: Expr) -> Expr:
     if any(dtype_of(term) != dtype_of(rhs) for _, term in terms):
         return rhs
     groups = additive_groups(rhs)
-    return groups[0] if len(groups) == 1 else rhs
+    joined = groups[0]
+    if len(groups) > 1 or not isinstance(joined, Reduce):
+        return rhs
+    cancels = is_skippable(joined.body, "add") and any(isinstance(t, Reduce) and not is_skippable(t.body, "add") for _, t in terms)
+    return rhs if cancels else joined
 
 
 def make_temporary(reduce: Reduce, names: Names) -> Access:

@@ -23,7 +23,7 @@ from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.named import dense
 from sparseloom.iteration.formula import ALWAYS, Formula, Stored
 from sparseloom.iteration.region import is_skippable, present
-from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
+from sparseloom.notation.dtyping import constant_of, dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt, TensorVar, Where
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import RenameRelation
@@ -82,6 +82,9 @@ class Precompute(Primitive):
         """Find the one assignment that holds the expression, and sort the loops around it."""
         if not any(accesses(self.e)):
             return Refusal("S711", f"{show(self.e)} reads no tensor", "a number needs no workspace")
+        if _is_annihilated(self.e) and _present(self.e) != ALWAYS:
+            why = f"a constant decides {show(self.e)}, so that what is absent in it would no longer count"
+            return Refusal("S712", why, "leave the constant out of it")
         stand_in = Access(TensorVar(self.w, len(self.i), dense(len(self.i))), self.i)
         holding = [(path, match) for path in paths(stmt) if (match := take_out(path.assign.rhs, self.e, stand_in))]
         if not holding:
@@ -207,6 +210,15 @@ def _innermost(stmt: Stmt) -> Stmt:
 
 def _present(rhs: Expr) -> Formula:
     return present(rhs, lambda access: Stored(access) if access.tensor.may_be_absent else ALWAYS)
+
+
+def _is_annihilated(expr: Expr) -> bool:
+    """Whether a constant decides what an expression is worth, as in ``0 * B``."""
+    match expr:
+        case Apply(op, args, zero):
+            constants = [(k, constant_of(arg)) for k, arg in enumerate(args)]
+            return any(value is not None and algebra.annihilates(op, k, value, zero) for k, value in constants)
+    return False
 
 
 def _parts(expr: Expr) -> Iterator[Expr]:
