@@ -399,3 +399,11 @@ def test_a_sum_of_nothing_that_moved_into_a_workspace_makes_no_entry(steps: str,
 def test_a_dense_sum_of_nothing_makes_an_entry_wherever_it_is_made(steps: str, target: str) -> None:
     kernel = sl.program("y(i) = sum(j, A(i,j) * x(i))", {"y": "s"}, steps.replace("x(j)", "x(i)"), target=target)
     assert kernel(np.ones((3, 0)), np.ones(3)).nnz == kernel(np.ones((3, 2)), np.ones(3)).nnz == 3
+
+
+@pytest.mark.parametrize("target", ("interpret", "c"))
+@pytest.mark.parametrize("unit", ["CPUThread, ParallelReduction", "CPUThread, Temporary", "CPUVector, ParallelReduction"])
+@pytest.mark.parametrize("size", [0, 5])
+def test_a_product_that_was_folded_to_nothing_is_still_a_reduction(size: int, unit: str, target: str) -> None:
+    kernel = sl.program("R = prod({r}, 0)", schedule=f"parallelize(r, {unit})", sizes={"r": size}, target=target)
+    assert kernel().to_numpy() == (0 if size else 1)
