@@ -10,7 +10,6 @@ from sparseloom.core.names import Names
 from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level
-from sparseloom.formats.levels.hashed import Hashed
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.levels.singleton import Singleton
@@ -88,7 +87,7 @@ def build_nest(assign: Assign, names: Names) -> Nest:
     return Nest(Assign(lhs, extract(rhs), op), tuple(dict.fromkeys(variables)), producers)
 
 
-def build_rows(assign: Assign, names: Names, variables: tuple[IndexVar, ...], kind: Scattered | Hashed | Listed) -> Nest:
+def build_rows(assign: Assign, names: Names, variables: tuple[IndexVar, ...], kind: Scattered | Listed) -> Nest:
     """The loops of a result whose sums over ``variables`` are put into a workspace; other sums become scalars as ever.
 
     A right side without such sums is put there as a whole, for it may come in another order than it is stored.
@@ -131,12 +130,12 @@ def _uses(expr: Expr, variables: tuple[IndexVar, ...]) -> bool:
     return not {*free_variables(expr)}.isdisjoint(variables)
 
 
-def make_workspace(expr: Expr, names: Names, variables: tuple[IndexVar, ...], kind: Scattered | Hashed | Listed) -> Access:
+def make_workspace(expr: Expr, names: Names, variables: tuple[IndexVar, ...], kind: Scattered | Listed) -> Access:
     """A workspace over those of the variables that an expression has; it is absent where nothing was written."""
     return _workspace(expr, names, tuple(v for v in variables if v in free_variables(expr)), kind)
 
 
-def _workspace(expr: Expr, names: Names, used: tuple[IndexVar, ...], kind: Scattered | Hashed | Listed) -> Access:
+def _workspace(expr: Expr, names: Names, used: tuple[IndexVar, ...], kind: Scattered | Listed) -> Access:
     dtype, fill = dtype_of(expr), fill_of(expr)
     levels: tuple[Level, ...] = (kind,)
     if isinstance(kind, Listed) and len(used) > 1:

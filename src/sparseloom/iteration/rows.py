@@ -12,7 +12,6 @@ from enum import Enum
 
 from sparseloom.core.errors import NotationError
 from sparseloom.formats.level import Level
-from sparseloom.formats.levels.hashed import Hashed
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 
@@ -35,13 +34,13 @@ class RowChoice:
     kind: RowKind
     reason: str
 
-    def level(self, ordered: bool) -> Scattered | Hashed | Listed:
+    def level(self, ordered: bool) -> Scattered | Listed:
         """The level of a workspace of this kind. A list is sorted in any case."""
         match self.kind:
             case RowKind.DENSE:
                 return Scattered(ordered)
             case RowKind.HASH:
-                return Hashed(ordered)
+                return Scattered(ordered, hashed=True)
             case RowKind.SORT:
                 return Listed()
 

@@ -82,6 +82,10 @@ class AppendResult(Result):
         found += [(ir.Param(count, ir.Role.COUNT), Slot(name, "count", k)) for k, count in self.counts.items()]
         return [*found, (ir.Param(self.guess, ir.Role.SIZE), Slot(name, "guess"))]
 
+    def expected(self) -> ir.Expr | None:
+        """As many as the caller guesses."""
+        return self.guess
+
     def arrays(self) -> list[ir.Array]:
         """The arrays that are allocated here."""
         return self.view_arrays()

@@ -16,7 +16,6 @@ from sparseloom.core.dtypes import BOOL, INT32
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, walk
-from sparseloom.formats.levels.hashed import Hashed
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.iteration.concretize import Concrete
@@ -26,7 +25,6 @@ from sparseloom.iteration.region import annihilating, innermost, is_skippable, w
 from sparseloom.iteration.rows import why_listed
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
-from sparseloom.lower.append import AppendResult
 from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context, Remark
@@ -276,7 +274,7 @@ class _Lowering(ParallelLoops):
 
     def _where(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         temporary, made = written(producer), innermost(producer)
-        if any(isinstance(level, Scattered | Hashed) for level in temporary.tensor.format.levels):
+        if any(isinstance(level, Scattered) for level in temporary.tensor.format.levels):
             return self._scattered(consumer, producer, scope)
         if any(isinstance(level, Listed) for level in temporary.tensor.format.levels):
             return self._listed(consumer, producer, scope)
@@ -327,8 +325,7 @@ class _Lowering(ParallelLoops):
     def _listed(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """List entries in any order, then read them in order."""
         made = written(producer)
-        whole = isinstance(self.result, AppendResult) and not isinstance(self.result, RefillResult) and not scope.coordinates
-        guess = self.result.guess if isinstance(self.result, AppendResult) and whole else ir.index(FIRST_LIST)
+        guess = (None if scope.coordinates else self.result.expected()) or ir.index(FIRST_LIST)
         ordered = all(level.ordered for n in walk(producer) if isinstance(n, Access) for level in n.tensor.format.levels)
         inside = self.context.provenance.within(producer, scope.coordinates)
         repeats = innermost(producer).op is not None and (not ordered or reduces_outside(producer, made, inside))
@@ -373,8 +370,9 @@ class _Lowering(ParallelLoops):
         index_dtype = self.lhs.tensor.index_dtype or INT32
         if temporary.tensor.format.blocks:
             return BlockRow(self.context, temporary, index_dtype, first_value(producer, temporary))
-        if isinstance(temporary.tensor.format.levels[0], Hashed):
-            return HashRow(self.context, temporary, index_dtype)
+        match temporary.tensor.format.levels[0]:
+            case Scattered(hashed=True):
+                return HashRow(self.context, temporary, index_dtype)
         return Scatter(self.context, temporary, index_dtype)
 
     def _with_workspace(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:

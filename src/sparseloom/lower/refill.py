@@ -42,6 +42,10 @@ class RefillResult(AppendResult):
         found.append((ir.Param(self.view.values, ir.Role.OUTPUT), Slot(name, "values")))
         return [*found, (ir.Param(self.counts[self.last], ir.Role.SIZE), Slot(name, "count"))]
 
+    def expected(self) -> ir.Expr | None:
+        """As many as there are."""
+        return self.counts[self.last]
+
     def begin(self) -> ir.Stmt:
         """First values for blocks; one cursor for all entries, unless every row has its own."""
         values = self.view.values
@@ -131,4 +135,7 @@ def takes_whole_row(consumer: Stmt, temporary: Access, result: Result) -> bool:
 
 
 def _is_dense_row(access: Access) -> bool:
-    return isinstance(access.tensor.format.levels[0], Scattered) if access.tensor.format.levels else False
+    match access.tensor.format.levels:
+        case (Scattered(hashed=False), *_):
+            return True
+    return False

@@ -38,6 +38,10 @@ class Result:
         """The kernel parameters through which the result goes out."""
         return [(ir.Param(self.view.values, ir.Role.OUTPUT), Slot(self.lhs.tensor.name, "values"))]
 
+    def expected(self) -> ir.Expr | None:
+        """About how many entries there will be, where the kernel is told."""
+        return None
+
     def begin(self) -> ir.Stmt:
         """What runs before the loops."""
         return ir.block()

@@ -2,9 +2,9 @@
 
     row being built: 4 -> a, 1 -> b
 
-    set     . 1 . . 1 .         which coordinates were met
-    crd     4 1                 in the order they were met; sorted before they are read
-    values  . b . . a .         by coordinate
+    crd     4 1                 coordinates in the order they were met; sorted before they are read, where that is asked for
+    values  . b . . a .         by coordinate, beside a set of the coordinates that were met;
+            a b                 or beside their coordinates, where these are found through a hash table
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from sparseloom.loops.nodes import ZERO, Expr
 
 @node
 class Scattered(Level):
-    """A list of coordinates, beside values that stand at their coordinate."""
+    """A list of coordinates, each of them once."""
 
     ordered: bool = True  # whether the coordinates are sorted before they are read
+    hashed: bool = False  # whether values stand beside their coordinates, not at them
 
     array_names: ClassVar[tuple[str, ...]] = ("crd",)
     scalar_names: ClassVar[tuple[str, ...]] = ("count",)
 
     @property
     def letter(self) -> str:
-        return "w"
+        return "h" if self.hashed else "w"
 
     @property
     def unique(self) -> bool:
@@ -40,4 +41,4 @@ class Scattered(Level):
         return load_index(view.arrays["crd"], position)
 
     def slot(self, view: LevelView, position: Expr) -> Expr:
-        return load_index(view.arrays["crd"], position)
+        return position if self.hashed else load_index(view.arrays["crd"], position)
