@@ -42,6 +42,7 @@ from sparseloom.loops.nodes import (
     Op,
     Param,
     Poll,
+    Prefetch,
     Role,
     Search,
     Select,
@@ -281,6 +282,8 @@ class _Writer:
         match stmt:
             case Declare(var, value) | Assign(var, value):
                 return f"{self._scalar(var.name)} = {self._expr(value)}"
+            case Prefetch(_, place):
+                return self._expr(place)
             case Store(array, place, value, None):
                 return f"{self.arrays[array]}.store({self._expr(place)}, {self._expr(value)})"
             case Store(array, place, value, str(op), atomic):

@@ -224,6 +224,14 @@ class Allocate(Stmt):
 
 
 @node
+class Prefetch(Stmt):
+    """An element that will be written soon. It may stand behind the end of the array, for it is not touched."""
+
+    array: Array
+    index: Expr
+
+
+@node
 class Fill(Stmt):
     """Set ``array[begin : begin + count]`` to ``value``."""
 

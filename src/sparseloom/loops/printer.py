@@ -40,6 +40,7 @@ from sparseloom.loops.nodes import (
     Op,
     Param,
     Poll,
+    Prefetch,
     Search,
     Select,
     Shuffle,
@@ -130,6 +131,8 @@ def _simple(stmt: Stmt) -> str:
             return "# " + " ".join(text.split("\n"))
         case Declare(Var(name, dtype), value):
             return f"{name}: {dtype} = {_text(value)}"
+        case Prefetch(array, place):
+            return f"prefetch {array.name}[{_text(place)}]"
         case Assign(Var(name), value):
             return f"{name} = {_text(value)}"
         case Store(array, place, value, op, atomic):

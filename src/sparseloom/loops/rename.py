@@ -26,6 +26,7 @@ from sparseloom.loops.nodes import (
     If,
     Param,
     Poll,
+    Prefetch,
     Shuffle,
     Sort,
     SortEntries,
@@ -115,6 +116,8 @@ def _rename(stmt: Stmt, scope: _Scope) -> Stmt:
         case Team(first, loop, last):
             inner = scope.inner()
             return Team(_rename(first, inner), _rename(loop, inner), _rename(last, inner))  # type: ignore[arg-type]
-        case Assign() | Store() | Fill() | Sort() | SortEntries() | Grow() | Keep() | Free() | Shuffle() | Barrier() | Fail() | Poll():
+        case Assign() | Store() | Prefetch() | Fill() | Sort() | SortEntries() | Grow() | Keep() | Free():
+            return scope.replace(stmt)
+        case Shuffle() | Barrier() | Fail() | Poll():
             return scope.replace(stmt)
     raise CompilerBug(stmt, "a statement that renaming knows")

@@ -24,6 +24,7 @@ from sparseloom.loops.nodes import (
     Load,
     Op,
     Param,
+    Prefetch,
     Role,
     Search,
     Select,
@@ -46,7 +47,7 @@ def index_names(function: Function) -> frozenset[str]:
         match n:
             case Param(Var(name)):
                 found.add(name)
-            case Load(_, place) | Store(_, place):
+            case Load(_, place) | Store(_, place) | Prefetch(_, place):
                 found.update(_flowing(place))
             case For(Var(name), begin, end):
                 found |= {name, *_flowing(begin), *_flowing(end)}

@@ -37,6 +37,7 @@ from sparseloom.loops.nodes import (
     Op,
     Param,
     Poll,
+    Prefetch,
     Role,
     Search,
     Select,
@@ -211,6 +212,9 @@ def _shuffles(stmt: Stmt) -> bool:
 def _check_memory(stmt: Stmt, scope: _Scope) -> None:
     """Statements that allocate, free or write arrays."""
     match stmt:
+        case Prefetch(array, place):
+            _written(array, scope, stmt)
+            _typed(place, INT64, scope, stmt)
         case Store(array, place, value, op):
             _written(array, scope, stmt)
             _typed(place, INT64, scope, stmt)

@@ -10,12 +10,18 @@
 
 All levels but the last are full, so every row has its place in ``pos`` before the loops run. Each entry comes once, and those of one row
 come in order: below fixed coordinates of the upper levels only the loop over the last one is left, and it ascends.
+
+Rows are met in any order, so that most entries miss the caches. Where one operand tells the row of each entry, the place of one that comes
+a few entries later is fetched ahead: csr to csc took an eighth less time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.core.trees import rewrite, walk
+from sparseloom.formats.level import load_index
 from sparseloom.formats.named import dense
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.loops import nodes as ir
@@ -23,11 +29,14 @@ from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.result import Result
 from sparseloom.lower.scope import Scope
+from sparseloom.lower.space import least, subtract
 from sparseloom.lower.views import Slot, TensorView
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Reduce, Stmt, Tag, TensorVar
 from sparseloom.schedule.loops import fresh_variables
 from sparseloom.schedule.primitives.fuse import Fuse
 from sparseloom.schedule.primitives.pos import Pos
+
+AHEAD = 12  # entries
 
 
 class InsertResult(Result):
@@ -42,6 +51,7 @@ class InsertResult(Result):
         self._pos, self._crd = self._last.arrays["pos"], self._last.arrays["crd"]
         self._total = ir.Var(context.names.fresh(f"{lhs.tensor.name}{len(view.levels)}_count"))
         self._is_counting = True
+        self.driver: Access | None = None  # the operand whose entries come one after another, if they tell their rows
 
     def parameters(self) -> list[tuple[ir.Param, Slot]]:
         """All arrays are allocated here and handed out, with the number of entries."""
@@ -76,21 +86,44 @@ class InsertResult(Result):
             ir.Allocate(self.view.values, total),
         )
 
-    def _row(self, scope: Scope) -> ir.Expr:
+    def _row(self, coordinates: Mapping[IndexVar, ir.Expr]) -> ir.Expr:
         row: ir.Expr = ir.ZERO
         for level, var in zip(self.view.levels[:-1], self._stored, strict=False):
-            row = ir.add(ir.multiply(row, level.size), scope.coordinates[var])
+            row = ir.add(ir.multiply(row, level.size), coordinates[var])
         return row
+
+    def _fetched_ahead(self, scope: Scope) -> ir.Stmt:
+        """Fetch the place of an entry that comes later; the last ones fetch that of the very last."""
+        if self.driver is None:
+            return ir.block()
+        form, levels, names = self.driver.tensor.format, self.context.view(self.driver).levels, self.context.names
+        begin, _ = form.chains[-1]
+        if not all(level.full for level in form.levels[:begin]) or "pos" not in levels[begin].arrays:
+            return ir.block()  # nothing tells how many entries there are
+        rows: ir.Expr = ir.ONE
+        for level in levels[:begin]:
+            rows = ir.multiply(rows, level.size)
+        last = subtract(load_index(levels[begin].arrays["pos"], rows), ir.ONE)
+        later, place = ir.Var(names.fresh("later")), ir.Var(names.fresh("place"))
+        tail = list(zip(level_variables(self.driver), levels, strict=True))[begin:]
+        row = self._row({var: load_index(level.arrays["crd"], later) for var, level in tail})
+        return ir.block(
+            ir.Declare(later, least(ir.add(scope.at(self.driver).position, ir.index(AHEAD)), last)),
+            ir.Declare(place, load_index(self._pos, ir.add(row, ir.ONE))),
+            ir.Prefetch(self._crd, place),
+            ir.Prefetch(self.view.values, place),
+        )
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Count one entry, or put it where its row goes on."""
-        pos, values, row = self._pos, self.view.values, self._row(scope)
+        pos, values, row = self._pos, self.view.values, self._row(scope.coordinates)
         if self._is_counting:
             written: ir.Stmt = ir.Store(pos, ir.add(row, ir.index(2)), ir.Literal(1, pos.dtype), "add")
         else:
             place = ir.Var(self.context.names.fresh(f"p{self.lhs.tensor.name}{len(self.view.levels)}"))
             last = self.lhs.tensor.format.levels[-1]
             written = ir.block(
+                self._fetched_ahead(scope),
                 ir.Declare(place, ir.Cast(ir.Load(pos, ir.add(row, ir.ONE)), INT64)),
                 last.append(self._last, place, scope.coordinates[self._stored[-1]]),
                 ir.Store(values, place, cast(value.computed, values.dtype)),
@@ -99,8 +132,9 @@ class InsertResult(Result):
         return written if value.present == ir.TRUE else ir.If(value.present, written)
 
 
-def flat_loop(stmt: Stmt, lhs: Access) -> Stmt | None:
-    """One loop over all entries of the only operand, where that tells the row of each: shorter than loops over rows that are short."""
+def flat_loop(stmt: Stmt, lhs: Access) -> tuple[Stmt, Access] | None:
+    """One loop over all entries of the only operand, and which that is, where it tells the row of each: faster than loops over rows that
+    are short."""
     inner, variables = stmt, list[IndexVar]()
     while isinstance(inner, Forall) and inner.tag == Tag():
         variables.append(inner.var)
@@ -123,4 +157,4 @@ def flat_loop(stmt: Stmt, lhs: Access) -> Stmt | None:
         stmt, fused = Fuse(fused, var, both).apply(stmt), both
     (position,) = fresh_variables(stmt, f"{fused}p")
     step = Pos(fused, position, operands[0])
-    return step.apply(stmt) if step.check(stmt) is None else None
+    return (step.apply(stmt), operands[0]) if step.check(stmt) is None else None

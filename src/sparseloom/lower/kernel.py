@@ -174,7 +174,7 @@ class _Lowering(ParallelLoops):
         name = self.lhs.tensor.name
         match result:
             case InsertResult():
-                counted, how = self._counted(scope)
+                counted, how = self._counted(result, scope)
                 loops = ir.block(counted, result.fill_next(), self.lower(self.stmt, scope))
                 self.context.remark(f"{name}: {how}")
                 return loops
@@ -193,11 +193,12 @@ class _Lowering(ParallelLoops):
         stmts = [begin, counted, result.end_part(ir.ZERO), result.fill_next(), result.begin_part(ir.ZERO), self.lower(self.stmt, scope)]
         return ir.block(*stmts, result.end_part(ir.ZERO))
 
-    def _counted(self, scope: Scope) -> tuple[ir.Stmt, str]:
+    def _counted(self, result: InsertResult, scope: Scope) -> tuple[ir.Stmt, str]:
         """What counts the entries of each row, in words too; a single loop, if the operand's own entries tell."""
-        context, flat = self.context, flat_loop(self.stmt, self.lhs)
-        if flat is None:
+        context, found = self.context, flat_loop(self.stmt, self.lhs)
+        if found is None:
             return self.lower(self.stmt, scope), "these loops run twice, to count the entries of each row and to fill them in"
+        flat, result.driver = found
         outside, remarks = (context.provenance, context.everything), list(context.remarks)
         context.provenance = context.everything = Provenance.of(flat)
         counted = self.lower(flat, scope)

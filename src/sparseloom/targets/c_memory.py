@@ -173,7 +173,7 @@ static __attribute__((noinline, cold)) void *reallocate(void *array, int64_t cou
 }
 """,
     "release": """
-static void release(void *array) {
+static __attribute__((noinline, cold)) void release(void *array) {
   if (!array) return;
   char *memory = (char *)array - HEADER;
   int64_t mapped = ((struct header *)memory)->mapped;
@@ -205,7 +205,7 @@ static void **make_pieces(int64_t count) {
 }
 """,
     "release_pieces": """
-static void release_pieces(void **pieces) {
+static __attribute__((noinline, cold)) void release_pieces(void **pieces) {
   for (void **piece = pieces; pieces && *piece != pieces; piece++) release(*piece);
   free(pieces);
 }
@@ -235,7 +235,7 @@ static void *take_piece(void **pieces) {
     # Where one thread made a good part of the beginning, its array becomes the whole. What else it made is moved first, the last part
     # before the others: what is not moved yet then stands before every place that is written. The parts of other threads follow.
     "join_pieces": """
-static void *join_pieces(void **pieces, struct parts parts, int64_t count, int64_t width) {
+static __attribute__((noinline)) void *join_pieces(void **pieces, struct parts parts, int64_t count, int64_t width) {
   if (is_whole(pieces, parts, count)) return take_piece(pieces);
   int64_t first = parts.owners[0], kept = 0;
   while (kept < count && parts.owners[kept] == first && parts.begins[kept] == parts.starts[kept]) kept++;

@@ -33,6 +33,7 @@ from sparseloom.loops.nodes import (
     LoopKind,
     Op,
     Poll,
+    Prefetch,
     Search,
     Sort,
     SortEntries,
@@ -148,6 +149,8 @@ class Statements:
                 self.line(f"{c_type(var.dtype)} {self.names.scalar(var.name)} = {self.expressions.assigned(var, value)};")
             case Assign(var, value):
                 self._assign(var, value)
+            case Prefetch(array, place):
+                self.line(f"__builtin_prefetch({self.names.array(array)} + {self.expressions.sized(place)}, 1);")
             case While(condition, body, factor):
                 if factor:
                     self.line(f"#pragma GCC unroll {factor}")
