@@ -1,6 +1,6 @@
 """Measure sparse results: products, sums and conversions beside SciPy, MKL and GraphBLAS, on one thread and on two.
 
-    make bench-results                            everything, in about six minutes; two cores should be idle
+    make bench-results                            everything, in about eight minutes; two cores should be idle
     make bench-results ARGS=--quick               small matrices and few rounds, in seconds
     make bench-results ARGS="--only product add"  some of it
 
