@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from sparseloom.iteration.provenance import are_distinct
+from sparseloom.iteration.provenance import Provenance, are_distinct
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import CoordRelation
-from sparseloom.schedule.loops import fresh_variables, loops, provenance, replace_loops
+from sparseloom.notation.relations import CoordRelation, PosRelation
+from sparseloom.schedule.loops import fresh_variables, loops, provenance, replace_loops, result
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal
 
@@ -51,7 +51,18 @@ class Coord(Primitive):
         if first < last and not all(level.compact for level in stored[first : last + 1]):
             why = f"{show(relation.access)} pads its rows, so unused places stand among the positions of several of them"
             return Refusal("S507", why, "use pos and coord on one level, or convert the operand", at=self.p)
-        return None
+        return self._twice(stmt, graph, relation)
+
+    def _twice(self, stmt: Stmt, graph: Provenance, relation: PosRelation) -> Refusal | None:
+        """A part of the positions below which a result has a variable twice: its rows would end in every part."""
+        lhs = result(stmt)
+        if relation.position == self.p or lhs.tensor.format.is_dense:
+            return None
+        twice = [var for var in graph.originals(self.p) if lhs.indices.count(var) > 1]
+        if not twice:
+            return None
+        why = f"{self.p} is a part of the positions, and each part would end the rows of {show(lhs)}, which has {twice[0]} twice"
+        return Refusal("S508", why, "use coord before the split", at=self.p)
 
     def apply(self, stmt: Stmt) -> Stmt:
         return replace_loops(stmt, self.p, lambda loop: Forall(self.i, loop.body, loop.tag), self.relation)
