@@ -102,7 +102,7 @@ def _plan(
     variables = tuple(IndexVar(f"i{mode}") for mode in range(format.order))
     ordered = _as_ordered(format)
     source = TensorVar("A", format.order, given, dtype, index_dtype, fill)
-    target = TensorVar("B", format.order, ordered, dtype, width)
+    target = TensorVar("B", format.order, ordered, dtype, width, fill)
     shares = not drop_zeros and width == index_dtype and _has_same_leaves(given, ordered)
     drops = drop_zeros or (given.is_dense and not format.is_dense)
     assign = Assign(Access(target, variables), Access(source, variables))

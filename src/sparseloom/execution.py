@@ -20,12 +20,11 @@ from sparseloom.core.notices import notify
 from sparseloom.core.trees import walk
 from sparseloom.explain import explain
 from sparseloom.formats.format import Format
-from sparseloom.formats.named import name_of
+from sparseloom.formats.named import csf, name_of
 from sparseloom.formats.pack import position_counts, stored_count
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.accumulate import merges_initial, name_initial
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.layout import plain
 from sparseloom.iteration.provenance import Provenance, children
 from sparseloom.iteration.rows import SHORT, RowKind, choose_row
 from sparseloom.lower.promises import broken_promise
@@ -104,15 +103,16 @@ class Prepared:
         self._has_data = bool(operands)
         self._work = Work.of(sparse_entries(operands.values()))
         self._stored: Mapping[str, Sequence[int]] = {}
-        self._last_count = 0  # how many entries the last result had: the next one has room for as many from the start
+        self._last = (0, 1)  # how many entries the last result had, and how many were read: the next one has room for as many
         self.sizes = extents(assign, operands, sizes)
         self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
         wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(index_dtype(s) == INT64 for s in operands.values())
-        self._assign = with_index_dtype(resolve(assign, format, dtype), INT64 if wide else INT32)
-        self._blocked: Format | None = None
-        if cuts_blocks(self._assign.lhs):
-            self._blocked = self._assign.lhs.tensor.format
-            self._assign = with_index_dtype(resolve(assign, plain(self._blocked), dtype), INT64 if wide else INT32)
+        resolved = resolve(assign, format, dtype)
+        # A result whose diagonal cuts blocks is made without blocks, and converted in the end.
+        self._blocked = resolved.lhs.tensor.format if cuts_blocks(resolved.lhs) else None
+        if self._blocked is not None:
+            resolved = resolve(assign, csf(len(self.shape)), dtype)
+        self._assign = with_index_dtype(resolved, INT64 if wide else INT32)
         self._initial = self._find_initial(assign.lhs.tensor) if merges_initial(self._assign) else None
         read = self._with_initial(operands)
         self._cheapest = tuple(sorted(read, key=lambda name: stored_count(read[name])))
@@ -174,7 +174,7 @@ class Prepared:
     @property
     def fills_values(self) -> bool:
         """Whether an output can be filled in place: a dense one only needs values."""
-        return self._assign.lhs.tensor.format.is_dense
+        return self._assign.lhs.tensor.format.is_dense and self._blocked is None
 
     @property
     def converts(self) -> bool:
@@ -188,8 +188,9 @@ class Prepared:
             raise ShapeError(f"out has shape {out.shape}, but {tensor.name} has shape {self.shape}")
         if out.dtype != tensor.dtype:
             raise DTypeError(f"out holds {out.dtype}, but {tensor.name} is {tensor.dtype}\n  help: pass dtype={str(out.dtype)!r}")
-        if out.format != tensor.format:
-            raise FormatError(f"out is {name_of(out.format)}, but {tensor.name} is {name_of(tensor.format)}")
+        wanted = self._blocked or tensor.format
+        if out.format != wanted:
+            raise FormatError(f"out is {name_of(out.format)}, but {tensor.name} is {name_of(wanted)}")
         if not out.values.flags.writeable:
             raise StorageError("out is read-only")
 
@@ -229,7 +230,9 @@ class Prepared:
             values = self._allocate(storages)
         if initialised and values is not None and structure is None:
             values[:] = convert(storages[tensor.name], tensor.format).values
-        guess = max(self._last_count, sum(stored_count(storages[name]) for name in stages.sparse_reads)) if values is None else 0
+        entries = sum(stored_count(storages[name]) for name in stages.sparse_reads) if values is None else 0
+        made, for_read = self._last
+        guess = max(entries, min(made, made * entries // for_read + 1))
         own = {var.name: size for var, size in zip(lowered.result.indices, self.shape, strict=True)}
         arguments = gather(lowered, storages, {**own, **self.sizes}, values, guess)
 
@@ -238,6 +241,7 @@ class Prepared:
 
         entry = None if target == "interpret" else self._entry(stages)
         call = bind_entry(entry, lowered, arguments, read) if entry else bind_interpreter(lowered, arguments, read, initialised)
+        call = replace(call, entries=entries)
         if self._schedule and any(isinstance(r, BoundRelation) for r in relations_of(self.stages.concrete.stmt)):
             call = _naming_bounds(call, self.stages.concrete.stmt, self.sizes)
         call = _refreshing(call, refreshes) if refreshes else call
@@ -276,7 +280,7 @@ class Prepared:
             call = self.bind(operands, target)
             call.start()
         made = call.result()
-        self._last_count = max((len(data.arrays["crd"]) for data in made.levels if "crd" in data.arrays), default=0)
+        self._last = max((len(data.arrays["crd"]) for data in made.levels if "crd" in data.arrays), default=0), max(1, call.entries)
         return made
 
     def _allocate(self, storages: Mapping[str, Storage]) -> NDArray[Any] | None:
@@ -300,7 +304,7 @@ def _naming_bounds(call: Call, stmt: Stmt, sizes: Mapping[str, int]) -> Call:
         except BoundViolated:
             raise ShapeError(str(BoundViolated(broken_promise(stmt, sizes)))) from None
 
-    return Call(start, call.result)
+    return replace(call, start=start)
 
 
 def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:
@@ -311,12 +315,12 @@ def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:
             refresh()
         call.start()
 
-    return Call(start, call.result)
+    return replace(call, start=start)
 
 
 def _in_blocks(call: Call, format: Format) -> Call:
     """A call whose result is put into blocks."""
-    return Call(call.start, lambda: convert(call.result(), format))
+    return replace(call, result=lambda: convert(call.result(), format))
 
 
 def cuts_blocks(lhs: Access) -> bool:

@@ -183,3 +183,22 @@ def test_long_lists_are_combined_before_they_grow(target: str, monkeypatch: pyte
     build.cache_clear()
     check(result.storage)
     np.testing.assert_allclose(result.to_numpy(), np.einsum("ijk,ilm->jklm", X, Y))
+
+
+@pytest.mark.parametrize("target", ["c", "interpret"])
+def test_repeated_entries_in_no_order_are_summed_into_blocks(target: str) -> None:
+    given = sl.from_coo([[0, 1, 0, 1], [0, 1, 0, 1]], [1.0, 2.0, 3.0, 4.0], shape=(4, 4), format="u~q~+")
+    made = sl.program("C(i,j) = A(i,j)", {"A": "u~q~+", "C": "bcsr(2,3)"}, target=target)(given)
+    np.testing.assert_array_equal(np.diag(made.to_numpy()), [4, 6, 0, 0])
+    twice = np.tile([0, 1], 10_000)
+    many = sl.from_coo([twice, twice], np.ones(20_000), shape=(2, 2), format="bcsr(2)")
+    np.testing.assert_array_equal(many.to_numpy(), np.eye(2) * 10_000)
+
+
+@pytest.mark.parametrize("size", [20, 200])
+def test_a_fill_is_kept_by_kernels_too(size: int) -> None:
+    dense = np.full((size, size), 7.0)
+    dense[3, 4] = 1
+    tensor = sl.asarray(dense, format="csr", fill=7.0)
+    assert (tensor.fill, tensor.nnz) == (7, 1)
+    np.testing.assert_array_equal(tensor.to_numpy(), dense)

@@ -217,3 +217,19 @@ def test_nothing_is_added_where_a_constant_decides() -> None:
     A, R = (sl.asarray(np.eye(2, dtype=bool), format="csr") for _ in range(2))
     with pytest.raises(sl.NotationError, match="cannot add to R: where nothing is stored, what is added is True"):
         sl.evaluate("R(i,j) += A(i,j) + True", A=A, R=R, format="csr", semiring="or_and")
+
+
+@pytest.mark.parametrize("result", ["bcsr(2,3)", "dddd:0,1,0,1/2,3", "ddss:0,1,0,1/2,2"])
+def test_a_diagonal_in_blocks_is_bound_and_computed_again(result: str) -> None:
+    x = sl.asarray(np.array([1.0, 2, 0, 3, 4, 0, 6]), format="s")
+    kernel = sl.program("R(i,i) = x(i)", {"x": "s", "R": result})
+    bound, made = kernel.bind(x), kernel.assemble(x)
+    first, filled = bound(), sl.asarray(np.zeros((7, 7)), format=result)
+    kernel(x, out=filled)
+    np.testing.assert_array_equal(filled.to_numpy(), first.to_numpy())
+    x.storage.values[:] = [0, 2, 0, 2, 0]
+    np.testing.assert_array_equal(np.diag(bound().to_numpy()), x.to_numpy())
+    kernel.compute(x, out=made)
+    np.testing.assert_array_equal(np.diag(made.to_numpy()), x.to_numpy())
+    with pytest.raises(sl.FormatError, match=r"out is csr, but R is"):
+        kernel(x, out=sl.asarray(np.ones((7, 7)), format="csr"))

@@ -138,3 +138,22 @@ def test_what_one_result_grew_through_serves_the_next(limited: Callable[[int], N
         assert scattered.to("bcsr(4)").nnz > 0
         kept.append(shelf.kept)
     assert kept[-1] == kept[-2] == kept[-3] < 256 * MEGABYTE
+
+
+def test_results_that_nobody_asks_for_are_given_back(limited: Callable[[int], None]) -> None:
+    limited(256 * MEGABYTE)
+    a = matrix(1000, 1000)
+    bound = sl.program(SUM, {"A": "csr", "B": "csr", "C": "csr"}, "bound(i, ib, 0, MinExact)").bind(a, a)
+    bound.start()
+    bound.start()
+    for _ in range(10):
+        bound.start()
+        assert shelf.kept < 64 * MEGABYTE
+
+
+def test_a_result_has_room_for_as_many_entries_as_the_last_one() -> None:
+    """But no more than that, however many are read."""
+    kernel = sl.program("C(i,k) = A(i,j) * B(j,k)", {"A": "csr", "B": "csr", "C": "csr"})
+    full, thin = (sl.random((60, 60), density, format="csr", seed=3) for density in (0.5, 0.02))
+    for given in (full, thin, full, full):
+        np.testing.assert_allclose(kernel(given, given).to_numpy(), given.to_numpy() @ given.to_numpy())

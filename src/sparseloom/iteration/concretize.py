@@ -107,7 +107,7 @@ def concretize(
 def _in_blocks(assign: Assign, costs: Mapping[str, float], rows: RowChoice) -> Concrete:
     """Make the entries of a blocked result as if it had no blocks, and put them into blocks a row at a time."""
     plain_result = without_blocks(assign)
-    made = _assembled(lambda: _Attempt(plain_result, costs, False, rows, keep_blocks=False), by_rows_only=True)
+    made = _assembled(lambda: _Attempt(plain_result, costs, False, rows, keep_blocks=False, in_order=True), by_rows_only=True)
     stmt = build_blocks(assign, made.stmt, names_in(made.stmt, assign))
     return Concrete(stmt, Assign(assign.lhs, made.assign.rhs, assign.op), None, made.conversions, rows=rows)
 
@@ -150,10 +150,12 @@ def _assembled(start: Callable[[], _Attempt], by_rows_only: bool = False) -> Con
 class _Attempt:
     """One way to run a statement, with the conversions it takes."""
 
-    def __init__(self, assign: Assign, costs: Mapping[str, float], share: bool, rows: RowChoice, keep_blocks: bool) -> None:
+    def __init__(
+        self, assign: Assign, costs: Mapping[str, float], share: bool, rows: RowChoice, keep_blocks: bool, in_order: bool = False
+    ) -> None:
         self._rows = rows
         self._names = Names({n.name for n in walk(assign) if isinstance(n, TensorVar | IndexVar)})
-        self._converter = _Converter(self._names, costs)
+        self._converter = _Converter(self._names, costs, in_order)
         self._assign = self._converter.prepare(assign, keep_blocks)
         self._shared = shared_pattern(self._assign) if share else None
         self.replaced: dict[Access, Access] = {}
@@ -242,9 +244,10 @@ def can_run_in_sequence(assign: Assign) -> bool:
 
 
 class _Converter:
-    """Replaces operands by converted ones and remembers it."""
+    """Replaces operands by converted ones and remembers it. ``in_order`` asks for entries that come in order, even to copy them."""
 
-    def __init__(self, names: Names, costs: Mapping[str, float]) -> None:
+    def __init__(self, names: Names, costs: Mapping[str, float], in_order: bool) -> None:
+        self._in_order = in_order
         self._names = names
         self._costs = costs
         self.conversions: list[Conversion] = []
@@ -280,7 +283,8 @@ class _Converter:
         form = access.tensor.format
         if form.blocks and not walks_blocks(access, sizes):
             return self.convert(access, plain(form), "its blocks do not match the other operands'")
-        if not streams(access, assign):
+        loose = self._in_order and not (form.is_unique and all(level.ordered for level in form.levels))
+        if loose or not streams(access, assign):
             return self.convert(access, plain(form), "its entries must be in order and unique to be merged")
         return None
 

@@ -27,8 +27,8 @@ class CountedResult(AppendResult):
     """Counts in a first run of the loops and fills in a second one. Positions of a part that is filled end at its *limits*."""
 
     def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, gaps: bool, certain: bool) -> None:
-        super().__init__(context, lhs, view, first, gaps, certain, bounded=True)
-        self.bounded = True  # by what was counted
+        super().__init__(context, lhs, view, first, gaps, certain)
+        self.bounded = True  # by what was counted, full levels included
         self.parts: ir.Expr = ir.ONE
         self.is_counting = True
         fresh = context.names.fresh

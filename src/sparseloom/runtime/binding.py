@@ -20,6 +20,7 @@ from sparseloom.notation.nodes import TensorVar
 from sparseloom.runtime.calling import Pack, adopt, bind, failure
 from sparseloom.runtime.library import Entry
 from sparseloom.runtime.memory import aligned, free_memory
+from sparseloom.runtime.shelf import shelf
 
 Arguments = list[Any]
 
@@ -32,6 +33,7 @@ class Call:
 
     start: Callable[[], None]
     result: Callable[[], Storage]
+    entries: int = 0  # how many the sparse operands have
 
 
 def bind_entry(entry: Entry, lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage]) -> Call:
@@ -42,6 +44,11 @@ def bind_entry(entry: Entry, lowered: Lowered, arguments: Arguments, read: Calla
     if not lowered.hands_out:
         return Call(start, lambda: read(arguments))
 
+    def restart() -> None:
+        for k in lowered.grown:
+            shelf.give_back(pack.take(k))  # what nobody asked for
+        start()
+
     def result() -> Storage:
         found: list[Any] = list(arguments)
         for k in lowered.counted:
@@ -51,7 +58,7 @@ def bind_entry(entry: Entry, lowered: Lowered, arguments: Arguments, read: Calla
             found[k] = adopt(pack.take(k), lengths[k], params[k].target.dtype)
         return read(found)
 
-    return Call(start, result)
+    return Call(restart, result)
 
 
 def bind_interpreter(lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage], initialised: bool) -> Call:

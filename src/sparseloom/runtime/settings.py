@@ -15,6 +15,7 @@ from sparseloom.core.errors import ToolchainError
 DEFAULT_CACHE_LIMIT = 512 << 20
 DEFAULT_KEPT_MEMORY = 1 << 30
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_LARGEST = 2**62  # bytes; more than any machine has, and still fits a 64-bit word
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
@@ -80,7 +81,7 @@ def read_size(text: str, what: str) -> int:
     if found is None:
         raise ToolchainError(f"{what} is {text!r}, which is not a size\n  help: write a number of bytes, such as 200M or 2G")
     number, unit = found.groups()
-    return int(float(number) * (1 << _UNITS[unit.lower()]))
+    return int(min(float(number) * (1 << _UNITS[unit.lower()]), _LARGEST))
 
 
 def _cache_is_wanted() -> bool:
