@@ -20,8 +20,8 @@ RESULTS = {
 }
 OPERANDS = {
     1: ("s", "d"),
-    2: ("ds", "ds:1,0", "ss", "uq", "ss:1,0", "uq:1,0"),
-    3: ("sss", "uqq", "dss", "sss:2,0,1"),
+    2: ("ds", "ds:1,0", "ss", "uq", "ss:1,0", "uq:1,0", "u~q~+", "bcsr(2,3)"),
+    3: ("sss", "uqq", "dss", "sss:2,0,1", "u~q~q~+"),
     4: ("ssss", "uqqq", "ddss"),
 }
 STATEMENTS = {
@@ -50,12 +50,16 @@ def cases(seed: int, kind: str, share: int = 1) -> Iterator[Case]:
             for _ in range(share):
                 number += 1
                 specs = {
-                    a.tensor.name: Spec(next(turns[len(a.indices)]), "float64", seed + 100 * number + k, density=0.35)
+                    a.tensor.name: _spec(next(turns[len(a.indices)]), seed + 100 * number + k)
                     for k, a in enumerate(accesses(assign)[1:])
                 }
                 next(islice(turns[2], number % 2, None))  # so that operands do not keep step with results
                 sizes = {v.name: _SIZES[v.name] for a in accesses(assign) for v in a.indices}
                 yield Case((seed, number), assign, sizes, specs, form)
+
+
+def _spec(form: str, seed: int) -> Spec:
+    return Spec(form, "float64", seed, density=0.35, repeats=form.endswith("+"))
 
 
 def packed(kind: str, compared: Counter[str]) -> str:
