@@ -68,7 +68,7 @@ def _repeats(storage: Storage, format: Format) -> bool:
 
 def _converted(storage: Storage, format: Format, drop_zeros: bool, detours: int = 2) -> Storage | None:
     """What compiled kernels make; None if there is no kernel for these formats, or no compiler."""
-    given = _index_dtype(storage)
+    given = storage.index_dtype
     narrow = given != INT64 and max(storage.shape, default=0) <= settings.int32_limit
     for width in (INT32, INT64) if narrow else (INT64,):
         try:
@@ -137,10 +137,6 @@ def _run(storage: Storage, plan: _Plan) -> Storage:
 def _first(array: NDArray[Any], count: int) -> NDArray[Any]:
     """The elements that are used; the array itself if all are."""
     return array if len(array) == count else array[:count]
-
-
-def _index_dtype(storage: Storage) -> DType | None:
-    return next((array.dtype for level in storage.levels for array in level.arrays.values()), None)
 
 
 def _has_same_leaves(source: Format, target: Format) -> bool:

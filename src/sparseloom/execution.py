@@ -66,12 +66,7 @@ def execute(
 
 def declared(name: str, storage: Storage) -> TensorVar:
     """A storage as the compiler sees it: everything but its sizes and its data."""
-    return TensorVar(name, len(storage.shape), storage.format, storage.dtype, index_dtype(storage), storage.fill)
-
-
-def index_dtype(storage: Storage) -> DType | None:
-    """The dtype of a tensor's index arrays; None if it has none."""
-    return next((array.dtype for level in storage.levels for array in level.arrays.values()), None)
+    return TensorVar(name, len(storage.shape), storage.format, storage.dtype, storage.index_dtype, storage.fill)
 
 
 def weight(storages: Collection[Storage]) -> tuple[Work, int]:
@@ -106,7 +101,7 @@ class Prepared:
         self._last = (0, 1)  # how many entries the last result had, and how many were read: the next one has room for as many
         self.sizes = extents(assign, operands, sizes)
         self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
-        wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(index_dtype(s) == INT64 for s in operands.values())
+        wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(s.index_dtype == INT64 for s in operands.values())
         resolved = resolve(assign, format, dtype)
         # A result whose diagonal cuts blocks is made without blocks, and converted in the end.
         self._blocked = resolved.lhs.tensor.format if cuts_blocks(resolved.lhs) else None
@@ -256,7 +251,7 @@ class Prepared:
 
     def _refilling(self, structure: Storage) -> Stages:
         """The kernel for the values of a result that has this structure already."""
-        assign = self._assign if structure.format.is_dense else with_index_dtype(self._assign, index_dtype(structure) or INT32)
+        assign = self._assign if structure.format.is_dense else with_index_dtype(self._assign, structure.index_dtype or INT32)
         return self._build(assign, refill=True)
 
     def _entry(self, stages: Stages) -> Entry | None:
@@ -407,7 +402,7 @@ def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[]
 
 def with_indices_as(storage: Storage, dtype: DType | None) -> Storage:
     """The same storage with index arrays of a given dtype."""
-    if dtype is None or index_dtype(storage) in (None, dtype):
+    if dtype is None or storage.index_dtype in (None, dtype):
         return storage
     levels = tuple(replace(level, arrays={part: a.astype(dtype) for part, a in level.arrays.items()}) for level in storage.levels)
     return replace(storage, levels=levels)

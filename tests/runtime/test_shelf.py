@@ -12,7 +12,8 @@ import pytest
 import sparseloom as sl
 from sparseloom.runtime.calling import address_of
 from sparseloom.runtime.settings import kept_memory, settings
-from sparseloom.runtime.shelf import PLACES, shelf
+from sparseloom.runtime.shelf import shelf
+from sparseloom.targets.c_memory import PLACES
 
 MEGABYTE = 1 << 20
 SUM = "C(i,j) = A(i,j) + B(i,j)"

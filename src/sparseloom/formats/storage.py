@@ -30,3 +30,8 @@ class Storage:
     def dtype(self) -> DType:
         """The dtype of the values."""
         return self.values.dtype
+
+    @property
+    def index_dtype(self) -> DType | None:
+        """The dtype of the index arrays; None if there are none."""
+        return next((array.dtype for level in self.levels for array in level.arrays.values()), None)

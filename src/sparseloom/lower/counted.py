@@ -109,16 +109,23 @@ class CountedResult(AppendResult):
         return ir.If(ir.compare("less", self.cursor[self.last], self._limit[self.last]), super().open_block())
 
     def close(self, level: int, scope: Scope) -> ir.Stmt:
-        """Count the entries of a row of the first head; write where a row of another one ends, if it is of this part."""
-        if level not in self.heads or (level == self.heads[0]) != self.is_counting or level == 0:
+        """A row ends: that of the first head is counted in the first run, that of another one written in the second."""
+        if level not in self.heads or level == 0:
             return ir.block()
-        cursor, parent = self.cursor[level], self.position(level - 1, scope)
+        if level == self.heads[0]:
+            return self._count_row(scope) if self.is_counting else ir.block()
+        return ir.block() if self.is_counting else self._end_row(level, scope)
+
+    def _count_row(self, scope: Scope) -> ir.Stmt:
+        """Count the entries of a row of the first head."""
+        level, pos = self.heads[0], self._rows
+        cursor, stood, end = self.cursor[level], self._stood[level], ir.add(self.position(level - 1, scope), ir.ONE)
+        return ir.block(ir.Store(pos, end, cast(subtract(cursor, stood), pos.dtype), "add"), ir.Assign(stood, cursor))
+
+    def _end_row(self, level: int, scope: Scope) -> ir.Stmt:
+        """Write where a row ends, if it is of this part."""
+        cursor, parent, pos = self.cursor[level], self.position(level - 1, scope), self.view.levels[level].arrays["pos"]
         end = ir.add(parent, ir.ONE)
-        if self.is_counting:
-            stood, pos = self._stood[level], self._rows
-            counted = ir.Store(pos, end, cast(subtract(cursor, stood), pos.dtype), "add")
-            return ir.block(counted, ir.Assign(stood, cursor))
-        pos = self.view.levels[level].arrays["pos"]
         noted = [ir.Assign(self.ended[level], end), ir.Assign(self._stood[level], cursor)] if level in self.ended else []
         is_mine = ir.compare("less", parent, self._rows_before(level, self._limit))
         return ir.If(is_mine, ir.block(self._end_rows(level, parent), ir.Store(pos, end, cast(cursor, pos.dtype)), *noted))

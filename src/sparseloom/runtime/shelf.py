@@ -10,8 +10,7 @@ import ctypes
 from collections.abc import Callable
 
 from sparseloom.runtime.settings import kept_memory
-
-PLACES = 16  # as in the kernels' own allocator
+from sparseloom.targets.c_memory import HUGE_PAGE, PLACES
 
 
 class _Words(ctypes.Structure):
@@ -55,8 +54,7 @@ class Shelf:
     @property
     def kept(self) -> int:
         """How many bytes are kept now."""
-        huge_page = 1 << 21
-        return huge_page * sum(int(word) % huge_page for word in self._words.kept)
+        return HUGE_PAGE * sum(int(word) % HUGE_PAGE for word in self._words.kept)
 
 
 shelf = Shelf()

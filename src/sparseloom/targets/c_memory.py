@@ -8,15 +8,17 @@ given back stand on a *shelf* until another array of about that size is wanted. 
 there, and hands it to every library of kernels; a library without a shelf keeps nothing.
 """
 
+HUGE_PAGE = 1 << 21  # bytes
+PLACES = 16  # how many mappings stand on the shelf
 MEMORY_NAMES = ("HEADER", "HUGE_PAGE", "PLACES", "use_shelf", "give_back")  # what helpers declare beside themselves
 # Each helper by its name.
 MEMORY_HELPERS = {
-    "header": """
-struct header {
+    "header": f"""
+struct header {{
   int64_t mapped, bytes;
-};
+}};
 
-enum { HEADER = 64, HUGE_PAGE = 1 << 21, PLACES = 16 };
+enum {{ HEADER = 64, HUGE_PAGE = {HUGE_PAGE}, PLACES = {PLACES} }};
 """,
     # A mapping begins at a huge page, so its address leaves room for the number of its pages in the same word: whoever exchanges the
     # word for 0 owns the mapping, and nobody need wait for anybody.
