@@ -26,7 +26,7 @@ from sparseloom.formats import pack
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.levels import Compressed, Singleton
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, copied, derived, sealed
 from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
 from sparseloom.runtime.binding import allocate, bind_entry, gather, read_result
 from sparseloom.runtime.calling import IndexOverflow
@@ -44,17 +44,21 @@ def convert(storage: Storage, format: Format, drop_zeros: bool = False) -> Stora
     if not drop_zeros and (format == storage.format or pack.is_weaker(format, storage.format)):
         return pack.convert(storage, format, settings.int32_limit)
     made = None if _is_small(storage) or _repeats(storage, format) else _converted(storage, format, drop_zeros)
-    if made is not None:
-        return made
-    return pack.convert(pack.without_fill(storage) if drop_zeros else storage, format, settings.int32_limit)
+    if made is None:
+        made = pack.convert(pack.without_fill(storage) if drop_zeros else storage, format, settings.int32_limit)
+    return derived(made, storage)
 
 
 def store(format: Format, shape: Sequence[int], coordinates: ArrayLike, values: ArrayLike, fill: Scalar = 0) -> Storage:
     """Entries given in any order, one column of coordinates per entry; repeated ones are summed."""
     is_small = len(shape) == 0 or np.size(values) < settings.small_conversion
     if is_small or format.order != len(shape) or not format.is_unique:
-        return pack.pack(format, shape, coordinates, values, fill, int32_limit=settings.int32_limit)
-    return convert(pack.listed(shape, coordinates, values, fill, settings.int32_limit), format)
+        made = pack.pack(format, shape, coordinates, values, fill, int32_limit=settings.int32_limit)
+    else:
+        made = convert(pack.listed(shape, coordinates, values, fill, settings.int32_limit), format)
+    given = (np.asarray(coordinates), np.asarray(values))
+    common = any(np.may_share_memory(mine, theirs) for mine in (*made.indices, made.values) for theirs in given)
+    return copied(made) if common else sealed(made)
 
 
 def _is_small(storage: Storage) -> bool:
@@ -129,9 +133,7 @@ def _run(storage: Storage, plan: _Plan) -> Storage:
         levels = [LevelData({part: made[k, part] for part in level.array_names}) for k, level in enumerate(plan.format.levels)]
         return Storage(plan.format, storage.shape, tuple(levels), _first(storage.values, count), storage.fill)
 
-    call = bind_entry(plan.stages.entry, lowered, arguments, read)
-    call.start()
-    return call.result()
+    return bind_entry(plan.stages.entry, lowered, arguments, read).run()
 
 
 def _first(array: NDArray[Any], count: int) -> NDArray[Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,7 +23,7 @@ from sparseloom.explain import explain
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf, name_of
 from sparseloom.formats.pack import position_counts, stored_count
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, with_own_indices
 from sparseloom.iteration.accumulate import merges_initial, name_initial
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.provenance import Provenance, children
@@ -95,6 +96,7 @@ class Prepared:
         workspace: RowKind | None = None,
     ) -> None:
         self._schedule = schedule
+        self._wide: Prepared | None = None  # the same with 64-bit positions, once a result has outgrown 32 bits
         self._has_data = bool(operands)
         self._work = Work.of(sparse_entries(operands.values()))
         self._stored: Mapping[str, Sequence[int]] = {}
@@ -194,10 +196,13 @@ class Prepared:
         told = explain(self.stages, self.sizes if self._has_data else {}, self._stored)
         return told if self._blocked is None else f"{told}\n  then it is converted to {name_of(self._blocked)}: a diagonal cuts blocks"
 
-    def widen(self) -> None:
-        """Store the result's positions in 64 bits from now on."""
-        self._assign = with_index_dtype(self._assign, INT64)
-        del self.stages
+    def widened(self) -> Prepared:
+        """The same with the result's positions in 64 bits, which is what runs from now on."""
+        wide = copy(self)
+        wide.__dict__.pop("stages", None)
+        wide._assign = with_index_dtype(self._assign, INT64)
+        self._wide = wide
+        return wide
 
     def bind(
         self,
@@ -266,15 +271,14 @@ class Prepared:
             return None
 
     def run(self, operands: Mapping[str, Storage], target: str = "c") -> Storage:
-        """Compute the result; one that outgrows int32 positions is computed again with int64."""
+        """Compute the result; one that outgrows int32 positions is computed again with int64, and so are those after it."""
+        if self._wide is not None:
+            return self._wide.run(operands, target)
         call = self.bind(operands, target)
         try:
-            call.start()
+            made = call.run()
         except IndexOverflow:
-            self.widen()
-            call = self.bind(operands, target)
-            call.start()
-        made = call.result()
+            return self.widened().run(operands, target)
         self._last = max((len(data.arrays["crd"]) for data in made.levels if "crd" in data.arrays), default=0), max(1, call.entries)
         return made
 
@@ -293,29 +297,29 @@ class Prepared:
 def _naming_bounds(call: Call, stmt: Stmt, sizes: Mapping[str, int]) -> Call:
     """A call that says which bound of its schedule does not hold."""
 
-    def start() -> None:
+    def named(start: Callable[[], Any]) -> Any:
         try:
-            call.start()
+            return start()
         except BoundViolated:
             raise ShapeError(str(BoundViolated(broken_promise(stmt, sizes)))) from None
 
-    return replace(call, start=start)
+    return call.within(named)
 
 
 def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:
     """A call that first brings converted operands up to date."""
 
-    def start() -> None:
+    def refreshed(start: Callable[[], Any]) -> Any:
         for refresh in refreshes:
             refresh()
-        call.start()
+        return start()
 
-    return replace(call, start=start)
+    return call.within(refreshed)
 
 
 def _in_blocks(call: Call, format: Format) -> Call:
     """A call whose result is put into blocks."""
-    return replace(call, result=lambda: convert(call.result(), format))
+    return replace(call, run=lambda: convert(call.run(), format), bound=None)
 
 
 def cuts_blocks(lhs: Access) -> bool:
@@ -371,31 +375,48 @@ def _check_sizes(assign: Assign, sizes: Mapping[str, int]) -> None:
             raise ShapeError(f"sizes says that {name} runs to {size!r}; a size is a whole number, at least 0\n  in {printer.show(assign)}")
 
 
-_plans: WeakKeyDictionary[Storage, dict[Format, tuple[Storage, NDArray[np.int64]]]] = WeakKeyDictionary()
+@dataclass(frozen=True, eq=False)
+class _ConversionPlan:
+    """Where the entries of one storage go in another format: ``made`` is its structure, ``sources`` are their numbers plus one."""
+
+    indices: tuple[NDArray[Any], ...]  # what it was made from: copies, if a caller can change them
+    made: Storage
+    sources: NDArray[np.int64]
+
+    def is_of(self, storage: Storage) -> bool:
+        """Whether the entries still stand where they did."""
+        pairs = zip(self.indices, storage.indices, strict=True)
+        return all(mine is theirs or np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+
+_plans: WeakKeyDictionary[Storage, dict[Format, _ConversionPlan]] = WeakKeyDictionary()
 
 
 def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[], None]]:
     """A storage in another format, and what brings its values up to date.
 
     The structure is worked out once per storage, by converting the numbers of its entries; values are then gathered, so that a change
-    to them is never missed.
+    to them is never missed. Index arrays that a caller can change are compared with what they were.
     """
     if not storage.format.is_unique:
         made = with_indices_as(convert(storage, target.format), target.index_dtype)
         return made, lambda: np.copyto(made.values, convert(storage, target.format).values)
     plans = _plans.setdefault(storage, {})
-    if target.format not in plans:
-        numbered = replace(storage, values=np.arange(1, len(storage.values) + 1), fill=0)
-        plan = convert(numbered, target.format)
-        plans[target.format] = with_indices_as(plan, target.index_dtype), plan.values - 1
-    plan, sources = plans[target.format]
-    made = replace(plan, values=np.empty(len(sources), storage.dtype), fill=storage.fill)
+    plan = plans.get(target.format)
+    if plan is None or not plan.is_of(storage):
+        own = storage if storage.is_sealed else with_own_indices(storage)
+        numbered = replace(own, values=np.arange(1, len(storage.values) + 1), fill=0)
+        placed = convert(numbered, target.format)
+        plan = plans[target.format] = _ConversionPlan(own.indices, with_indices_as(placed, target.index_dtype), placed.values - 1)
+    sources = plan.sources
+    made = replace(plan.made, values=np.empty(len(sources), storage.dtype), fill=storage.fill)
     missing = sources < 0
 
     def refresh() -> None:
-        if len(storage.values):
-            np.take(storage.values, sources, out=made.values, mode="wrap")
-        made.values[missing] = storage.fill
+        # All at once: another thread may be computing with these values, and they are hardly ever different.
+        values = storage.values.take(sources, mode="wrap") if len(storage.values) else made.values.copy()
+        values[missing] = storage.fill
+        made.values[:] = values
 
     return made, refresh
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from sparseloom.core.errors import FormatError, NotationError, ShapeError, Stora
 from sparseloom.execution import Prepared, declared, known_target, weight
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, with_own_indices
 from sparseloom.iteration.rows import known_workspace
 from sparseloom.notation.nodes import Assign, TensorVar
 from sparseloom.notation.terms import close_over, operand_dtype, semiring_zero, tensors_of
@@ -25,6 +25,7 @@ from sparseloom.runtime.binding import Call
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.operators import cast
+from sparseloom.tensor.recall import Recall, recall
 from sparseloom.tensor.tensor import Tensor
 
 MOST_PREPARED = 64  # how many combinations of formats, dtypes and shapes a kernel remembers
@@ -70,7 +71,7 @@ class Kernel:
         self._orders = {t.name: t.order for t in (statement.lhs.tensor, *found)}
         self._formats = None if formats is None else {t.name: formats.get(t.name) or dense(t.order) for t in found}
         self._prepared: dict[tuple[Any, ...], Prepared] = {}
-        self._bound: dict[tuple[int, ...], _Remembered] = {}
+        self._recalled: dict[tuple[Any, ...], Recall] = {}
         self._assembled: weakref.WeakKeyDictionary[Storage, Mapping[str, Storage]] = weakref.WeakKeyDictionary()
         self._last: Prepared | None = None
 
@@ -86,20 +87,30 @@ class Kernel:
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Tensor:
         """Run on these operands. ``out`` is a result to fill again; left out, a new tensor is made."""
-        if out is not None and not named:
-            remembered = self._bound.get((*map(id, args), id(out)))
-            if remembered is not None and remembered.fits(args, out):
-                remembered.start()
-                return out  # type: ignore[no-any-return]
+        given = (*args, *named.values(), out) if named else (*args, out)
+        key = (*map(id, given), *named)
+        known = self._recalled.get(key)
+        if known is not None and known.fits(given):
+            if out is None:
+                return Tensor(known.make(), self.result_name)
+            known.fill()
+            return out if isinstance(out, Tensor) else asarray(out, copy=False)
         storages = self._operands(args, named, out)
         prepared = self._prepare(storages)
-        if out is None:
+        if out is not None:
+            return self._fill(prepared, storages, out, key, given)
+        if not prepared.fills_values:
             return Tensor(prepared.run(storages, self._target), self.result_name)
-        return self._fill(prepared, storages, args, out, named)
+        call = prepared.bind(storages, self._target)
+        made = call.run()
+        self._remember(key, call, made, given, storages)
+        return Tensor(made, self.result_name)
 
-    def _fill(self, prepared: Prepared, storages: Mapping[str, Storage], args: Sequence[Any], out: Any, named: Mapping[str, Any]) -> Tensor:
+    def _fill(
+        self, prepared: Prepared, storages: Mapping[str, Storage], out: Any, key: tuple[Any, ...], passed: Sequence[Any]
+    ) -> Tensor:
         """Compute into an existing tensor."""
-        tensor = out if isinstance(out, Tensor) else asarray(out, copy=False)
+        tensor = _as_output(out)
         given = tensor.storage
         prepared.check_output(given)
         if not prepared.fills_values and tensor is not out:
@@ -116,17 +127,26 @@ class Kernel:
             return tensor
         call = prepared.bind(storages, self._target, given.values)
         call.start()
-        if not named and self._target == "c" and not prepared.converts and all(isinstance(a, Tensor) for a in (*args, out)):
-            self._remember(args, tensor, call)
+        self._remember(key, call, given, passed, storages)
         return tensor
 
-    def _remember(self, args: Sequence[Any], out: Tensor, call: Call) -> None:
-        if len(self._bound) >= MOST_PREPARED:
-            self._bound.clear()
-        self._bound[(*map(id, args), id(out))] = _Remembered((*args, out), call.start)
+    def _remember(
+        self, key: tuple[Any, ...], call: Call, made: Storage, given: Sequence[Any], storages: Mapping[str, Storage]
+    ) -> None:
+        """Recall this call when it comes again. Nothing is held that the caller lets go."""
+        if self._statement.op is not None or self._ring is not None:
+            return  # what it reads is not only what was passed
+        found = recall(call, made, given, tuple(storages.values()))
+        if found is None:
+            return
+        if len(self._recalled) >= MOST_PREPARED:
+            self._recalled.clear()
+        self._recalled[key] = found
 
     def bind(self, *args: Any, out: Any = None, **named: Any) -> Bound:
         """Prepare one call; the bound kernel runs again and again on the same arrays, reading their values anew.
+
+        Index arrays are checked now and trusted from then on: whoever changes them must bind again.
 
         >>> import numpy as np, sparseloom as sl
         >>> x = np.ones(3)
@@ -139,7 +159,7 @@ class Kernel:
         prepared = self._prepare(storages)
         values = None
         if out is not None:
-            tensor = out if isinstance(out, Tensor) else asarray(out, copy=False)
+            tensor = _as_output(out)
             prepared.check_output(tensor.storage)
             if not prepared.fills_values or _overlaps(tensor.storage, storages, self.result_name):
                 raise ShapeError("bind cannot fill this output in place: it is sparse, or overlaps an operand\n  help: leave out= away")
@@ -161,9 +181,9 @@ class Kernel:
                [1., 0., 1.]])
         """
         storages = self._operands(args, named, None)
-        made = Tensor(self._prepare(storages).run(storages, self._target), self.result_name)
-        self._assembled[made.storage] = storages
-        return made
+        made = self._prepare(storages).run(storages, self._target)
+        self._assembled[made] = {name: _structure(storage) for name, storage in storages.items()}
+        return Tensor(made, self.result_name)
 
     def compute(self, *args: Any, out: Tensor, **named: Any) -> Tensor:
         """Compute the values of ``out``, which ``assemble`` made of operands with the same structure as these."""
@@ -297,7 +317,10 @@ class Kernel:
 
 
 class Bound:
-    """A kernel with its arrays: calling it computes, in under a microsecond of overhead."""
+    """A kernel with its arrays: calling it computes, in under a microsecond of overhead.
+
+    Several threads may call it if its result is sparse, and new every time. A dense result is one tensor: bind one for each thread.
+    """
 
     __slots__ = ("_call", "_fills", "_name", "_tensor", "start")
 
@@ -310,29 +333,31 @@ class Bound:
 
     def __call__(self) -> Tensor:
         """Compute and return the result; a dense one is the same tensor every time, with new values."""
-        self.start()
-        if self._tensor is None or not self._fills:
-            self._tensor = Tensor(self._call.result(), self._name)
-        return self._tensor
+        if self._tensor is not None:
+            self.start()
+            return self._tensor
+        made = Tensor(self._call.run(), self._name)
+        if self._fills:
+            self._tensor = made
+        return made
 
 
-class _Remembered:
-    """A call that was made with these tensors; they are held weakly."""
+def _as_output(out: Any) -> Tensor:
+    """What a result is written to: a tensor, or an array in memory that can be shared."""
+    if isinstance(out, Tensor):
+        return out
+    if isinstance(out, (list, tuple, int, float, complex, np.generic)):
+        raise StorageError(
+            f"out cannot be {type(out).__name__}: nothing that is written there would be seen again\n"
+            "  help: pass an array or an sl.Tensor, or leave out= away"
+        )
+    return asarray(out, copy=False)
 
-    __slots__ = ("_storages", "_tensors", "start")
 
-    def __init__(self, tensors: Sequence[Tensor], start: Callable[[], None]) -> None:
-        self._tensors = [weakref.ref(t) for t in tensors]
-        self._storages = [weakref.ref(t.storage) for t in tensors]
-        self.start = start
-
-    def fits(self, args: Sequence[Any], out: Any) -> bool:
-        """Whether these are the same tensors, still with the same storage."""
-        for tensor, storage, given in zip(self._tensors, self._storages, (*args, out), strict=True):
-            known = tensor()
-            if known is None or known is not given or known.assignment is not None or known.storage is not storage():
-                return False
-        return True
+def _structure(storage: Storage) -> Storage:
+    """Where the entries of a storage stand, kept apart from what a caller can change."""
+    own = storage if storage.is_sealed else with_own_indices(storage)
+    return replace(own, values=np.empty(0, storage.dtype))
 
 
 def _width(storage: Storage) -> int:

@@ -6,7 +6,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -117,8 +117,7 @@ def _run_batch(batch: Sequence[Case], tally: Tally) -> None:
     for job in jobs:
         match _guarded(tally, job.case, run, job):
             case "overflow":
-                job.prepared.widen()
-                wide.append(job)
+                wide.append(replace(job, prepared=job.prepared.widened()))
             case "agree":
                 tally.compared += 1
     for job in _loaded(wide, tally):

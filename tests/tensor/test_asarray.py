@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sparseloom.core.dtypes import VALUE_DTYPES
 from sparseloom.core.errors import ConversionWarning, DTypeError, FormatError, ShapeError, StorageError
 from sparseloom.formats import named
+from sparseloom.runtime import guard
 from sparseloom.tensor import Tensor, asarray, entry, from_arrays, from_coo, full, random, zeros
 
 CLASSES = [getattr(sp, f"{name}_{kind}") for name in "csr csc coo bsr dia lil dok".split() for kind in ("array", "matrix")]
@@ -151,8 +152,8 @@ def test_malformed_matrices_are_refused() -> None:
 
 def test_valid_arrays_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    real = entry.check
-    monkeypatch.setattr(entry, "check", lambda storage: (calls.append(1), real(storage)))
+    real = guard.check
+    monkeypatch.setattr(guard, "check", lambda storage: (calls.append(1), real(storage)))
     matrix = sp.random_array((50, 60), density=0.1, format="csr", rng=1)
     for _ in range(5):
         asarray(matrix)

@@ -60,8 +60,8 @@ def test_parts_keep_the_kind_of_format(format: str, key: Any, kept: str) -> None
 
 def test_rows_of_csr_share_memory() -> None:
     tensor = random((100, 50), 0.2, "csr", seed=1)
-    assert np.shares_memory(tensor[10:20].arrays["values"], tensor.arrays["values"])
-    assert np.shares_memory(tensor.T[:, 10:20].arrays["crd1"], tensor.arrays["crd1"])
+    assert np.shares_memory(tensor[10:20].storage.values, tensor.storage.values)
+    assert np.shares_memory(tensor.T[:, 10:20].storage.levels[1].arrays["crd"], tensor.storage.levels[1].arrays["crd"])
 
 
 def test_absent_entries_have_the_fill() -> None:

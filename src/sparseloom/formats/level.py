@@ -67,6 +67,19 @@ class Checked:
     ties: Mask | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """What is left to check of valid arrays that somebody may have changed since.
+
+    The arrays named ``fixed`` decide how many positions there are and where those of a parent start. If they are as they were, it is
+    enough that coordinates are in range and in order, except between the positions of different parents.
+    """
+
+    positions: int
+    fixed: tuple[str, ...] = ()
+    starts: Mask | None = None  # which positions are the first of a parent, or unused; None: only position 0 is
+
+
 class Level(Node):
     """One storage level. Members are nodes, so that levels are equal when they store alike.
 
@@ -132,6 +145,10 @@ class Level(Node):
         ``formats.validate`` does the rest.
         """
         raise CompilerBug(self, "a level must say how it is checked")
+
+    def outline(self, data: LevelData, size: int, parent_count: int) -> Outline | None:
+        """What a quick check of arrays that were found valid needs; None where there is none, and ``check`` must do it again."""
+        return None
 
     # One position at a time, as loop IR.
 

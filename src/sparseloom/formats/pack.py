@@ -21,7 +21,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.level import Index, LevelData, Mask
 from sparseloom.formats.levels import Compressed, Singleton
 from sparseloom.formats.named import coo
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import NO_INDICES, Storage
 
 Values = NDArray[Any]
 Columns = list[Index]
@@ -134,7 +134,7 @@ def from_dense(
     array = array.astype(value_dtype(array.dtype), copy=False)
     if format.is_dense and not format.blocks:
         values = np.ascontiguousarray(array.transpose(format.modes)).ravel()
-        return Storage(format, shape, tuple(LevelData() for _ in format.levels), values, fill)
+        return Storage(format, shape, tuple(LevelData() for _ in format.levels), values, fill, NO_INDICES)
     kept = array == array if fill != fill else array != fill  # a fill of nan leaves out nan
     columns = _level_columns(format, np.nonzero(kept))
     return _pack_columns(format, shape, columns, array[kept], fill, index_dtype, "sum", int32_limit)

@@ -1,13 +1,15 @@
 """The stored form of one tensor: its format, shape, arrays and values.
 
-Storage is what kernels take and return. It is never changed after it is made, except for the values of an output.
+Storage is what kernels take and return. We never change it after it is made, except for the values of an output. A caller may:
+arrays that came from outside, or were handed out, can be written to at any time. A *seal* tells them apart from our own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.algebra import Scalar
@@ -16,15 +18,40 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 
 
+class Seal:
+    """Put on index arrays that we made. While it is whole nobody else can reach them, so they are as valid as when they were made.
+
+    Storages that share index arrays share the seal. It is broken when the arrays are handed out; arrays that several tensors have in
+    common (``shared``) are never handed out.
+    """
+
+    __slots__ = ("broken", "shared")
+
+    def __init__(self) -> None:
+        self.broken = False
+        self.shared = False
+
+
+NO_INDICES = Seal()
+"""For our own storage without index arrays: values may change at any time, and nothing else can."""
+
+CALLERS_VALUES = Seal()
+"""For storage without index arrays whose values are a caller's."""
+
+
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Storage:
-    """One tensor's arrays. ``values`` is one-dimensional and C-contiguous, one value per position of the last level."""
+    """One tensor's arrays. ``values`` is one-dimensional and C-contiguous, one value per position of the last level.
+
+    Without a ``seal`` the arrays may be a caller's, who may change them.
+    """
 
     format: Format
     shape: tuple[int, ...]
     levels: tuple[LevelData, ...]
     values: NDArray[Any]
     fill: Scalar = 0
+    seal: Seal | None = None
 
     @property
     def dtype(self) -> DType:
@@ -35,3 +62,73 @@ class Storage:
     def index_dtype(self) -> DType | None:
         """The dtype of the index arrays; None if there are none."""
         return next((array.dtype for level in self.levels for array in level.arrays.values()), None)
+
+    @property
+    def indices(self) -> tuple[NDArray[Any], ...]:
+        """All index arrays, from the first level to the last."""
+        return tuple(array for level in self.levels for array in level.arrays.values())
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether nobody but us can change the index arrays."""
+        return not self.seal.broken if self.seal is not None else self.index_dtype is None
+
+
+def sealed(storage: Storage) -> Storage:
+    """A storage whose arrays we made, and nobody else has."""
+    return replace(storage, seal=NO_INDICES if storage.index_dtype is None else Seal())
+
+
+def copied(storage: Storage) -> Storage:
+    """The same tensor with arrays of its own."""
+    return replace(with_own_indices(storage), values=storage.values.copy())
+
+
+def with_own_indices(storage: Storage) -> Storage:
+    """The same tensor with index arrays of its own."""
+    levels = tuple(LevelData({name: array.copy() for name, array in level.arrays.items()}, level.scalars) for level in storage.levels)
+    return sealed(replace(storage, levels=levels))
+
+
+def lend(storage: Storage) -> Storage:
+    """The storage whose index arrays a result may have in common with it: itself if they are sealed, else a copy."""
+    if storage.seal is None or storage.seal.broken:
+        return storage if storage.index_dtype is None else with_own_indices(storage)
+    storage.seal.shared = True
+    return storage
+
+
+def open_up(storage: Storage) -> Storage:
+    """The storage, of which a caller may see all arrays, and could change them."""
+    if storage.seal is not None and storage.index_dtype is not None:
+        storage.seal.broken = True
+    return storage
+
+
+def hand_out(storage: Storage) -> Storage:
+    """The storage whose arrays become those of an object that may change. Index arrays that other tensors need too are copied."""
+    is_shared = storage.seal is not None and storage.seal.shared
+    return open_up(with_own_indices(storage) if is_shared and storage.index_dtype is not None else storage)
+
+
+def derived(made: Storage, source: Storage) -> Storage:
+    """What was made from another storage, with the seal it deserves: of its own, unless they have arrays in common."""
+    if made is source:
+        return made
+    common = any(np.may_share_memory(mine, theirs) for mine in made.indices for theirs in source.indices)
+    if not common:
+        return sealed(made)
+    if source.seal is not None:
+        source.seal.shared = True
+    return replace(made, seal=source.seal)
+
+
+def apart(made: Storage, source: Storage) -> Storage:
+    """A result without any array that a caller may change: those it has in common with such a source are copied."""
+    if source.is_sealed and source.seal is not CALLERS_VALUES:
+        return made
+    if any(np.may_share_memory(mine, theirs) for mine in made.indices for theirs in source.indices):
+        made = with_own_indices(made)
+    if np.may_share_memory(made.values, source.values):
+        made = replace(made, values=made.values.copy())
+    return made

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
 
 from sparseloom.core.errors import FormatError
 from sparseloom.formats.level import Level, LevelData
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import NO_INDICES, Seal, Storage, lend
 from sparseloom.loops import interpret
 from sparseloom.loops.nodes import Function, Role
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import TensorVar
-from sparseloom.runtime.calling import Pack, adopt, bind, failure
+from sparseloom.runtime.calling import Pack, adopt, bind, failure, run
 from sparseloom.runtime.library import Entry
 from sparseloom.runtime.memory import aligned, free_memory
-from sparseloom.runtime.shelf import shelf
 
 Arguments = list[Any]
 
@@ -29,56 +28,67 @@ ALWAYS_ALLOWED = 64 << 20  # bytes; asking how much memory is free takes longer 
 
 @dataclass(frozen=True)
 class Call:
-    """A kernel with its arguments. ``start`` runs it; ``result`` is what it then has filled."""
+    """A kernel with its arguments. ``start`` computes; ``run`` also gives the result, and may be called by several threads at once.
+
+    A result of dense values is the same array every time; any other is new.
+    """
 
     start: Callable[[], None]
-    result: Callable[[], Storage]
+    run: Callable[[], Storage]
     entries: int = 0  # how many the sparse operands have
+    bound: tuple[Entry, Pack] | None = None  # a compiled kernel that fills values in place, where there is nothing to do besides
+
+    def within(self, around: Callable[[Callable[[], Any]], Any]) -> Call:
+        """The same call with something done around it."""
+        return replace(self, start=lambda: around(self.start), run=lambda: around(self.run), bound=None)
 
 
 def bind_entry(entry: Entry, lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage]) -> Call:
     """Prepare a call of a compiled kernel."""
-    pack = Pack(arguments)
-    params = lowered.function.params
-    start = bind(entry, pack)
     if not lowered.hands_out:
-        return Call(start, lambda: read(arguments))
+        pack = Pack(arguments)
+        fill = bind(entry, pack)
 
-    def restart() -> None:
-        for k in lowered.grown:
-            shelf.give_back(pack.take(k))  # what nobody asked for
-        start()
+        def filled() -> Storage:
+            fill()
+            return read(arguments)
 
-    def result() -> Storage:
+        return Call(fill, filled, bound=(entry, pack))
+
+    params = lowered.function.params
+
+    def made() -> Storage:
+        own = Pack(arguments)  # the kernel writes into it, and threads may be here together
+        run(entry, own)
         found: list[Any] = list(arguments)
         for k in lowered.counted:
-            found[k] = pack.slot(k)
+            found[k] = own.slot(k)
         lengths = grown_lengths(lowered, found)
         for k in lowered.grown:
-            found[k] = adopt(pack.take(k), lengths[k], params[k].target.dtype)
+            found[k] = adopt(own.take(k), lengths[k], params[k].target.dtype)
         return read(found)
 
-    return Call(restart, result)
+    return Call(lambda: _drop(made()), made)
+
+
+def _drop(_: Storage) -> None:
+    """Nobody asked for it: its memory is free when this returns."""
 
 
 def bind_interpreter(lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage], initialised: bool) -> Call:
     """Prepare a run of the loops in Python, with every access checked."""
-    found: list[Any] = []
 
-    def start() -> None:
+    def made() -> Storage:
         try:
-            found[:] = interpret.run(lowered.function, arguments, outputs_initialised=initialised)
+            found: list[Any] = interpret.run(lowered.function, arguments, outputs_initialised=initialised)
         except interpret.KernelStatus as ended:
             raise failure(ended.status.value) from None
-
-    def result() -> Storage:
-        trimmed = list(found)
         lengths = grown_lengths(lowered, found) if lowered.grown else {}
         for k in lowered.grown:
-            trimmed[k] = found[k][: lengths[k]].copy()
-        return read(trimmed)
+            found[k] = found[k][: lengths[k]].copy()
+        return read(found)
 
-    return Call(start, result)
+    return Call(lambda: _drop(made()), made)
 
 
 def grown_lengths(lowered: Lowered, found: Sequence[Any]) -> dict[int, int]:
@@ -135,30 +145,22 @@ def _outgoing(slot: Slot, values: NDArray[Any] | None, guess: int, role: Role) -
 
 
 def read_result(lowered: Lowered, shape: tuple[int, ...], storages: Mapping[str, Storage], found: Sequence[Any]) -> Storage:
-    """The result as storage: its own arrays, or an operand's structure with new values."""
+    """The result as storage: its own arrays, or new values with the structure of an operand that nobody else can change."""
     tensor = lowered.result.tensor
     if tensor.format.is_dense:
-        return Storage(tensor.format, shape, (LevelData(),) * len(tensor.format.levels), found[0], lowered.fill)
+        return Storage(tensor.format, shape, (LevelData(),) * len(tensor.format.levels), found[0], lowered.fill, NO_INDICES)
     mine = {place: found[k] for place, k in lowered.parts.items()}
     values: NDArray[Any] = mine[None, "values"]
     if lowered.shared is not None:
-        levels = tuple(_read_only(level) for level in storages[lowered.shared].levels)
-    else:
-        levels = tuple(_level_data(level, k, mine) for k, level in enumerate(tensor.format.levels))
-    return Storage(tensor.format, shape, levels, values, lowered.fill)
+        operand = lend(storages[lowered.shared])
+        return Storage(tensor.format, shape, operand.levels, values, lowered.fill, operand.seal)
+    levels = tuple(_level_data(level, k, mine) for k, level in enumerate(tensor.format.levels))
+    return Storage(tensor.format, shape, levels, values, lowered.fill, Seal())
 
 
 def _level_data(level: Level, place: int, parts: Mapping[tuple[int | None, str], Any]) -> LevelData:
     arrays = {part: parts[place, part] for part in level.array_names}
     return LevelData(arrays, {part: int(parts[place, part]) for part in level.scalar_names})
-
-
-def _read_only(level: LevelData) -> LevelData:
-    """The same arrays, seen so that a result cannot change its operand through them."""
-    views = {part: array.view() for part, array in level.arrays.items()}
-    for view in views.values():
-        view.flags.writeable = False
-    return LevelData(views, level.scalars)
 
 
 def is_interpretable(function: Function, work: int, limit: int = 2_000_000) -> bool:

@@ -90,13 +90,18 @@ class Pack:
     valid, with its owner in ``keep``), or ``None`` for a slot.
     """
 
-    __slots__ = ("_kept", "_words", "address")
+    __slots__ = ("_keep", "_words", "address", "values")
 
     def __init__(self, values: Sequence[Value], keep: object = None) -> None:
         # Integers are sorted out first: this is on the way of every call.
         self._words = array("q", [_CANCELLED_ADDRESS, *[value if type(value) is int else _word(value) for value in values]])
         self.address: int = self._words.buffer_info()[0]
-        self._kept = (*values, keep)
+        self.values = tuple(values)
+        self._keep = keep
+
+    def words(self) -> array[int]:
+        """A copy of the words, for whoever knows that the arrays are alive: see ``call_with``."""
+        return self._words[:]
 
     def slot(self, k: int) -> int:
         """What the kernel left in parameter ``k``: a count, or the address of an array."""
@@ -133,6 +138,13 @@ def bind(entry: Entry, pack: Pack) -> Callable[[], None]:
             raise _stopped() if status == Status.CANCELLED.value else failure(status)
 
     return call
+
+
+def call_with(entry: Entry, words: array[int]) -> None:
+    """Call a kernel with words whose arrays the caller keeps alive."""
+    status = entry(words.buffer_info()[0])
+    if status:
+        raise _stopped() if status == Status.CANCELLED.value else failure(status)
 
 
 def address_of(values: np.ndarray[Any, DType]) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import as_inexact, value_dtype
 from sparseloom.core.errors import CompilerBug, DTypeError
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, apart
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.intake import enter_aloud
@@ -111,7 +111,8 @@ class Arithmetic:
         return self._unary("negative")
 
     def __pos__(self) -> Self:
-        return self._made(self.storage)
+        storage = self.storage
+        return self._made(apart(storage, storage))
 
     def __abs__(self) -> Self:
         return self._unary("absolute")
@@ -145,14 +146,14 @@ class Arithmetic:
 
     def conj(self) -> Self:
         """The complex conjugate; a real tensor itself."""
-        return self._unary("conjugate") if self.storage.dtype.kind == "c" else self._made(self.storage)
+        return self._unary("conjugate") if self.storage.dtype.kind == "c" else +self
 
     conjugate = conj
 
     @property
     def real(self) -> Self:
         """The real parts."""
-        return self._unary("real") if self.storage.dtype.kind == "c" else self._made(self.storage)
+        return self._unary("real") if self.storage.dtype.kind == "c" else +self
 
     @property
     def imag(self) -> Self:
@@ -230,7 +231,8 @@ class Arithmetic:
 
     def rmatvec(self, x: Any) -> NDArray[Any]:
         """The adjoint applied to ``x``: the conjugate transpose of ``A``, times ``x``."""
-        return self.conj()._reversed().matvec(x)
+        adjoint = self.conj() if self.storage.dtype.kind == "c" else self
+        return adjoint._reversed().matvec(x)
 
     def rmatmat(self, x: Any) -> NDArray[Any]:
         """The adjoint applied to several vectors at once."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sparseloom.execution import Prepared, declared, extents
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Assign, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import close_over
+from sparseloom.runtime.guard import Guard, still_valid
 from sparseloom.tensor.expression import Expression, rename, wrong_count
 
 
@@ -20,6 +21,7 @@ class Assignment:
     statement: Assign
     operands: Mapping[str, Storage]
     sizes: Mapping[str, int]
+    guards: dict[str, Guard] = field(default_factory=dict)
 
     def prepare(self, schedule: str = "") -> Prepared:
         """The statement made definite, under a schedule, with a result in the format and dtype of the tensor it was assigned to."""
@@ -27,8 +29,15 @@ class Assignment:
         return Prepared(self.statement, self.operands, result.format, result.dtype, self.sizes, schedule)
 
     def run(self) -> Storage:
-        """Compute the result."""
+        """Compute the result, from what the operands hold now."""
+        self.check_operands()
         return self.prepare().run(self.operands)
+
+    def check_operands(self) -> None:
+        """Look again at operands that a caller may have changed since the assignment was written down."""
+        for name, storage in self.operands.items():
+            if not storage.is_sealed:
+                self.guards[name] = still_valid(storage, self.guards.get(name))
 
     def __str__(self) -> str:
         return show(self.statement)

@@ -17,7 +17,7 @@ from sparseloom.core.errors import DTypeError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf, csr
 from sparseloom.formats.pack import from_dense, pack
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, sealed
 from sparseloom.formats.text import as_format
 from sparseloom.tensor.arrays import storage_of
 from sparseloom.tensor.entry import Entry
@@ -52,7 +52,7 @@ def asarray(
         if entry.unexpected and copy is None:
             warn(entry)
     if format is None and dtype is None and fill is None and copy is None:
-        return Tensor(entry.storage, name, entry.notes)
+        return Tensor(entry.storage, name, entry.notes, entry.guard)
     return _adapted(x, entry, format, dtype, name, copy, fill)
 
 
@@ -91,11 +91,11 @@ def zeros(shape: Shape, format: Format | str | None = None, dtype: Any = float, 
     sizes = _sizes(shape)
     kind = value_dtype(dtype)
     if format is None:
-        return Tensor(dense_storage(np.zeros(sizes, kind)), name)
+        return Tensor(sealed(dense_storage(np.zeros(sizes, kind))), name)
     wanted = as_format(format, len(sizes))
     if wanted.is_dense:
         return Tensor(from_dense(np.zeros(sizes, kind), wanted, 0), name)
-    return Tensor(pack(wanted, sizes, np.empty((len(sizes), 0), np.int64), np.empty(0, kind)), name)
+    return Tensor(sealed(pack(wanted, sizes, np.empty((len(sizes), 0), np.int64), np.empty(0, kind))), name)
 
 
 def full(shape: Shape, value: Scalar, format: Format | str | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
@@ -162,7 +162,7 @@ def random(
         return Tensor(from_dense(_random_values(generator, size, kind).reshape(sizes), wanted, 0), name)
     places = _distinct(generator, size, round(density * size))
     coordinates = np.stack(np.unravel_index(places, sizes)) if sizes and size else np.empty((len(sizes), len(places)), np.int64)
-    return Tensor(pack(wanted, sizes, coordinates, _random_values(generator, len(places), kind)), name)
+    return Tensor(sealed(pack(wanted, sizes, coordinates, _random_values(generator, len(places), kind))), name)
 
 
 def _distinct(generator: np.random.Generator, size: int, count: int) -> np.ndarray[Any, Any]:

@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.conversion import convert
-from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, value_dtype
+from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, DType, value_dtype
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.formats.pack import stored_count
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, apart
 from sparseloom.formats.validate import check
+from sparseloom.runtime.calling import address_of
+from sparseloom.runtime.guard import Guard
 
 NATIVE = frozenset(VALUE_DTYPES)
 NO_ARRAYS = LevelData()
@@ -34,17 +36,38 @@ class Entry(NamedTuple):
     storage: Storage
     notes: tuple[str, ...] = ()
     unexpected: bool = False
+    guard: Guard | None = None  # of the caller's own arrays, where they are shared
+
+
+Place = tuple[int, tuple[int, ...], tuple[int, ...], DType]
+
+
+def place_of(array: NDArray[Any]) -> Place:
+    """Where an array stands in memory and how it is read, which its owner can change without making a new one."""
+    return address_of(array), array.shape, array.strides, array.dtype
 
 
 @dataclass
 class _Seen:
-    """Arrays that were found valid for a format and a shape, how many entries they hold, and the storage last made of them."""
+    """Arrays that were found valid for a format and a shape, how many entries they hold, and the storage last made of them.
+
+    The caller may have changed them since, so the guard looks at them again.
+    """
 
     arrays: tuple[weakref.ref[NDArray[Any]], ...]
+    places: tuple[Place, ...]
     format: Format
     shape: tuple[int, ...]
     count: int
     storage: weakref.ref[Storage]
+    guard: Guard
+
+    def still_holds(self, arrays: tuple[NDArray[Any], ...]) -> bool:
+        """Whether these are the same arrays, and still valid."""
+        for reference, place, array in zip(self.arrays, self.places, arrays, strict=True):
+            if reference() is not array or place != place_of(array):
+                return False
+        return self.guard.holds()
 
 
 _SEEN: dict[tuple[int, ...], _Seen] = {}
@@ -52,8 +75,8 @@ _SEEN: dict[tuple[int, ...], _Seen] = {}
 
 def seen_before(
     arrays: tuple[NDArray[Any], ...], format: Format, shape: tuple[int, ...], build: Callable[[int], Storage]
-) -> Storage | None:
-    """The storage of arrays that were validated before, else ``None``. ``build`` makes it anew from the entry count.
+) -> Entry | None:
+    """The storage of arrays that were valid before and still are, else ``None``. ``build`` makes it anew from the entry count.
 
     Arrays are known by identity. They are held weakly, and a dead array takes its record with it, so a new array at an old
     address is not mistaken for it. The storage is held weakly too, because it holds the arrays.
@@ -61,17 +84,22 @@ def seen_before(
     seen = _SEEN.get(tuple(map(id, arrays)))
     if seen is None or seen.shape != shape or seen.format is not format:
         return None
-    for reference, array in zip(seen.arrays, arrays, strict=True):
-        if reference() is not array:
-            return None
+    if not seen.still_holds(arrays):
+        return None
     storage = seen.storage()
     if storage is None:
         storage = build(seen.count)
         seen.storage = weakref.ref(storage)
-    return storage
+    return Entry(storage, guard=seen.guard)
 
 
-def remember(arrays: tuple[NDArray[Any], ...], storage: Storage, count: int) -> None:
+def still_as_seen(arrays: tuple[NDArray[Any], ...]) -> bool:
+    """Whether arrays that were seen before are still valid, in the format they were seen in."""
+    seen = _SEEN.get(tuple(map(id, arrays)))
+    return seen is not None and seen.still_holds(arrays)
+
+
+def remember(arrays: tuple[NDArray[Any], ...], storage: Storage, count: int, guard: Guard) -> None:
     """Record that these arrays are valid, until one of them dies."""
     key = tuple(map(id, arrays))
 
@@ -79,7 +107,7 @@ def remember(arrays: tuple[NDArray[Any], ...], storage: Storage, count: int) -> 
         _SEEN.pop(key, None)
 
     references = tuple(weakref.ref(array, forget) for array in arrays)
-    _SEEN[key] = _Seen(references, storage.format, storage.shape, count, weakref.ref(storage))
+    _SEEN[key] = _Seen(references, tuple(map(place_of, arrays)), storage.format, storage.shape, count, weakref.ref(storage), guard)
 
 
 def usable_values(values: NDArray[Any], notes: list[str]) -> NDArray[Any]:
@@ -114,7 +142,7 @@ def _usable(array: NDArray[Any], dtype: np.dtype[Any], what: str, notes: list[st
 def shared_or_sorted(storage: Storage, notes: list[str]) -> Entry:
     """Check foreign arrays. Where all that is wrong is their order or repeated coordinates, make a sorted copy and say so."""
     try:
-        check(storage)
+        guard = Guard(storage)
     except StorageError:
         loose = replace(storage, format=_loosened(storage.format))
         check(loose)
@@ -122,8 +150,8 @@ def shared_or_sorted(storage: Storage, notes: list[str]) -> Entry:
         repeated = stored_count(loose) - stored_count(packed)
         reason = f"{repeated} repeated coordinates were summed" if repeated > 0 else "its coordinates are not sorted"
         notes.append(f"the tensor was copied: {reason}")
-        return Entry(packed, _each_once(notes), True)
-    return Entry(storage, _each_once(notes), bool(notes))
+        return Entry(apart(packed, storage), _each_once(notes), True)
+    return Entry(storage, _each_once(notes), bool(notes), guard)
 
 
 def _each_once(notes: list[str]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.named import coo
 from sparseloom.formats.pack import pack, unpack
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, derived, sealed
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 
 Selector = int | slice | NDArray[np.int64]
@@ -130,7 +130,7 @@ def _narrow_outermost(storage: Storage, selectors: list[Selector]) -> tuple[Stor
     segments = pos[begin : end + 1] - pos[begin] if first else pos[begin : end + 1]
     levels = (storage.levels[0], LevelData({"pos": segments, "crd": crd[first:last]}))
     narrow = Storage(storage.format, shape, levels, storage.values[first:last], storage.fill)
-    return narrow, [rest if m == mode else part for m, part in enumerate(selectors)]
+    return derived(narrow, storage), [rest if m == mode else part for m, part in enumerate(selectors)]
 
 
 def _select_entries(storage: Storage, selectors: list[Selector]) -> Storage:
@@ -151,7 +151,7 @@ def _select_entries(storage: Storage, selectors: list[Selector]) -> Storage:
             shape.append(size)
             modes.append(mode)
     stacked = np.stack(kept) if kept else np.empty((0, len(entries)), np.int64)
-    return pack(_format_of(storage.format, modes), shape, stacked, values[entries], storage.fill)
+    return sealed(pack(_format_of(storage.format, modes), shape, stacked, values[entries], storage.fill))
 
 
 def _select_mode(column: NDArray[np.int64], part: Selector, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:

@@ -38,13 +38,14 @@ class TensorKernel:
 
     def __init__(self, assignment: Assignment, schedule: str, target: str, receive: Callable[[Storage], None]) -> None:
         self._prepared = assignment.prepare(schedule)
-        self._operands = assignment.operands
+        self._assignment = assignment
         self._target = target
         self._receive = receive
 
     def __call__(self) -> None:
         """Compute, and give the tensor its values."""
-        self._receive(self._prepared.run(self._operands, self._target))
+        self._assignment.check_operands()
+        self._receive(self._prepared.run(self._assignment.operands, self._target))
 
     @property
     def source(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -14,11 +13,11 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError, StorageError
 from sparseloom.formats.format import Format
-from sparseloom.formats.level import LevelData
 from sparseloom.formats.pack import stored_count, unpack
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, apart, copied, hand_out, lend, open_up
 from sparseloom.formats.text import as_format, parse_format
 from sparseloom.notation.nodes import IndexVar
+from sparseloom.runtime.guard import Guard, still_valid
 from sparseloom.tensor.arithmetic import Arithmetic
 from sparseloom.tensor.array_functions import call_function
 from sparseloom.tensor.arrays import arrays_of, storage_of
@@ -40,21 +39,24 @@ class Tensor(Arithmetic):
     writes an assignment down, which runs when ``y`` is first read. Tensors do not change otherwise.
     """
 
-    __slots__ = ("__weakref__", "_assignment", "_storage", "name", "notes")
+    __slots__ = ("__weakref__", "_assignment", "_guard", "_storage", "name", "notes")
 
-    def __init__(self, storage: Storage, name: str | None = None, notes: tuple[str, ...] = ()) -> None:
+    def __init__(self, storage: Storage, name: str | None = None, notes: tuple[str, ...] = (), guard: Guard | None = None) -> None:
         self._storage = storage
         self._assignment: Assignment | None = None
+        self._guard = guard  # for index arrays that a caller can change, once they were found valid
         self.name = name
         self.notes = notes
 
     @property
     def storage(self) -> Storage:
-        """The stored form. An assignment that waits is computed first."""
+        """The stored form. An assignment that waits is computed first; index arrays that a caller can change are checked again."""
         if self._assignment is not None:
-            self._storage = self._assignment.run()
-            self._assignment = None
-        return self._storage
+            self.replace_storage(self._assignment.run())
+        storage = self._storage
+        if storage.seal is None or storage.seal.broken:
+            self._guard = still_valid(storage, self._guard)
+        return storage
 
     @property
     def assignment(self) -> Assignment | None:
@@ -99,12 +101,15 @@ class Tensor(Arithmetic):
     @property
     def fill(self) -> Scalar:
         """The value of every coordinate that is not stored."""
-        return self.storage.fill
+        return self._storage.fill if self._assignment is None else self.storage.fill
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays by name: ``pos1``, ``crd1``, ... for level 1, and ``values``. They are shared; do not change them."""
-        return arrays_of(self.storage)
+        """The arrays by name: ``pos1``, ``crd1``, ... for level 1, and ``values``.
+
+        They are the tensor's own: values may be changed, and so may indices as long as the format's promises hold.
+        """
+        return arrays_of(open_up(self.storage))
 
     def _made(self, storage: Storage) -> Self:
         return type(self)(storage)
@@ -112,9 +117,17 @@ class Tensor(Arithmetic):
     def _reversed(self) -> Self:
         return self.T
 
-    def to(self, format: Format | str, drop_zeros: bool = False) -> Self:
-        """The same tensor in another format; arrays are shared where the layout allows. Zeros that are stored are kept unless dropped."""
-        return type(self)(convert(self.storage, as_format(format, self.ndim), drop_zeros), self.name)
+    def to(self, format: Format | str, drop_zeros: bool = False, copy: bool | None = None) -> Self:
+        """The same tensor in another format. Zeros that are stored are kept unless dropped.
+
+        Arrays are shared where the layout allows and nobody else can change them. ``copy=False`` shares those of a caller too,
+        ``copy=True`` shares none.
+        """
+        storage = self.storage
+        made = convert(storage, as_format(format, self.ndim), drop_zeros)
+        if copy is None:
+            made = apart(made, storage)
+        return type(self)(copied(made) if copy else made, self.name)
 
     def tocsr(self) -> Self:
         """``to("csr")``."""
@@ -138,27 +151,23 @@ class Tensor(Arithmetic):
 
     def to_scipy(self) -> Any:
         """A SciPy sparse array, over the same memory for csr, csc, coo and bcsr; other formats become csr or coo."""
-        return scipy.to_scipy(self.storage)
+        return scipy.to_scipy(hand_out(self.storage))
 
     def to_torch(self) -> Any:
         """A PyTorch tensor, over the same memory for dense, csr and csc."""
-        return torch.to_torch(self.storage)
+        return torch.to_torch(hand_out(self.storage))
 
     def astype(self, dtype: Any, copy: bool = True) -> Self:
-        """The same tensor with values of another dtype; the structure is shared."""
+        """The same tensor with values of another dtype."""
         storage = self.storage
         wanted = value_dtype(dtype)
         if wanted == storage.dtype:
             return self.copy() if copy else self
-        return type(self)(cast(storage, wanted), self.name)
+        return type(self)(cast(lend(storage), wanted), self.name)
 
     def copy(self) -> Self:
         """A tensor with arrays of its own."""
-        storage = self.storage
-        levels = tuple(
-            LevelData({name: array.copy() for name, array in level.arrays.items()}, dict(level.scalars)) for level in storage.levels
-        )
-        return type(self)(replace(storage, levels=levels, values=storage.values.copy()), self.name)
+        return type(self)(copied(self.storage), self.name)
 
     @property
     def T(self) -> Self:
@@ -176,8 +185,11 @@ class Tensor(Arithmetic):
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         if not any(isinstance(part, IndexVar) for part in parts) and (parts or self.ndim):
-            part = select(self.storage, key)
-            return type(self)(part) if part.shape else part.values[0]
+            storage = self.storage
+            part = select(storage, key)
+            if not part.shape:
+                return part.values[0]
+            return type(self)(part if storage.format.is_dense else apart(part, storage))
         variables = tuple(part for part in parts if isinstance(part, IndexVar))
         if len(variables) == len(parts):
             return access(self.storage, self.name, variables)
@@ -207,6 +219,7 @@ class Tensor(Arithmetic):
         """Take over a result that was computed for this tensor; an assignment that waited for it is done."""
         self._storage = storage
         self._assignment = None
+        self._guard = None
 
     def nonzero(self) -> tuple[NDArray[np.int64], ...]:
         """The coordinates of the values that are not zero, one array per mode, in the order of the first mode."""

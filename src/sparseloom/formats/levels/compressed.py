@@ -25,6 +25,7 @@ from sparseloom.formats.level import (
     LevelData,
     LevelView,
     Mask,
+    Outline,
     array_fault,
     load_index,
     order_fault,
@@ -75,6 +76,12 @@ class Compressed(Level):
         if fault is not None:
             return fault
         return Checked(len(crd), None if self.unique else _ties(crd, siblings))
+
+    def outline(self, data: LevelData, size: int, parent_count: int) -> Outline | None:
+        pos = data.arrays["pos"]
+        count = int(pos[parent_count])
+        starts = np.concatenate(([True], ~_siblings(pos, count)))[:count] if parent_count > 1 else None
+        return Outline(count, ("pos",), starts)
 
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         pos = view.arrays["pos"]

@@ -16,7 +16,7 @@ import numpy as np
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import FormatError
 from sparseloom.core.trees import node
-from sparseloom.formats.level import Checked, Fault, Index, Level, LevelData, LevelView
+from sparseloom.formats.level import Checked, Fault, Index, Level, LevelData, LevelView, Outline
 from sparseloom.loops.nodes import ZERO, Expr, Op, add, multiply
 
 
@@ -45,6 +45,9 @@ class Dense(Level):
 
     def check(self, data: LevelData, size: int, above: Checked) -> Fault | Checked:
         return Checked(above.positions * size)
+
+    def outline(self, data: LevelData, size: int, parent_count: int) -> Outline | None:
+        return Outline(parent_count * size)
 
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         begin = multiply(parent, view.size)

@@ -27,6 +27,7 @@ from sparseloom.formats.level import (
     LevelData,
     LevelView,
     Mask,
+    Outline,
     array_fault,
     load_index,
     order_fault,
@@ -91,6 +92,12 @@ class Padded(Level):
         used[:, 0] = False  # the first of a parent has no neighbour before it
         fault = order_fault(crd, used.ravel()[1:], ordered=True, unique=True)
         return fault or Checked(count)
+
+    def outline(self, data: LevelData, size: int, parent_count: int) -> Outline | None:
+        width = data.scalars["width"]
+        starts = ~_used(data.arrays["len"], width)
+        starts[:, :1] = True
+        return Outline(parent_count * width, ("len",), starts.ravel())
 
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         begin = multiply(parent, view.scalars["width"])

@@ -26,6 +26,7 @@ from sparseloom.formats.level import (
     Level,
     LevelData,
     LevelView,
+    Outline,
     array_fault,
     load_index,
     order_fault,
@@ -80,6 +81,9 @@ class Singleton(Level):
         still_tied = above.ties.copy()
         still_tied[1:] &= crd[1:] == crd[:-1]
         return Checked(above.positions, still_tied)
+
+    def outline(self, data: LevelData, size: int, parent_count: int) -> Outline | None:
+        return Outline(parent_count)
 
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         return parent, add(parent, ONE)

@@ -13,7 +13,7 @@ from sparseloom.core.errors import StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.pack import to_dense
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import CALLERS_VALUES, Storage
 from sparseloom.tensor.entry import NATIVE, NO_ARRAYS, Entry
 
 
@@ -43,7 +43,7 @@ def from_numpy(array: NDArray[Any]) -> Entry:
 def dense_storage(array: NDArray[Any]) -> Storage:
     """A C-contiguous array as a storage."""
     order = array.ndim
-    return Storage(_in_order(order), array.shape, (NO_ARRAYS,) * order, array if order == 1 else array.reshape(-1))
+    return Storage(_in_order(order), array.shape, (NO_ARRAYS,) * order, array if order == 1 else array.reshape(-1), seal=CALLERS_VALUES)
 
 
 def _rearranged(array: NDArray[Any]) -> Entry:
@@ -63,7 +63,7 @@ def _rearranged(array: NDArray[Any]) -> Entry:
         notes.append("the array was copied: it is not contiguous in memory")
         flat = np.ascontiguousarray(array)
         modes = tuple(range(array.ndim))
-    storage = Storage(dense_format(modes), array.shape, (NO_ARRAYS,) * array.ndim, flat.reshape(-1))
+    storage = Storage(dense_format(modes), array.shape, (NO_ARRAYS,) * array.ndim, flat.reshape(-1), seal=CALLERS_VALUES)
     return Entry(storage, tuple(notes), bool(notes))
 
 

@@ -6,6 +6,7 @@ on the user's.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -44,8 +45,7 @@ def from_compressed(format: Format, shape: tuple[int, ...], indptr: NDArray[Any]
         pattern = LevelData({"pos": indptr, "crd": indices if len(indices) == count else indices[:count]})
         return Storage(format, shape, _levels(format, pattern), data if data.shape == (count,) else data[:count].reshape(-1))
 
-    known = seen_before((indptr, indices, data), format, shape, build)
-    return _examined(format, shape, indptr, indices, data) if known is None else Entry(known)
+    return seen_before((indptr, indices, data), format, shape, build) or _examined(format, shape, indptr, indices, data)
 
 
 def _examined(format: Format, shape: tuple[int, ...], indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any]) -> Entry:
@@ -60,8 +60,8 @@ def _examined(format: Format, shape: tuple[int, ...], indptr: NDArray[Any], indi
     pattern = LevelData({"pos": pos, "crd": crd if len(crd) == count else crd[:count]})
     storage = Storage(format, shape, _levels(format, pattern), values)
     entry = shared_or_sorted(storage, notes)
-    if entry.storage is storage and not notes:
-        remember((indptr, indices, data), storage, count)
+    if entry.guard is not None and not notes:
+        remember((indptr, indices, data), storage, count, entry.guard)
     return entry
 
 
@@ -85,7 +85,7 @@ def from_coordinates(shape: tuple[int, ...], coordinates: tuple[NDArray[Any], ..
 
     known = seen_before((*coordinates, data), format, shape, build)
     if known is not None:
-        return Entry(known)
+        return known
     notes: list[str] = []
     if any(array.shape != data.shape or array.ndim != 1 for array in coordinates):
         lengths = ", ".join(str(array.size) for array in coordinates)
@@ -93,8 +93,9 @@ def from_coordinates(shape: tuple[int, ...], coordinates: tuple[NDArray[Any], ..
     arrays = usable_indices(coordinates, notes)
     storage = Storage(format, shape, _coo_levels(arrays, len(data)), usable_values(data, notes))
     entry = shared_or_sorted(storage, notes)
-    if entry.storage is storage and not notes:
-        remember((*coordinates, data), storage, len(data))
+    if entry.guard is not None and not notes:
+        entry.guard.keep(storage.levels[0].arrays["pos"])  # the one array that is not the caller's
+        remember((*coordinates, data), storage, len(data), entry.guard)
     return entry
 
 
@@ -129,6 +130,19 @@ def _converted(matrix: Any) -> Entry:
     entry = from_coordinates(copy.shape, tuple(coordinates), copy.data)
     rows = csr if len(copy.shape) == 2 else _coo(len(copy.shape))
     return Entry(convert(entry.storage, rows), (f"converted from SciPy's {matrix.format} layout, which has no counterpart here",))
+
+
+_ARRAYS: dict[type, Callable[[Any], tuple[NDArray[Any], ...]]] = {}
+
+
+def arrays_of_scipy(matrix: Any) -> tuple[NDArray[Any], ...] | None:
+    """The three arrays of a CSR or CSC matrix, and nothing for whatever else it may be."""
+    take = _ARRAYS.get(type(matrix))
+    if take is None:
+        if reader_for(type(matrix)) not in (_from_csr, _from_csc):
+            return None
+        take = _ARRAYS[type(matrix)] = operator.attrgetter("indptr", "indices", "data")
+    return take(matrix)
 
 
 _READERS: dict[str, Callable[[Any], Entry]] = {

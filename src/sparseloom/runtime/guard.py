@@ -1,0 +1,129 @@
+"""Index arrays that a caller can change: found valid once, and looked at again before each use, at the speed of memory.
+
+What decides where entries stand (``pos``) is kept as a copy and compared. Then coordinates need only be in range and in order, which one
+pass over them tells.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.core.errors import StorageError, ToolchainError
+from sparseloom.formats.level import Mask, Outline
+from sparseloom.formats.storage import Storage
+from sparseloom.formats.validate import check
+from sparseloom.runtime.calling import address_of
+from sparseloom.runtime.library import Entry, load
+from sparseloom.targets.c_guard import GUARD_SOURCE
+
+_EQUAL, _ASCENDING, _END = 1, 2, 0
+_UNORDERED = -1
+
+
+class Guard:
+    """What was found true of the index arrays of one storage. It knows where they are, but does not keep the caller's alive."""
+
+    __slots__ = ("_address", "_holds", "_kept", "_words")
+
+    def __init__(self, storage: Storage) -> None:
+        """Check a storage, and raise a StorageError where it breaks a promise of its format."""
+        check(storage)
+        self._kept: list[NDArray[Any]] = []
+        words = self._claims(storage)
+        self._words = None if words is None else array("q", [*words, _END])
+        self._address = 0 if self._words is None else self._words.buffer_info()[0]
+        self._holds: Entry | None = None
+
+    def holds(self) -> bool:
+        """Whether all of it is still true. ``False`` may also mean that it takes a whole check to tell."""
+        if self._holds is None:
+            if self._words is None:
+                return False
+            try:
+                (self._holds,) = load(GUARD_SOURCE, ("holds",))
+            except ToolchainError:
+                self._words = None
+                return False
+        return self._holds(self._address) == 1
+
+    def _claims(self, storage: Storage) -> list[int] | None:
+        """The claims as the words that the C code reads; None where a level has no quick check."""
+        format, sizes = storage.format, storage.format.level_sizes(storage.shape)
+        words: list[int] = []
+        positions = 1
+        for head, end in format.chains:
+            outlines: list[Outline] = []
+            for k in range(head, end + 1):
+                outline = format.levels[k].outline(storage.levels[k], sizes[k], positions)
+                if outline is None:
+                    return None
+                words += self._equal([storage.levels[k].arrays[name] for name in outline.fixed])
+                outlines.append(outline)
+                positions = outline.positions
+            found = self._ordered(storage, head, end, outlines[0].starts, positions, sizes)
+            if found is None:
+                return None
+            words += found
+        return words
+
+    def _equal(self, arrays: Sequence[NDArray[Any]]) -> list[int]:
+        words = []
+        for given in arrays:
+            words += [_EQUAL, given.nbytes, address_of(given), self.keep(given.copy())]
+        return words
+
+    def _ordered(
+        self, storage: Storage, head: int, end: int, starts: Mask | None, count: int, sizes: Sequence[int]
+    ) -> list[int] | None:
+        """Coordinates of a chain: in range all of them, and in order as far as the levels promise."""
+        levels = storage.format.levels[head : end + 1]
+        stored = [k for k in range(head, end + 1) if "crd" in storage.levels[k].arrays]
+        if not stored or not count:
+            return []
+        ordered = next((n for n, level in enumerate(levels) if not level.ordered), len(levels))
+        if any(level.unique for level in levels[ordered:]):
+            return None  # only sorting tells whether coordinates in no order repeat
+        unique = next((n for n, level in enumerate(levels) if level.unique), None)
+        tied = ordered if unique is None else min(ordered, unique + 1)
+        words = []
+        if tied:
+            marks = 0 if starts is None else self.keep(_between(starts))
+            words += self._ascending(storage, stored[:tied], count, unique is not None and unique < tied, marks, sizes)
+        for k in stored[tied:]:
+            words += self._ascending(storage, [k], count, False, _UNORDERED, sizes)
+        return words
+
+    @staticmethod
+    def _ascending(storage: Storage, levels: Sequence[int], count: int, strict: bool, marks: int, sizes: Sequence[int]) -> list[int]:
+        columns = [(address_of(storage.levels[k].arrays["crd"]), sizes[k]) for k in levels]
+        width = storage.levels[levels[0]].arrays["crd"].itemsize
+        return [_ASCENDING, width, count, strict, marks, len(columns), *(word for column in columns for word in column)]
+
+    def keep(self, array: NDArray[Any]) -> int:
+        """Keep an array alive that no caller keeps; returns where it is."""
+        self._kept.append(array)
+        return address_of(array)
+
+
+def _between(starts: Mask) -> NDArray[np.uint8]:
+    """One bit per pair of neighbours: whether the second of them starts anew. Whole words of 64 bits, for a reader that takes them so."""
+    bits = np.packbits(starts[1:], bitorder="little")
+    return np.concatenate((bits, np.zeros(-len(bits) % 8 + 8, np.uint8)))
+
+
+def still_valid(storage: Storage, guard: Guard | None) -> Guard:
+    """Look at a storage again whose index arrays a caller can change: by its guard if it has one and that is enough, else as a whole."""
+    if guard is not None and guard.holds():
+        return guard
+    try:
+        return Guard(storage)
+    except StorageError as fault:
+        raise StorageError(
+            f"{fault}\n  the arrays were changed after they became a tensor\n"
+            "  help: make the tensor again with sl.asarray, or keep it apart from its arrays with copy=True"
+        ) from None

@@ -1,0 +1,106 @@
+"""The C that looks at index arrays again: whether they still keep what was found true of them.
+
+It takes *claims*, one after another, as 64-bit words::
+
+    1  bytes  a  b                                      two arrays are equal
+    2  width  count  strict  starts  columns  (address, size) ...
+                                                        columns of coordinates are in range, and their tuples ascend, except where a
+                                                        bit of ``starts`` is set: bit k speaks of positions k and k + 1
+    0                                                   the end
+
+A column without an order is a claim of its own, with all bits of ``starts`` set (address 0 means none, -1 means all).
+Nothing is trusted, so an array that changes meanwhile can only give a wrong answer about itself.
+"""
+
+_WIDTH = """
+typedef struct { const {T} *crd; uint64_t size; } column_{W};
+
+// Whether 64 coordinates are below ``beyond``, and each comes before the next, which exists, but for those marked in ``starts``.
+static inline int rises_{W}(const {T} *crd, uint64_t starts, int strict, {T} beyond) {
+  uint64_t rises = 0;
+#ifdef __AVX2__
+  const __m256i least = _mm256_set1_epi{SET}(beyond);
+  __m256i inside = _mm256_set1_epi64x(-1);
+  for (int k = 0; k < 64; k += {LANES}) {
+    const __m256i here = _mm256_loadu_si256((const __m256i *)(crd + k)), next = _mm256_loadu_si256((const __m256i *)(crd + k + 1));
+    // A negative one differs from its own sign: seen as unsigned, it is beyond everything.
+    inside = _mm256_and_si256(inside, _mm256_andnot_si256(here, _mm256_cmpgt_epi{BITS}(least, here)));
+    const __m256i rise = strict ? _mm256_cmpgt_epi{BITS}(next, here) : _mm256_cmpgt_epi{BITS}(here, next);
+    rises |= (uint64_t)(uint32_t)_mm256_movemask_{LANE}(_mm256_castsi256_{LANE}(rise)) << k;
+  }
+  if (_mm256_movemask_{LANE}(_mm256_castsi256_{LANE}(inside)) != (1 << {LANES}) - 1) return 0;
+  return !(~(strict ? rises : ~rises) & ~starts);
+#else
+  int outside = 0;
+  for (int k = 0; k < 64; k++) {
+    outside |= crd[k] < 0 || crd[k] >= beyond;
+    rises |= (uint64_t)(strict ? crd[k + 1] > crd[k] : crd[k + 1] >= crd[k]) << k;
+  }
+  return !outside && !(~rises & ~starts);
+#endif
+}
+
+static int block_{W}(const column_{W} *columns, int64_t count_of, int64_t begin, int64_t end, int64_t count, int strict,
+    const uint64_t *starts) {
+  const int unordered = starts == (const uint64_t *)-1;
+  int64_t p = begin;
+  if (count_of == 1) {
+    const {T} beyond = columns[0].size < {MOST} ? ({T})columns[0].size : {MOST};
+    for (; p + 64 < count && p + 64 <= end; p += 64)
+      if (!rises_{W}(columns[0].crd + p, unordered ? -1 : starts ? starts[p / 64] : 0, strict, beyond)) return 0;
+  }
+  for (; p < end; p++) {
+    for (int64_t c = 0; c < count_of; c++)
+      if (columns[c].crd[p] < 0 || (uint64_t)columns[c].crd[p] >= columns[c].size) return 0;
+    if (unordered || p + 1 == count || (starts && starts[p / 64] >> p % 64 & 1)) continue;
+    int64_t c = 0;
+    while (c + 1 < count_of && columns[c].crd[p] == columns[c].crd[p + 1]) c++;
+    if (strict ? columns[c].crd[p] >= columns[c].crd[p + 1] : columns[c].crd[p] > columns[c].crd[p + 1]) return 0;
+  }
+  return 1;
+}
+
+static int ascends_{W}(const int64_t *claim) {
+  const int64_t count = claim[2], count_of = claim[5];
+  const column_{W} *columns = (const column_{W} *)(claim + 6);
+  int holds = 1;
+#pragma omp parallel for schedule(static) reduction(&& : holds) if (count > 1 << 20)
+  for (int64_t begin = 0; begin < count; begin += 8192) {
+    const int64_t end = begin + 8192 < count ? begin + 8192 : count;
+    holds = holds && block_{W}(columns, count_of, begin, end, count, (int)claim[3], (const uint64_t *)claim[4]);
+  }
+  return holds;
+}
+"""
+
+_ENTRY = """
+int32_t holds(void **args) {
+  for (const int64_t *claim = (const int64_t *)args; claim[0];) {
+    if (claim[0] == 1) {
+      if (memcmp((const void *)claim[2], (const void *)claim[3], (size_t)claim[1])) return 0;
+      claim += 4;
+    } else {
+      if (!(claim[1] == 4 ? ascends_int32(claim) : ascends_int64(claim))) return 0;
+      claim += 6 + 2 * claim[5];
+    }
+  }
+  return 1;
+}
+"""
+
+
+def _spelled(**names: str) -> str:
+    text = _WIDTH
+    for name, value in names.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+GUARD_SOURCE = "\n".join(
+    [
+        "#include <stdint.h>\n#include <string.h>\n#ifdef __AVX2__\n#include <immintrin.h>\n#endif",
+        _spelled(T="int32_t", W="int32", BITS="32", SET="32", LANES="8", LANE="ps", MOST="INT32_MAX"),
+        _spelled(T="int64_t", W="int64", BITS="64", SET="64x", LANES="4", LANE="pd", MOST="INT64_MAX"),
+        _ENTRY,
+    ]
+)

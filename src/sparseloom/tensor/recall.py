@@ -1,0 +1,131 @@
+"""Calls that were made before on the same arrays: nothing but the arrays themselves has to be looked at again.
+
+A recalled call holds its operands weakly and knows their addresses. They are valid because the caller passes the same objects again, and
+each of them is asked whether it still stands where it did.
+"""
+
+from __future__ import annotations
+
+import weakref
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.formats.storage import Storage
+from sparseloom.runtime.binding import Call
+from sparseloom.runtime.calling import address_of, call_with
+from sparseloom.runtime.library import Entry
+from sparseloom.runtime.memory import aligned
+from sparseloom.tensor.entry import place_of, still_as_seen
+from sparseloom.tensor.interop.scipy import arrays_of_scipy
+from sparseloom.tensor.tensor import Tensor
+
+Glimpse = Callable[[Any], bool]
+"""Whether an operand is what it was when the call was first made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """A call of a compiled kernel that fills dense values."""
+
+    glimpses: tuple[Glimpse, ...]
+    entry: Entry
+    words: array[int]
+    place: int  # where among the words the address of the values stands
+    like: Storage  # the result, but for its values
+
+    def fits(self, given: Sequence[Any]) -> bool:
+        """Whether these operands, and the output, are those of the call."""
+        for same, value in zip(self.glimpses, given, strict=True):  # noqa: SIM110 - a generator takes twice as long
+            if not same(value):
+                return False
+        return True
+
+    def fill(self) -> None:
+        """Compute into the output of the call."""
+        call_with(self.entry, self.words)
+
+    def make(self) -> Storage:
+        """Compute a new result."""
+        like = self.like
+        values = aligned(len(like.values), like.dtype)
+        words = self.words[:]
+        words[self.place] = address_of(values)
+        call_with(self.entry, words)
+        return Storage(like.format, like.shape, like.levels, values, like.fill, like.seal)
+
+
+def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[Storage]) -> Recall | None:
+    """What is worth knowing of a call that was made: ``given`` are its operands and then its output, as ``operands`` were read from them.
+
+    None if a call like this cannot be told quickly, or does more than run one kernel on the caller's own arrays.
+    """
+    if call.bound is None:
+        return None
+    entry, pack = call.bound
+    glimpses: list[Glimpse] = []
+    alive = {address_of(made.values)}
+    for value, storage in zip(given, (*operands, made), strict=True):
+        found = _absent() if value is None else glimpse(value, storage)
+        if found is None:
+            return None
+        glimpses.append(found[0])
+        alive.update(map(address_of, found[1]))
+    if any(isinstance(a, np.ndarray) and address_of(a) not in alive for a in pack.values):
+        return None  # a copy was made of an operand
+    words = pack.words()
+    like = replace(made, values=np.broadcast_to(np.empty((), made.dtype), made.values.shape))
+    return Recall(tuple(glimpses), entry, words, words.index(address_of(made.values), 1), like)
+
+
+def _absent() -> tuple[Glimpse, tuple[NDArray[Any], ...]]:
+    return (lambda given: given is None), ()
+
+
+def glimpse(value: Any, storage: Storage) -> tuple[Glimpse, tuple[NDArray[Any], ...]] | None:
+    """How to tell that an operand is the same again, and the arrays that it keeps alive; None if that cannot be told quickly."""
+    kind = type(value)
+    if kind is Tensor:
+        return _tensor(value, storage), (storage.values, *storage.indices)
+    if kind is np.ndarray:
+        return _array(value), (value,)
+    arrays = arrays_of_scipy(value)
+    return None if arrays is None else (_matrix(value, arrays), arrays)
+
+
+def _tensor(tensor: Tensor, storage: Storage) -> Glimpse:
+    known: Any = weakref.ref(tensor)
+    stored = weakref.ref(storage)
+
+    def same(given: Any) -> bool:
+        # Asking for the storage checks index arrays that a caller can change.
+        return known() is given and given.assignment is None and given.storage is stored()
+
+    return same
+
+
+def _array(values: NDArray[Any]) -> Glimpse:
+    known: Any = weakref.ref(values)
+    place = place_of(values)
+
+    def same(given: Any) -> bool:
+        return known() is given and place_of(given) == place
+
+    return same
+
+
+def _matrix(matrix: Any, arrays: tuple[NDArray[Any], ...]) -> Glimpse:
+    known: Any = weakref.ref(matrix)
+    shape = matrix.shape
+
+    def same(given: Any) -> bool:
+        if known() is not given or given.shape != shape:
+            return False
+        now = arrays_of_scipy(given)
+        return now is not None and still_as_seen(now)
+
+    return same
