@@ -196,6 +196,11 @@ class Prepared:
         told = explain(self.stages, self.sizes if self._has_data else {}, self._stored)
         return told if self._blocked is None else f"{told}\n  then it is converted to {name_of(self._blocked)}: a diagonal cuts blocks"
 
+    @property
+    def current(self) -> Prepared:
+        """What runs now: this, or the same with wider positions."""
+        return self._wide or self
+
     def widened(self) -> Prepared:
         """The same with the result's positions in 64 bits, which is what runs from now on."""
         wide = copy(self)

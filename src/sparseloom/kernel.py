@@ -192,6 +192,11 @@ class Kernel:
         if known is None:
             raise StorageError(f"out was not assembled by this kernel\n  help: make it with {self.result_name} = kernel.assemble(...)")
         self._check_structures(storages, known)
+        if out.storage.seal is not None and out.storage.seal.shared:
+            # Others read the same values: give this one its own before they change.
+            own = replace(out.storage, values=out.storage.values.copy())
+            self._assembled[own] = known
+            out.replace_storage(own)
         self._prepare(storages).compute(storages, out.storage, self._target)
         return out
 
@@ -289,7 +294,7 @@ class Kernel:
         return self._example().explain()
 
     def _example(self) -> Prepared:
-        return self._last or self.preview()
+        return self._last.current if self._last is not None else self.preview()
 
     def preview(self, dtypes: Mapping[str, Any] | None = None) -> Prepared:
         """What would run on operands of these dtypes, float64 where none is given. It needs no data, and no C compiler.

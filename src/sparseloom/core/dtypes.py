@@ -34,6 +34,34 @@ def value_dtype(wanted: Any) -> DType:
     return dtype
 
 
+def known_fill(fill: Any, dtype: DType) -> Any:
+    """The fill as a plain number, if values of ``dtype`` can be equal to it; text, None and numbers of a wider kind are refused."""
+    kind = getattr(fill, "dtype", np.dtype(type(fill)) if isinstance(fill, (bool, int, float, complex)) else None)
+    if kind is None or np.ndim(fill) or kind.kind not in "biufc":
+        raise DTypeError(f"the fill must be a number, not {fill!r}")
+    number = fill.item() if isinstance(fill, (np.generic, np.ndarray)) else fill
+    if _holds(dtype, number):
+        return dtype.type(number).item()
+    raise DTypeError(f"the fill {number!r} is not a value of type {dtype}\n  help: give one that is, or values of another dtype")
+
+
+def _holds(dtype: DType, number: bool | int | float | complex) -> bool:
+    """Whether a number is of the dtype's kind or a narrower one, and within its range."""
+    match dtype.kind:
+        case "b":
+            return isinstance(number, int) and number in (0, 1)
+        case "i" | "u":
+            return isinstance(number, int) and np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
+        case "f":
+            return isinstance(number, (int, float)) and not _overflows(dtype, number)
+    return not _overflows(dtype, number.real) and not _overflows(dtype, number.imag)
+
+
+def _overflows(dtype: DType, number: float) -> bool:
+    """Whether a finite number is too large for a float or complex dtype."""
+    return float(np.finfo(dtype).max) < abs(number) != float("inf")
+
+
 def is_integer(dtype: DType) -> bool:
     """Whether values are signed or unsigned integers (not bool)."""
     return dtype.kind in "iu"

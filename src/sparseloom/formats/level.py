@@ -190,6 +190,8 @@ def store_index(array: Array, position: Expr, value: Expr) -> Stmt:
 def array_fault(data: LevelData, name: str, at_least: int) -> Fault | None:
     """What is wrong with an index array before its contents matter: its type, layout or length."""
     array: Any = data.arrays.get(name)
+    if isinstance(array, np.ma.MaskedArray):
+        return Fault(name, None, "is a masked array; what it hides is no index")
     if not isinstance(array, np.ndarray):
         return Fault(name, None, f"is missing: a NumPy array of int32 or int64 belongs here, not {type(array).__name__}")
     if array.dtype not in INDEX_DTYPES:

@@ -49,7 +49,7 @@ def pack(
     """
     shape = _checked_shape(format, shape)
     stored = np.asarray(values)
-    stored = np.ascontiguousarray(stored, value_dtype(stored.dtype)).reshape(stored.shape)
+    stored = np.require(stored, value_dtype(stored.dtype), ("C", "A")).reshape(stored.shape)
     columns = _level_columns(format, _checked_coordinates(shape, coordinates, stored))
     return _pack_columns(format, shape, columns, stored, fill, index_dtype, duplicates, int32_limit)
 
@@ -61,10 +61,10 @@ def listed(shape: Sequence[int], coordinates: ArrayLike, values: ArrayLike, fill
     format = Format((first, *rest), tuple(range(len(shape))))
     sizes = _checked_shape(format, shape)
     stored = np.asarray(values)
-    stored = np.ascontiguousarray(stored, value_dtype(stored.dtype)).reshape(stored.shape)
+    stored = np.require(stored, value_dtype(stored.dtype), ("C", "A")).reshape(stored.shape)
     columns = _checked_coordinates(sizes, coordinates, stored)
     index_dtype = _index_dtype(None, max((*sizes, len(stored))), int32_limit)
-    crds = [np.ascontiguousarray(column, index_dtype) for column in columns]
+    crds = [np.require(column, index_dtype, ("C", "A")) for column in columns]
     pos = np.array((0, len(stored)), index_dtype)
     return Storage(format, sizes, (LevelData({"pos": pos, "crd": crds[0]}), *(LevelData({"crd": crd}) for crd in crds[1:])), stored, fill)
 

@@ -70,7 +70,7 @@ def _check_shape(storage: Storage, name: str) -> None:
 def _check_values(storage: Storage, name: str, positions: int) -> None:
     """One value per position. Where coordinates are stored there may be room for more, as SciPy's arrays have."""
     values: Any = storage.values
-    if not isinstance(values, np.ndarray):
+    if not isinstance(values, np.ndarray) or isinstance(values, np.ma.MaskedArray):
         raise StorageError(f"{name}: values must be a NumPy array, not {type(values).__name__}")
     if values.dtype not in VALUE_DTYPES:
         raise StorageError(f"{name}: values have dtype {values.dtype}; there are {', '.join(map(str, VALUE_DTYPES))}, in native byte order")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import value_dtype
+from sparseloom.core.dtypes import known_fill, value_dtype
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
@@ -35,6 +35,14 @@ def one_integer(name: str, value: Any) -> int:
     return int(array.item())
 
 
+def plain_array(given: Any) -> NDArray[Any]:
+    """Anything array-like as NumPy's own array. One with a mask is refused: what it hides is no value."""
+    rows = given if isinstance(given, (list, tuple)) else (given,)
+    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
+        raise StorageError("a masked array has entries without a value; give array.filled(value), or only the entries it has")
+    return np.asarray(given)
+
+
 def storage_of(format: Format, shape: tuple[int, ...], arrays: Mapping[str, Any], fill: Scalar = 0) -> Storage:
     """The storage with these arrays, checked; the counterpart of ``arrays_of``."""
     wanted = {f"{name}{k}" for k, level in enumerate(format.levels) for name in (*level.array_names, *level.scalar_names)} | {"values"}
@@ -43,13 +51,13 @@ def storage_of(format: Format, shape: tuple[int, ...], arrays: Mapping[str, Any]
         raise StorageError(f"the format {format} has the arrays {', '.join(sorted(wanted))}; missing or strange: {wrong}")
     levels = tuple(
         LevelData(
-            {name: np.asarray(arrays[f"{name}{k}"]) for name in level.array_names},
+            {name: plain_array(arrays[f"{name}{k}"]) for name in level.array_names},
             {name: one_integer(f"{name}{k}", arrays[f"{name}{k}"]) for name in level.scalar_names},
         )
         for k, level in enumerate(format.levels)
     )
-    values = np.asarray(arrays["values"])
+    values = plain_array(arrays["values"])
     values = values.astype(value_dtype(values.dtype), copy=False)
-    storage = Storage(format, shape, levels, values, fill)
+    storage = Storage(format, shape, levels, values, known_fill(fill, values.dtype))
     check(storage)
     return storage

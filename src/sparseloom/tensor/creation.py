@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 
 from sparseloom.conversion import convert, store
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import value_dtype
-from sparseloom.core.errors import DTypeError, ShapeError, StorageError
+from sparseloom.core.dtypes import known_fill, value_dtype
+from sparseloom.core.errors import ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf, csr
 from sparseloom.formats.pack import from_dense, pack
 from sparseloom.formats.storage import Storage, sealed
 from sparseloom.formats.text import as_format
-from sparseloom.tensor.arrays import storage_of
+from sparseloom.tensor.arrays import plain_array, storage_of
 from sparseloom.tensor.entry import Entry
 from sparseloom.tensor.intake import enter, warn
 from sparseloom.tensor.interop.numpy import dense_storage
@@ -79,11 +79,7 @@ def _adapted(
 
 def _refilled(storage: Storage, fill: Scalar) -> Storage:
     """Say what absent entries are worth; the stored ones stay."""
-    try:
-        value = storage.dtype.type(fill).item()
-    except (TypeError, ValueError, OverflowError):
-        raise DTypeError(f"the fill {fill!r} is not a value of type {storage.dtype}") from None
-    return replace(storage, fill=value)
+    return replace(storage, fill=known_fill(fill, storage.dtype))
 
 
 def zeros(shape: Shape, format: Format | str | None = None, dtype: Any = float, name: str | None = None) -> Tensor:
@@ -120,15 +116,15 @@ def from_coo(
 
     Without ``shape``, each size is the largest coordinate plus one. Without ``format``, a matrix is csr, other orders are csf.
     """
-    columns = np.atleast_2d(np.asarray(coordinates))
+    columns = np.atleast_2d(plain_array(coordinates))
     if shape is None and columns.size == 0:
         raise ShapeError("without entries the sizes are unknown; give shape=")
     sizes = tuple(int(row.max()) + 1 for row in columns) if shape is None else _sizes(shape)
     wanted = (csr if len(sizes) == 2 else csf(len(sizes))) if format is None else as_format(format, len(sizes))
-    values = np.asarray(values)
+    values = plain_array(values)
     if values.ndim == 0:
         values = np.full(columns.shape[1], values)
-    return Tensor(store(wanted, sizes, columns, values, fill), name)
+    return Tensor(store(wanted, sizes, columns, values, known_fill(fill, value_dtype(values.dtype))), name)
 
 
 def from_arrays(format: Format | str, shape: Shape, arrays: Mapping[str, Any], fill: Scalar = 0, name: str | None = None) -> Tensor:

@@ -39,7 +39,10 @@ class Recall:
     like: Storage  # the result, but for its values
 
     def fits(self, given: Sequence[Any]) -> bool:
-        """Whether these operands, and the output, are those of the call."""
+        """Whether these operands, and the output, are those of the call, and the output can still be written to."""
+        output = given[-1]
+        if output is not None and not (output.storage.values if type(output) is Tensor else output).flags.writeable:
+            return False
         for same, value in zip(self.glimpses, given, strict=True):  # noqa: SIM110 - a generator takes twice as long
             if not same(value):
                 return False

@@ -52,7 +52,7 @@ class Compressed(Level):
     def pack(self, parents: Index, coordinates: Index, size: int, parent_count: int, index_dtype: DType) -> tuple[LevelData, Index, int]:
         pos = np.zeros(parent_count + 1, index_dtype)
         np.cumsum(np.bincount(parents, minlength=parent_count), out=pos[1:])
-        crd = np.ascontiguousarray(coordinates, index_dtype)
+        crd = np.require(coordinates, index_dtype, ("C", "A"))
         return LevelData({"pos": pos, "crd": crd}), np.arange(len(crd)), len(crd)
 
     def unpack(self, data: LevelData, size: int, parent_count: int) -> tuple[Index, Index]:

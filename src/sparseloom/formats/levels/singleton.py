@@ -58,7 +58,7 @@ class Singleton(Level):
                 f"a singleton level stores exactly one coordinate below each position above it; here {len(wrong)} of {parent_count} "
                 f"positions have none or several, the first is {wrong[0]}; use a compressed level (s) instead of q"
             )
-        return LevelData({"crd": np.ascontiguousarray(coordinates, index_dtype)}), parents, parent_count
+        return LevelData({"crd": np.require(coordinates, index_dtype, ("C", "A"))}), parents, parent_count
 
     def unpack(self, data: LevelData, size: int, parent_count: int) -> tuple[Index, Index]:
         return np.arange(parent_count), data.arrays["crd"][:parent_count]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import value_dtype
-from sparseloom.core.errors import StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.pack import to_dense
 from sparseloom.formats.storage import CALLERS_VALUES, Storage
+from sparseloom.tensor.arrays import plain_array
 from sparseloom.tensor.entry import NATIVE, NO_ARRAYS, Entry
 
 
@@ -31,9 +31,7 @@ def _in_order(order: int) -> Format:
 def from_numpy(array: NDArray[Any]) -> Entry:
     """A dense tensor over the array's own memory; an array with gaps, or one of foreign byte order, is copied."""
     if type(array) is not np.ndarray:
-        if isinstance(array, np.ma.MaskedArray):
-            raise StorageError("a masked array has entries without a value; give array.filled(value), or only the entries it has")
-        array = np.asarray(array)
+        array = plain_array(array)
     flags = array.flags
     if array.dtype in NATIVE and flags.c_contiguous and flags.aligned:
         return Entry(dense_storage(array))

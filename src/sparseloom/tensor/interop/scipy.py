@@ -21,6 +21,7 @@ from sparseloom.formats.level import LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.named import bcsr, coo, csc, csr
 from sparseloom.formats.storage import Storage
+from sparseloom.tensor.arrays import plain_array
 from sparseloom.tensor.entry import NO_ARRAYS, Entry, remember, seen_before, shared_or_sorted, usable_indices, usable_values
 
 VECTOR = Format((Compressed(),), (0,))
@@ -51,6 +52,7 @@ def from_compressed(format: Format, shape: tuple[int, ...], indptr: NDArray[Any]
 def _examined(format: Format, shape: tuple[int, ...], indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any]) -> Entry:
     """As ``from_compressed``, for arrays that were not seen before."""
     notes: list[str] = []
+    indptr, indices, data = map(plain_array, (indptr, indices, data))
     if data.ndim != (3 if format.blocks else 1):
         raise StorageError(f"the data array has {data.ndim} dimensions, which does not fit {format}")
     pos, crd = usable_indices((indptr, indices), notes)
@@ -87,6 +89,7 @@ def from_coordinates(shape: tuple[int, ...], coordinates: tuple[NDArray[Any], ..
     if known is not None:
         return known
     notes: list[str] = []
+    coordinates, data = tuple(map(plain_array, coordinates)), plain_array(data)
     if any(array.shape != data.shape or array.ndim != 1 for array in coordinates):
         lengths = ", ".join(str(array.size) for array in coordinates)
         raise StorageError(f"the coordinate arrays have {lengths} elements beside {data.size} values; they must be as long as each other")
