@@ -41,15 +41,16 @@ class Guard:
 
     def holds(self) -> bool:
         """Whether all of it is still true. ``False`` may also mean that it takes a whole check to tell."""
-        if self._holds is None:
-            if self._words is None:
-                return False
-            try:
-                (self._holds,) = load(GUARD_SOURCE, ("holds",))
-            except ToolchainError:
-                self._words = None
-                return False
-        return self._holds(self._address) == 1
+        if self._holds is not None:
+            return self._holds(self._address) == 1
+        if self._words is None:
+            return False
+        try:
+            (self._holds,) = load(GUARD_SOURCE, ("holds",))
+        except ToolchainError:
+            self._words = None
+            return False
+        return self.holds()
 
     def _claims(self, storage: Storage) -> list[int] | None:
         """The claims as the words that the C code reads; None where a level has no quick check."""

@@ -64,7 +64,7 @@ static int ascends_{W}(const int64_t *claim) {
   const int64_t count = claim[2], count_of = claim[5];
   const column_{W} *columns = (const column_{W} *)(claim + 6);
   int holds = 1;
-#pragma omp parallel for schedule(static) reduction(&& : holds) if (count > 1 << 20)
+#pragma omp parallel for schedule(static) reduction(&& : holds) if (count > 1 << 19)
   for (int64_t begin = 0; begin < count; begin += 8192) {
     const int64_t end = begin + 8192 < count ? begin + 8192 : count;
     holds = holds && block_{W}(columns, count_of, begin, end, count, (int)claim[3], (const uint64_t *)claim[4]);

@@ -20,7 +20,6 @@ from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.formats.pack import stored_count
 from sparseloom.formats.storage import Storage, apart
 from sparseloom.formats.validate import check
-from sparseloom.runtime.calling import address_of
 from sparseloom.runtime.guard import Guard
 
 NATIVE = frozenset(VALUE_DTYPES)
@@ -39,23 +38,23 @@ class Entry(NamedTuple):
     guard: Guard | None = None  # of the caller's own arrays, where they are shared
 
 
-Place = tuple[int, tuple[int, ...], tuple[int, ...], DType]
+Layout = tuple[tuple[int, ...], tuple[int, ...], DType]
 
 
-def place_of(array: NDArray[Any]) -> Place:
-    """Where an array stands in memory and how it is read, which its owner can change without making a new one."""
-    return address_of(array), array.shape, array.strides, array.dtype
+def layout_of(array: NDArray[Any]) -> Layout:
+    """How an array is read, which its owner can change without making a new one. Its memory stays: who is referred to is not resized."""
+    return array.shape, array.strides, array.dtype
 
 
 @dataclass
-class _Seen:
+class Seen:
     """Arrays that were found valid for a format and a shape, how many entries they hold, and the storage last made of them.
 
     The caller may have changed them since, so the guard looks at them again.
     """
 
     arrays: tuple[weakref.ref[NDArray[Any]], ...]
-    places: tuple[Place, ...]
+    layouts: tuple[Layout, ...]
     format: Format
     shape: tuple[int, ...]
     count: int
@@ -64,13 +63,13 @@ class _Seen:
 
     def still_holds(self, arrays: tuple[NDArray[Any], ...]) -> bool:
         """Whether these are the same arrays, and still valid."""
-        for reference, place, array in zip(self.arrays, self.places, arrays, strict=True):
-            if reference() is not array or place != place_of(array):
+        for reference, layout, array in zip(self.arrays, self.layouts, arrays, strict=True):
+            if reference() is not array or layout != layout_of(array):
                 return False
         return self.guard.holds()
 
 
-_SEEN: dict[tuple[int, ...], _Seen] = {}
+_SEEN: dict[tuple[int, ...], Seen] = {}
 
 
 def seen_before(
@@ -93,10 +92,9 @@ def seen_before(
     return Entry(storage, guard=seen.guard)
 
 
-def still_as_seen(arrays: tuple[NDArray[Any], ...]) -> bool:
-    """Whether arrays that were seen before are still valid, in the format they were seen in."""
-    seen = _SEEN.get(tuple(map(id, arrays)))
-    return seen is not None and seen.still_holds(arrays)
+def record_of(arrays: tuple[NDArray[Any], ...]) -> Seen | None:
+    """What is known of arrays that were seen before."""
+    return _SEEN.get(tuple(map(id, arrays)))
 
 
 def remember(arrays: tuple[NDArray[Any], ...], storage: Storage, count: int, guard: Guard) -> None:
@@ -107,7 +105,7 @@ def remember(arrays: tuple[NDArray[Any], ...], storage: Storage, count: int, gua
         _SEEN.pop(key, None)
 
     references = tuple(weakref.ref(array, forget) for array in arrays)
-    _SEEN[key] = _Seen(references, tuple(map(place_of, arrays)), storage.format, storage.shape, count, weakref.ref(storage), guard)
+    _SEEN[key] = Seen(references, tuple(map(layout_of, arrays)), storage.format, storage.shape, count, weakref.ref(storage), guard)
 
 
 def usable_values(values: NDArray[Any], notes: list[str]) -> NDArray[Any]:

@@ -20,7 +20,7 @@ from sparseloom.runtime.binding import Call
 from sparseloom.runtime.calling import address_of, call_with
 from sparseloom.runtime.library import Entry
 from sparseloom.runtime.memory import aligned
-from sparseloom.tensor.entry import place_of, still_as_seen
+from sparseloom.tensor.entry import Seen, layout_of, record_of
 from sparseloom.tensor.interop.scipy import arrays_of_scipy
 from sparseloom.tensor.tensor import Tensor
 
@@ -39,10 +39,7 @@ class Recall:
     like: Storage  # the result, but for its values
 
     def fits(self, given: Sequence[Any]) -> bool:
-        """Whether these operands, and the output, are those of the call, and the output can still be written to."""
-        output = given[-1]
-        if output is not None and not (output.storage.values if type(output) is Tensor else output).flags.writeable:
-            return False
+        """Whether these operands, and the output, are those of the call."""
         for same, value in zip(self.glimpses, given, strict=True):  # noqa: SIM110 - a generator takes twice as long
             if not same(value):
                 return False
@@ -80,6 +77,8 @@ def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[S
         alive.update(map(address_of, found[1]))
     if any(isinstance(a, np.ndarray) and address_of(a) not in alive for a in pack.values):
         return None  # a copy was made of an operand
+    if given[-1] is not None:
+        glimpses[-1] = _writable(glimpses[-1], made.values)
     words = pack.words()
     like = replace(made, values=np.broadcast_to(np.empty((), made.dtype), made.values.shape))
     return Recall(tuple(glimpses), entry, words, words.index(address_of(made.values), 1), like)
@@ -87,6 +86,17 @@ def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[S
 
 def _absent() -> tuple[Glimpse, tuple[NDArray[Any], ...]]:
     return (lambda given: given is None), ()
+
+
+def _writable(same: Glimpse, values: NDArray[Any]) -> Glimpse:
+    """An output must be writable still."""
+    known = weakref.ref(values)
+
+    def still(given: Any) -> bool:
+        output = known()
+        return output is not None and output.flags.writeable and same(given)
+
+    return still
 
 
 def glimpse(value: Any, storage: Storage) -> tuple[Glimpse, tuple[NDArray[Any], ...]] | None:
@@ -97,7 +107,8 @@ def glimpse(value: Any, storage: Storage) -> tuple[Glimpse, tuple[NDArray[Any], 
     if kind is np.ndarray:
         return _array(value), (value,)
     arrays = arrays_of_scipy(value)
-    return None if arrays is None else (_matrix(value, arrays), arrays)
+    seen = None if arrays is None else record_of(arrays)
+    return None if arrays is None or seen is None else (_matrix(value, seen), arrays)
 
 
 def _tensor(tensor: Tensor, storage: Storage) -> Glimpse:
@@ -105,30 +116,29 @@ def _tensor(tensor: Tensor, storage: Storage) -> Glimpse:
     stored = weakref.ref(storage)
 
     def same(given: Any) -> bool:
-        # Asking for the storage checks index arrays that a caller can change.
-        return known() is given and given.assignment is None and given.storage is stored()
+        return known() is given and given.has(stored())
 
     return same
 
 
 def _array(values: NDArray[Any]) -> Glimpse:
     known: Any = weakref.ref(values)
-    place = place_of(values)
+    layout = layout_of(values)
 
     def same(given: Any) -> bool:
-        return known() is given and place_of(given) == place
+        return known() is given and layout_of(given) == layout
 
     return same
 
 
-def _matrix(matrix: Any, arrays: tuple[NDArray[Any], ...]) -> Glimpse:
+def _matrix(matrix: Any, seen: Seen) -> Glimpse:
     known: Any = weakref.ref(matrix)
-    shape = matrix.shape
+    record, shape = weakref.ref(seen), matrix.shape
 
     def same(given: Any) -> bool:
         if known() is not given or given.shape != shape:
             return False
-        now = arrays_of_scipy(given)
-        return now is not None and still_as_seen(now)
+        then = record()
+        return then is not None and then.still_holds((given.indptr, given.indices, given.data))
 
     return same

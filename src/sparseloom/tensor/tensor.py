@@ -58,6 +58,15 @@ class Tensor(Arithmetic):
             self._guard = still_valid(storage, self._guard)
         return storage
 
+    def has(self, storage: Storage | None) -> bool:
+        """Whether this is the stored form, and still valid; asked before every call that is made again."""
+        if self._storage is not storage or self._assignment is not None:
+            return False
+        seal = self._storage.seal
+        if seal is None or seal.broken:
+            self._guard = still_valid(self._storage, self._guard)
+        return True
+
     @property
     def assignment(self) -> Assignment | None:
         """The assignment that was written down and not computed yet, if there is one."""
