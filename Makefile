@@ -1,6 +1,7 @@
 # Every target does its own set-up: it needs python3 (with venv), make and a C compiler, nothing else.
 
 N ?= 20000
+SCALE ?= 1
 SEED ?= $(SPARSELOOM_SEED)
 ARGS ?=
 python := .venv/bin/python
@@ -13,7 +14,7 @@ export SPARSELOOM_SEED := $(SEED)
 
 # Targets share .venv, so they run one after another.
 .NOTPARALLEL:
-.PHONY: help demo test lint fuzz bench bench-schedules bench-results clean core dev
+.PHONY: help demo test lint fuzz attack bench bench-schedules bench-results clean core dev
 .DEFAULT_GOAL := help
 
 help:
@@ -21,6 +22,7 @@ help:
 	@echo "make test              run all tests in parallel (SEED=7 for other random data, ARGS='-k split' for some)"
 	@echo "make lint              ruff, and mypy --strict"
 	@echo "make fuzz N=20000      compare N random statements, and schedules of N/2, across the oracles; a new seed each time"
+	@echo "make attack SCALE=1    thousands of hostile calls: damaged storage and files, signals, forks; a new seed each time (ARGS are passed on)"
 	@echo "make bench             measure kernels beside hand-written C and other libraries (ARGS are passed on)"
 	@echo "make bench-schedules   measure what schedules gain, on one and two threads"
 	@echo "make bench-results     measure sparse results beside SciPy, MKL and GraphBLAS (ARGS=--quick for a look)"
@@ -42,6 +44,9 @@ lint: dev
 fuzz: dev
 	@SPARSELOOM_CASES=$(N) SPARSELOOM_SEED=$${SPARSELOOM_SEED:-$$($(python) -c 'import secrets; print(secrets.randbelow(10**9))')} \
 		$(pytest) tests/laws/test_differential.py tests/laws/test_schedule_differential.py tests/laws/test_result_formats.py $(ARGS)
+
+attack: dev
+	@$(python) tests/attack/campaign.py --scale $(SCALE) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 bench:
 	@.ci/setup bench
