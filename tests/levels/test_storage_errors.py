@@ -9,7 +9,7 @@ import pytest
 
 from sparseloom.core.errors import FormatError, ShapeError, SparseloomError, StorageError
 from sparseloom.formats.level import LevelData
-from sparseloom.formats.named import coo, csc, csr, dense, ell
+from sparseloom.formats.named import bcsr, coo, csc, csr, dense, ell
 from sparseloom.formats.pack import convert, pack, stored_count, to_dense
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import parse_format
@@ -132,6 +132,12 @@ REFUSED_ENTRIES: list[tuple[type[SparseloomError], str, dict[str, object]]] = [
      "several, the first is 0; use a compressed level (s) instead of q", {"format": parse_format("dq")}),
     (FormatError, "a dense level of size 9223372036854775807 below 2 positions is too large; use a compressed level",
      {"format": dense(2), "shape": (2, 2**63 - 1), "coordinates": [[], []], "values": []}),
+    *((FormatError, f"{what} with {count} positions is too large for memory; use a compressed level for the largest mode",
+       {"format": form, "shape": (2**62, 2), "coordinates": np.zeros((2, 0), np.int64), "values": []})
+      for form, what, count in ((csr, "a level above a compressed one", 2**62), (ell, "a level above a padded one", 2**62),
+                                (bcsr(2), "a level above a compressed one", 2**61))),
+    (FormatError, "a dense level with 1152921504606846976 positions is too large for memory; use a compressed level for the largest mode",
+     {"format": dense(2), "shape": (2**59, 2), "coordinates": np.zeros((2, 0), np.int64), "values": []}),
 ]  # fmt: skip
 
 

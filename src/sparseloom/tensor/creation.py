@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import known_fill, value_dtype
 from sparseloom.core.errors import ShapeError, StorageError
 from sparseloom.formats.format import Format
+from sparseloom.formats.level import check_room
 from sparseloom.formats.named import csf, csr
 from sparseloom.formats.pack import from_dense, pack
 from sparseloom.formats.storage import Storage, sealed
@@ -86,11 +88,11 @@ def zeros(shape: Shape, format: Format | str | None = None, dtype: Any = float, 
     """A tensor of zeros: dense, unless a format is given; a sparse one stores nothing."""
     sizes = _sizes(shape)
     kind = value_dtype(dtype)
-    if format is None:
-        return Tensor(sealed(dense_storage(np.zeros(sizes, kind))), name)
-    wanted = as_format(format, len(sizes))
-    if wanted.is_dense:
-        return Tensor(from_dense(np.zeros(sizes, kind), wanted, 0), name)
+    wanted = None if format is None else as_format(format, len(sizes))
+    if wanted is None or wanted.is_dense:
+        check_room(f"a dense tensor of shape {sizes}", math.prod(sizes))
+        array = np.zeros(sizes, kind)
+        return Tensor(sealed(dense_storage(array)) if wanted is None else from_dense(array, wanted, 0), name)
     return Tensor(sealed(pack(wanted, sizes, np.empty((len(sizes), 0), np.int64), np.empty(0, kind))), name)
 
 

@@ -17,7 +17,6 @@ from typing import ClassVar
 import numpy as np
 
 from sparseloom.core.dtypes import DType
-from sparseloom.core.errors import FormatError
 from sparseloom.core.trees import node
 from sparseloom.formats.level import (
     Checked,
@@ -29,6 +28,7 @@ from sparseloom.formats.level import (
     Mask,
     Outline,
     array_fault,
+    check_room,
     load_index,
     order_fault,
     range_fault,
@@ -51,11 +51,11 @@ class Padded(Level):
         return "p"
 
     def pack(self, parents: Index, coordinates: Index, size: int, parent_count: int, index_dtype: DType) -> tuple[LevelData, Index, int]:
+        check_room("a level above a padded one", parent_count)
         lengths = np.bincount(parents, minlength=parent_count)
         width = int(lengths.max(initial=0))
         count = parent_count * width
-        if count > np.iinfo(np.int64).max:
-            raise FormatError(f"a padded level of width {width} below {parent_count} positions is too large; use a compressed level")
+        check_room(f"a padded level of width {width}", count)
         starts = np.cumsum(lengths) - lengths
         positions = parents * width + (np.arange(len(parents)) - starts[parents])
         crd = np.zeros(count, index_dtype)
