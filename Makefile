@@ -14,7 +14,7 @@ export SPARSELOOM_SEED := $(SEED)
 
 # Targets share .venv, so they run one after another.
 .NOTPARALLEL:
-.PHONY: help demo test lint fuzz attack bench bench-schedules bench-results clean core dev
+.PHONY: help demo test lint fuzz attack sanitize bench bench-schedules bench-results clean core dev
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make lint              ruff, and mypy --strict"
 	@echo "make fuzz N=20000      compare N random statements, and schedules of N/2, across the oracles; a new seed each time"
 	@echo "make attack SCALE=1    thousands of hostile calls: damaged storage and files, signals, forks; a new seed each time (ARGS are passed on)"
+	@echo "make sanitize SCALE=1  the fuzzers' kernels under ASan, UBSan, MSan or valgrind, and TSan, as far as they are here"
 	@echo "make bench             measure kernels beside hand-written C and other libraries (ARGS are passed on)"
 	@echo "make bench-schedules   measure what schedules gain, on one and two threads"
 	@echo "make bench-results     measure sparse results beside SciPy, MKL and GraphBLAS (ARGS=--quick for a look)"
@@ -47,6 +48,9 @@ fuzz: dev
 
 attack: dev
 	@$(python) tests/attack/campaign.py --scale $(SCALE) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+sanitize: dev
+	@$(python) tests/sanitize/run.py --scale $(SCALE) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 bench:
 	@.ci/setup bench
