@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import secrets
+import signal
 import sys
 import tempfile
 import time
@@ -17,6 +19,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +35,8 @@ from sanitize.standalone import Kernel, program
 from sanitize.tools import TOOLS, Tool, named, reports
 
 BATCH = 25
+LONGEST = 60  # seconds
+MOST_MEMORY = 4 << 30  # bytes
 COUNTS = {"asan": 2000, "msan": 500, "valgrind": 500, "tsan": 200}
 # What share of the kernels is of each kind, where a tool takes it.
 SHARES = {"statement": 8, "narrow": 2, "scheduled": 4, "wide": 4, "parallel": 2}
@@ -60,7 +65,10 @@ def batch(kind: str, seed: int, first: int, count: int) -> tuple[list[Kernel], l
     faults = []
     for number in range(first, first + 40 * count):
         try:
-            kernel = drawn(kind, seed, number)
+            with within_limits():
+                kernel = drawn(kind, seed, number)
+        except (MemoryError, TimeoutError):
+            continue  # too much for the interpreter, which is asked how long the results are
         except Exception:  # noqa: BLE001 -- whatever compiling a drawn statement raises is a fault of its own
             faults.append((f"{kind} {seed} {number}", traceback.format_exc(limit=-4)))
             continue
@@ -68,6 +76,25 @@ def batch(kind: str, seed: int, first: int, count: int) -> tuple[list[Kernel], l
         if len(kernels) == count:
             break
     return kernels, faults
+
+
+@contextmanager
+def within_limits() -> Iterator[None]:
+    """Let drawing one kernel, which runs it in the interpreter, take no more than some memory and some time."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"no end after {LONGEST} s")
+
+    before, hard = resource.getrlimit(resource.RLIMIT_AS)
+    handler = signal.signal(signal.SIGALRM, late)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, hard))
+    signal.alarm(LONGEST)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, handler)
+        resource.setrlimit(resource.RLIMIT_AS, (before, hard))
 
 
 def check(name: str, kind: str, seed: int, first: int, count: int, keep: str | None = None) -> Found:

@@ -99,7 +99,10 @@ TOOLS: dict[str, Tool] = {
             "asan", "addresses, undefined behaviour and leaks", ("gcc", "clang"),
             ("-O1", "-march=native", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"),
             ("statement", "narrow", "scheduled", "wide", "parallel"), "sum += array[4];", "apt install gcc",
-            (("ASAN_OPTIONS", "detect_stack_use_after_return=1:allocator_may_return_null=1"), ("UBSAN_OPTIONS", "print_stacktrace=1")),
+            (
+                ("ASAN_OPTIONS", "detect_stack_use_after_return=1:allocator_may_return_null=1:max_allocation_size_mb=1000"),
+                ("UBSAN_OPTIONS", "print_stacktrace=1"),
+            ),
         ),
         Tool(
             "msan", "memory that nobody wrote", ("clang",),
