@@ -204,6 +204,8 @@ def stand_in_for_torch(rng: np.random.Generator) -> str:
     given = {part: np.array(getattr(matrix, part)) for part in parts}
     part = pick(rng, parts)
     given[part] = pick(rng, (damaged, damaged, relaid, retyped))(rng, given[part])
+    if isinstance(given[part], np.ma.MaskedArray):
+        given[part] = np.ma.getdata(given[part])  # PyTorch has no masks
     values = np.array(matrix.data)
     kind = type("Tensor", (_Standing,), {"__module__": "torch"})
     first, second = (given[name] for name in parts)

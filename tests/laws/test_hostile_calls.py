@@ -25,7 +25,35 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
+def with_truths_for_indices() -> sp.csr_array:
+    matrix = sp.csr_array(np.eye(2))
+    matrix.indices = np.array([False, True])
+    return matrix
+
+
 REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "ragged coordinates": (
+        lambda: sl.from_coo([[0, 1], [0]], [1.0, 2.0]),
+        sl.ShapeError,
+        "the lists do not form an array: setting an array element with a sequence. The requested array has an inhomogeneous shape after "
+        "1 dimensions. The detected shape was (2,) + inhomogeneous part.",
+    ),
+    "truths for indices": (
+        lambda: sl.asarray(with_truths_for_indices()),
+        sl.StorageError,
+        "index arrays must hold integers, not int32, bool",
+    ),
+    "a seed that is none": (
+        lambda: sl.random((2, 2), seed="x"),
+        sl.ShapeError,
+        "the seed is an integer of at least 0, or None for a new one each time, not 'x'",
+    ),
+    "more positions than memory": (
+        lambda: sl.zeros((2**62, 3), "csr"),
+        sl.FormatError,
+        "a level above a compressed one with 4611686018427387904 positions is too large for memory; "
+        "use a compressed level for the largest mode",
+    ),
     "sizes that disagree": (
         lambda: sl.evaluate(SPMV, A=A, x=np.ones(4)),
         sl.ShapeError,

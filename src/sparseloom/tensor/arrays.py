@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import known_fill, value_dtype
-from sparseloom.core.errors import StorageError
+from sparseloom.core.errors import ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.storage import Storage
@@ -40,7 +40,10 @@ def plain_array(given: Any) -> NDArray[Any]:
     rows = given if isinstance(given, (list, tuple)) else (given,)
     if any(isinstance(row, np.ma.MaskedArray) for row in rows):
         raise StorageError("a masked array has entries without a value; give array.filled(value), or only the entries it has")
-    return np.asarray(given)
+    try:
+        return np.asarray(given)
+    except ValueError as problem:
+        raise ShapeError(f"the lists do not form an array: {problem}") from None
 
 
 def storage_of(format: Format, shape: tuple[int, ...], arrays: Mapping[str, Any], fill: Scalar = 0) -> Storage:

@@ -150,6 +150,8 @@ def random(
     sizes = _sizes(shape)
     if not 0 <= density <= 1:
         raise ShapeError(f"the density is a fraction from 0 to 1, not {density}")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
+        raise ShapeError(f"the seed is an integer of at least 0, or None for a new one each time, not {seed!r}")
     generator = np.random.default_rng(seed)
     size = int(np.prod(sizes, dtype=object)) if sizes else 1
     if size >= 2**63:

@@ -118,9 +118,10 @@ def usable_values(values: NDArray[Any], notes: list[str]) -> NDArray[Any]:
 
 def usable_indices(arrays: tuple[NDArray[Any], ...], notes: list[str]) -> tuple[NDArray[Any], ...]:
     """Index arrays of one dtype, int32 or int64: themselves where they can be used, else copies and a note."""
-    common = np.result_type(*arrays)
+    # Each by itself: beside integers, truths would pass as 0 and 1. Integers that meet uint64 become floats.
+    common = np.result_type(*arrays) if all(array.dtype.kind in "iu" for array in arrays) else np.dtype(object)
     if common not in INDEX_DTYPES:
-        if common.kind not in "iu" or common.itemsize > 8 or common == np.uint64:
+        if common.kind not in "iu" or common == np.uint64:
             raise StorageError(f"index arrays must hold integers, not {', '.join(str(a.dtype) for a in arrays)}")
         common = np.dtype(np.int32) if common.itemsize < 4 else np.dtype(np.int64)
     return tuple(_usable(array, common, "an index array was", notes) for array in arrays)

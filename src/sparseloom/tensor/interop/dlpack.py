@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparseloom.core.errors import DeviceError, DTypeError
 from sparseloom.tensor.entry import Entry
@@ -18,8 +19,12 @@ def from_dlpack(tensor: Any) -> Entry:
     kind = int(tensor.__dlpack_device__()[0])
     if kind not in _ON_THE_CPU:
         raise DeviceError(f"the {type(tensor).__name__} is on a device (DLPack kind {kind}), not in main memory; copy it there first")
+    return from_numpy(shared_array(tensor))
+
+
+def shared_array(tensor: Any) -> NDArray[Any]:
+    """A NumPy array over the memory of another library's tensor."""
     try:
-        array = np.from_dlpack(tensor)
-    except (BufferError, RuntimeError, TypeError) as problem:
+        return np.from_dlpack(tensor)
+    except (AttributeError, BufferError, RuntimeError, TypeError) as problem:
         raise DTypeError(f"cannot share the memory of this {type(tensor).__name__}: {problem}; give a NumPy array instead") from problem
-    return from_numpy(array)

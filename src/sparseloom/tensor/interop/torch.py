@@ -15,7 +15,7 @@ from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
 from sparseloom.tensor.entry import Entry
-from sparseloom.tensor.interop.dlpack import from_dlpack
+from sparseloom.tensor.interop.dlpack import from_dlpack, shared_array
 from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates
 
@@ -35,13 +35,15 @@ def from_torch(tensor: Any) -> Entry:
         case "torch.strided":
             return from_dlpack(tensor.resolve_conj())
         case "torch.sparse_csr":
-            return from_compressed(csr, shape, _array(tensor.crow_indices()), _array(tensor.col_indices()), _array(tensor.values()))
+            parts = (tensor.crow_indices(), tensor.col_indices(), tensor.values())
+            return from_compressed(csr, shape, *map(shared_array, parts))
         case "torch.sparse_csc":
-            return from_compressed(csc, shape, _array(tensor.ccol_indices()), _array(tensor.row_indices()), _array(tensor.values()))
+            parts = (tensor.ccol_indices(), tensor.row_indices(), tensor.values())
+            return from_compressed(csc, shape, *map(shared_array, parts))
         case "torch.sparse_coo":
             if tensor.dense_dim():
                 raise StorageError("hybrid sparse tensors of PyTorch are not taken; give tensor.to_dense() or its indices and values")
-            return from_coordinates(shape, tuple(_array(tensor._indices())), _array(tensor._values()))
+            return from_coordinates(shape, tuple(shared_array(tensor._indices())), shared_array(tensor._values()))
     raise StorageError(f"the PyTorch layout {tensor.layout} is not taken; give tensor.to_sparse_csr()")
 
 
@@ -64,10 +66,6 @@ def to_torch(storage: Storage) -> Any:
     coordinates = np.stack([level.arrays["crd"] for level in entries.levels]).astype(np.int64)
     made = torch.sparse_coo_tensor(torch.from_numpy(coordinates), torch.from_numpy(_writable(entries.values)), storage.shape)
     return made._coalesced_(True)
-
-
-def _array(tensor: Any) -> NDArray[Any]:
-    return np.from_dlpack(tensor)
 
 
 def _writable(array: NDArray[Any]) -> NDArray[Any]:
