@@ -25,9 +25,9 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def with_truths_for_indices() -> sp.csr_array:
+def with_indices(indices: np.ndarray) -> sp.csr_array:
     matrix = sp.csr_array(np.eye(2))
-    matrix.indices = np.array([False, True])
+    matrix.indices = indices
     return matrix
 
 
@@ -39,9 +39,24 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "1 dimensions. The detected shape was (2,) + inhomogeneous part.",
     ),
     "truths for indices": (
-        lambda: sl.asarray(with_truths_for_indices()),
+        lambda: sl.asarray(with_indices(np.array([False, True]))),
         sl.StorageError,
         "index arrays must hold integers, not int32, bool",
+    ),
+    "one number for indices": (
+        lambda: sl.asarray(with_indices(np.array(1))),
+        sl.StorageError,
+        "indptr and indices have 1 and 0 dimensions; they must have one",
+    ),
+    "words for coordinates": (
+        lambda: sl.from_coo([["a", "b"], ["c", "d"]], [1.0, 2.0]),
+        sl.StorageError,
+        "coordinates must be integers, not <U1",
+    ),
+    "a coordinate that no size is beyond": (
+        lambda: sl.from_coo([[2**63 - 1]], [1.0]),
+        sl.ShapeError,
+        "the shape (9223372036854775808,) has a size that does not fit in 64 bits",
     ),
     "a seed that is none": (
         lambda: sl.random((2, 2), seed="x"),

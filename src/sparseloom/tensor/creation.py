@@ -121,7 +121,9 @@ def from_coo(
     columns = np.atleast_2d(plain_array(coordinates))
     if shape is None and columns.size == 0:
         raise ShapeError("without entries the sizes are unknown; give shape=")
-    sizes = tuple(int(row.max()) + 1 for row in columns) if shape is None else _sizes(shape)
+    if columns.size and columns.dtype.kind not in "iu":
+        raise StorageError(f"coordinates must be integers, not {columns.dtype}")
+    sizes = _sizes(tuple(int(row.max()) + 1 for row in columns) if shape is None else shape)
     wanted = (csr if len(sizes) == 2 else csf(len(sizes))) if format is None else as_format(format, len(sizes))
     values = plain_array(values)
     if values.ndim == 0:

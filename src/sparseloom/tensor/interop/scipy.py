@@ -55,9 +55,11 @@ def _examined(format: Format, shape: tuple[int, ...], indptr: NDArray[Any], indi
     indptr, indices, data = map(plain_array, (indptr, indices, data))
     if data.ndim != (3 if format.blocks else 1):
         raise StorageError(f"the data array has {data.ndim} dimensions, which does not fit {format}")
+    if indptr.ndim != 1 or indices.ndim != 1:
+        raise StorageError(f"indptr and indices have {indptr.ndim} and {indices.ndim} dimensions; they must have one")
     pos, crd = usable_indices((indptr, indices), notes)
     # SciPy lets the arrays be longer than what is used.
-    count = max(0, min(int(pos[-1]) if pos.ndim == 1 and len(pos) else 0, len(crd)))
+    count = max(0, min(int(pos[-1]) if len(pos) else 0, len(crd)))
     values = usable_values(data if len(data) == count else data[:count], notes)
     pattern = LevelData({"pos": pos, "crd": crd if len(crd) == count else crd[:count]})
     storage = Storage(format, shape, _levels(format, pattern), values)
