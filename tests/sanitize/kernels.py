@@ -19,6 +19,7 @@ from sparseloom.compiler import Work, in_parallel, lower_concrete
 from sparseloom.core.errors import SparseloomError
 from sparseloom.core.trees import walk
 from sparseloom.execution import Prepared
+from sparseloom.formats.pack import position_counts
 from sparseloom.formats.storage import Storage
 from sparseloom.loops.nodes import For, LoopKind
 from sparseloom.lower.kernel import Lowered
@@ -51,13 +52,14 @@ def kernel_of(label: str, prepared: Prepared, storages: Mapping[str, Storage]) -
 
 
 def _lengths(prepared: Prepared, storages: Mapping[str, Storage], lowered: Lowered) -> dict[int, int]:
-    """How long the arrays are that the kernel makes, as the interpreter finds; nothing where indices or bounds are outgrown."""
+    """How much of its arrays a kernel writes, where that is not all: as the interpreter finds, where the kernel makes them."""
     if not lowered.hands_out:
-        return {}
+        # A result that has an operand's structure also has the room behind its last entry, which nobody writes.
+        own = storages.get(lowered.shared or "")
+        return {} if own is None else {lowered.parts[None, "values"]: position_counts(own)[-1]}
     call = prepared.bind(storages, "interpret")
     try:
-        call.start()
-        result = call.result()
+        result = call.run()
     except SparseloomError:
         return {}
     if result.format != lowered.result.tensor.format:
@@ -83,9 +85,8 @@ def narrow(seed: int, number: int) -> Kernel | None:
         job = _prepared(seed, number, True)
         if job is None:
             return None
-        if number % 2:
-            job.prepared.widen()
-        return kernel_of(str(job.case), job.prepared, job.storages)
+        prepared = job.prepared.widened() if number % 2 else job.prepared
+        return kernel_of(str(job.case), prepared, job.storages)
 
 
 def scheduled(seed: int, number: int) -> Kernel | None:

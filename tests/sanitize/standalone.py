@@ -19,7 +19,7 @@ from sparseloom.targets.c import translation_unit
 
 @dataclass(frozen=True)
 class Kernel:
-    """One call of one kernel. ``lengths`` says, where it is known, how many elements the kernel leaves in an array that it made."""
+    """One call of one kernel. ``lengths`` says, where it is known, how many elements of an array the kernel must have written."""
 
     label: str  # what it computes, and the numbers that it follows from
     function: Function
@@ -86,7 +86,8 @@ def _check(number: int, kernel: Kernel, frees: str) -> str:
                 after.append(f"  free(kept[{k}]);")
             case Role.OUTPUT:
                 before += _handed_in(k, argument, kernel.initialised)
-                after += [f"  if (!status) read_all(kept[{k}], {argument.nbytes});", f"  free(kept[{k}]);"]
+                written = kernel.lengths.get(k - 1, argument.size) * argument.itemsize
+                after += [f"  if (!status) read_all(kept[{k}], {written});", f"  free(kept[{k}]);"]
             case Role.SIZE:
                 before.append(f"  args[{k}] = (void *)(intptr_t)INT64_C({int(argument)});")
             case Role.GROWN:
