@@ -6,7 +6,6 @@ import argparse
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from statistics import median
 
@@ -26,6 +25,7 @@ from sparseloom.cli.terminal import facts, plural, say, seconds, working
 from sparseloom.core.algebra import semiring
 from sparseloom.core.dtypes import FLOAT64, DType
 from sparseloom.core.errors import ShapeError
+from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.execution import TARGETS
 from sparseloom.formats.pack import unpack

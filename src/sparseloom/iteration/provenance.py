@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from sparseloom.core.errors import CompilerBug
+from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.formats.level import Level
 from sparseloom.iteration.ordering import block_variables, level_variables

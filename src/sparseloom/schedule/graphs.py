@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from sparseloom.core.errors import CompilerBug
+from sparseloom.core.once import cached_property
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import children, parents
 from sparseloom.notation.nodes import IndexVar, Relation, Stmt

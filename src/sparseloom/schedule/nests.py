@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
+from sparseloom.core.once import cached_property
 from sparseloom.formats.level import Level
 from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, stored
 from sparseloom.iteration.ordering import level_variables

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.errors import ScheduleError
+from sparseloom.core.once import cached_property
 from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import stored_levels
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
