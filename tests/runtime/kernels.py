@@ -60,6 +60,9 @@ int32_t entry(void **args)
 }
 """
 
+# Asks `args[1]` times whether to stop, and hands out how often it was told to go on.
+POLLING = SELF_INTERRUPTING.replace("    kill(getpid(), SIGINT);\n", "")
+
 # As the kernels' own allocator does it: a header in front, which says that nothing is mapped.
 MAKES_SQUARES = """
 #include <stdint.h>

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runtime.kernels import ENDLESS, MAKES_SQUARES, SELF_INTERRUPTING, returning
+from runtime.kernels import ENDLESS, MAKES_SQUARES, POLLING, SELF_INTERRUPTING, returning
 
 from sparseloom.core.errors import CompilerBug, ShapeError, SparseloomError
 from sparseloom.loops.nodes import Status
@@ -155,6 +155,62 @@ def test_a_handler_that_returns_lets_the_kernel_finish() -> None:
         run(entry, pack)
     assert seen == [signal.SIGINT]
     assert pack.slot(1) == 20
+
+
+@pytest.mark.parametrize("depth", [1, 3, 8])
+def test_a_handler_may_run_kernels_itself(depth: int) -> None:
+    """Each handler interrupts the kernel that it runs, so that handlers and kernels stand inside one another."""
+    inner, outer, finished = load(POLLING)[0], load(SELF_INTERRUPTING)[0], list[int]()
+
+    active: list[int] = []
+
+    def handler(*_: object) -> None:
+        pack, entry = Pack([30, None]), inner if len(active) == depth - 1 else outer
+        active.append(1)
+        run(entry, pack)
+        finished.append(pack.slot(1))
+
+    with handling(handler):
+        pack = Pack([30, None])
+        run(outer, pack)
+    assert pack.slot(1) == 30 and finished == [30] * depth
+
+
+def test_an_interrupt_of_a_handlers_kernel_ends_both() -> None:
+    (entry,), seen = load(SELF_INTERRUPTING), list[int]()
+
+    def handler(number: int, _: object) -> None:
+        seen.append(number)
+        if len(seen) > 1:
+            raise KeyboardInterrupt
+        run(entry, Pack([100, None]))
+
+    with handling(handler):
+        pack = Pack([100, None])
+        with pytest.raises(KeyboardInterrupt):
+            run(entry, pack)
+        assert pack.slot(1) < 100 and len(seen) == 2
+        seen[:] = [0, 0]
+    with handling(signal.SIG_IGN):
+        pack = Pack([20, None])
+        run(entry, pack)
+        assert pack.slot(1) == 20
+
+
+def test_a_handler_that_catches_an_interrupt_lets_the_kernel_go_on() -> None:
+    (entry,), seen = load(SELF_INTERRUPTING), list[int]()
+
+    def handler(number: int, _: object) -> None:
+        seen.append(number)
+        if len(seen) > 1:
+            raise KeyboardInterrupt
+        with pytest.raises(KeyboardInterrupt):
+            run(entry, Pack([100, None]))
+
+    with handling(handler):
+        pack = Pack([40, None])
+        run(entry, pack)
+        assert pack.slot(1) == 40 and len(seen) == 2
 
 
 def test_a_kernel_in_another_thread_is_not_interrupted() -> None:

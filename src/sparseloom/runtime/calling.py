@@ -16,7 +16,7 @@ import operator
 import sys
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,15 +45,21 @@ class BoundViolated(ShapeError):
         )
 
 
+_SPARE = 8
+
+
 class _Watch(threading.local):
     """What each thread answers when a kernel asks whether to stop.
 
     Python runs the handlers of pending signals at the first step of any function, so an ordinary callback that a
     Ctrl-C reaches fails before it gets to its ``try``, and the Ctrl-C is lost. A generator that waits inside its ``try`` is
     resumed there, and what a handler raises is caught. A handler that returns lets the kernel go on.
+
+    A handler may run kernels of its own, which ask while the generator is busy with the handler. So several generators stand ready. The
+    one that is asked is taken from the end of the list; it comes back when its handler has returned, and sees to it that there are more.
     """
 
-    answers: Iterator[int]
+    ready: list[Iterator[int]]
     raised: BaseException | None
 
     def __init__(self) -> None:
@@ -62,23 +68,35 @@ class _Watch(threading.local):
     def renew(self) -> None:
         """Forget an interrupt and wait for the next."""
         self.raised = None
-        self.answers = self._listen()
-        next(self.answers)
+        self.ready = []
+        self._fill()
 
-    def _listen(self) -> Iterator[int]:
+    def _fill(self) -> None:
+        while len(self.ready) < _SPARE:
+            made = self._listen()
+            next(made)
+            made.send(made)  # it puts itself onto the list
+
+    def _listen(self) -> Generator[int, Iterator[int], None]:
+        myself = yield 0
         try:
             while True:
+                self.ready.append(myself)
                 yield 0
+                if len(self.ready) < _SPARE - 1:
+                    self._fill()
         except GeneratorExit:
             return
         except BaseException as raised:  # noqa: BLE001 - whatever a handler raises is raised again when the kernel has ended
             self.raised = raised
-        yield from itertools.repeat(1)
+        while True:
+            self.ready.append(myself)
+            yield 1
 
 
 _watch = _Watch()
-# Asks the generator of the calling thread. There is no Python function on the way, for the reason above.
-_answers = map(next, map(operator.attrgetter("answers"), itertools.repeat(_watch)))
+# Asks a generator of the calling thread. There is no Python function on the way, for the reason above.
+_answers = map(next, map(operator.methodcaller("pop"), map(operator.attrgetter("ready"), itertools.repeat(_watch))))
 _cancelled = ctypes.CFUNCTYPE(ctypes.c_int32)(_answers.__next__)
 _CANCELLED_ADDRESS = ctypes.cast(_cancelled, ctypes.c_void_p).value or 0
 
@@ -131,6 +149,7 @@ def run(entry: Entry, pack: Pack) -> None:
 
 def bind(entry: Entry, pack: Pack) -> Callable[[], None]:
     """``run`` with both arguments fixed, for many calls: the shortest way into a kernel."""
+    _ = _watch.ready  # made now, where a signal cannot be lost
 
     def call() -> None:
         status = entry(pack.address)
