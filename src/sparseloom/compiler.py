@@ -7,16 +7,18 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import DeviceError, DTypeError, NotationError, RaceWarning, ScheduleError
 from sparseloom.core.notices import notify
+from sparseloom.core.once import cached_property
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.iteration.accumulate import merge_initial
@@ -72,10 +74,27 @@ class Stages:
         self.require_c()
         return c.translation_unit([(self.lowered.function, "entry")])
 
-    @cached_property
+    @property
     def entry(self) -> Entry:
-        """The compiled kernel. Its text is renamed first, so that kernels that differ in names alone are compiled once."""
-        return load(c.translation_unit([(alpha_rename(self.lowered.function), "entry")]))[0]
+        """The compiled kernel. Its text is renamed first, so that kernels that differ in names alone are compiled once.
+
+        Whoever runs it keeps it loaded; what is merely known may be unloaded, and is then loaded again.
+        """
+        if (known := self.loaded_entry) is not None:
+            return known
+        (made,) = load(c.translation_unit([(alpha_rename(self.lowered.function), "entry")]))
+        self.keep_in_mind(made)
+        return made
+
+    @property
+    def loaded_entry(self) -> Entry | None:
+        """The compiled kernel, if it is loaded."""
+        known: weakref.ref[Entry] | None = self.__dict__.get("_entry")
+        return None if known is None else known()
+
+    def keep_in_mind(self, entry: Entry) -> None:
+        """Remember the compiled kernel for as long as somebody keeps it loaded."""
+        self.__dict__["_entry"] = weakref.ref(entry)
 
     def show(self, stage: str) -> str:
         """The text of one stage."""
@@ -154,14 +173,14 @@ def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill:
 
 def load_together(many: Sequence[Stages]) -> None:
     """Compile the kernels of many statements as one C file, which costs much less than one file each."""
-    waiting = list({id(stages): stages for stages in many if "entry" not in stages.__dict__}.values())
+    waiting = list({id(stages): stages for stages in many if stages.loaded_entry is None}.values())
     if not waiting:
         return
     names = [f"entry_{k}" for k in range(len(waiting))]
     functions = [alpha_rename(stages.lowered.function) for stages in waiting]
     loaded = load(c.translation_unit(list(zip(functions, names, strict=True))), names)
     for stages, entry in zip(waiting, loaded, strict=True):
-        stages.__dict__["entry"] = entry  # where cached_property keeps it
+        stages.keep_in_mind(entry)
 
 
 def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assign:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,9 +18,12 @@ import numpy as np
 import pytest
 from runtime.kernels import SPMV, THREADED_SUM, returning, stand_in
 
+import sparseloom as sl
+from sparseloom.compiler import build
 from sparseloom.core.errors import CompilerBug, SparseloomWarning, ToolchainError
 from sparseloom.runtime import library
 from sparseloom.runtime.calling import Pack, run
+from sparseloom.runtime.failures import failures
 from sparseloom.runtime.library import kernel_cache, load
 from sparseloom.runtime.settings import settings
 from sparseloom.runtime.toolchain import find_compiler
@@ -37,6 +43,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make this process as forgetful as a new one."""
     monkeypatch.setattr(library, "_libraries", library._Libraries())
     monkeypatch.setattr(library, "_refusals", {})
+    failures.forget()
 
 
 def status(source: str) -> int:
@@ -140,7 +147,7 @@ def test_a_damaged_file_is_compiled_again(tmp_path: Path, monkeypatch: pytest.Mo
     assert status(returning(7)) == 7
     (file,) = (tmp_path / "cache").iterdir()
     damaged = tmp_path / "damaged"
-    damaged.write_bytes(file.read_bytes()[:5000])
+    damaged.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     damaged.replace(file)
     forget(monkeypatch)
     assert status(returning(7)) == 7
@@ -251,3 +258,106 @@ def test_a_forked_child_runs_threads_after_its_parent_did() -> None:
     assert total()
     assert in_child(total)
     assert total()
+
+
+def mappings() -> int:
+    """How many parts of memory come from kernels."""
+    return sum("sparseloom-tmp" in line or ".kernel" in line for line in Path("/proc/self/maps").read_text().splitlines())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/maps")
+def test_a_library_is_unloaded_when_nobody_has_its_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "_REMEMBERED", 4)
+    before, (kept,) = mappings(), load(returning(77))
+    each = mappings() - before
+    assert 0 < each <= 3
+    for n in range(40):
+        assert status(returning(n)) == n
+    assert mappings() - before <= (4 + 1) * each and kept(0) == 77
+    del kept
+    library._libraries._loaded.clear()
+    assert mappings() == before
+
+
+def test_results_outlive_the_kernel_that_made_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    for n in range(6):
+        a = sl.random((60, 60), density=0.3, format="csr", seed=n)
+        made.append((sl.program(f"C(i,k) = {n + 2} * A(i,j) * B(j,k)", {"A": "csr", "B": "csr", "C": "csr"})(a, a), a, n + 2))
+        build.cache_clear()
+        forget(monkeypatch)
+        gc.collect()
+    for result, a, factor in made:
+        np.testing.assert_allclose(result.to_numpy(), factor * (a.to_numpy() @ a.to_numpy()))
+
+
+def test_a_bound_kernel_keeps_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = sl.program("y(i) = 3.5 * x(i)", schedule="parallelize(i,CPUThread,NoRaces)")
+    bound = kernel.bind(np.arange(1000.0))
+    del kernel
+    build.cache_clear()
+    forget(monkeypatch)
+    gc.collect()
+    assert bound().to_numpy()[-1] == 999 * 3.5
+
+
+def test_a_kernel_that_was_unloaded_is_loaded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = stand_in(tmp_path, monkeypatch)
+    monkeypatch.setattr(library, "_REMEMBERED", 2)
+    kernels = [sl.program(f"y(i) = {n}.75 * x(i)") for n in range(6)]
+    for _ in range(3):
+        assert [float(kernel(np.ones(1)).to_numpy()[0]) for kernel in kernels] == [n + 0.75 for n in range(6)]
+    assert len(calls()) == 6
+
+
+def test_a_broken_compiler_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, notes = tmp_path / "cc", tmp_path / "notes"
+    program.write_text(f"#!/bin/sh\necho run >> {notes}\necho broken >&2\nexit 1\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("CC", str(program))
+    texts = set()
+    for n in range(5):
+        with pytest.raises(ToolchainError, match=f"{program} ended with status 1 on a generated kernel\n    broken") as refused:
+            load(returning(n % 3))
+        texts.add(str(refused.value))
+    assert len(texts) == 1
+    once = len(notes.read_text().split())
+    assert once == 3  # the kernel, then all flags, then none of those that may be refused
+    monkeypatch.setenv("SOMETHING_ELSE", "changed")
+    with pytest.raises(ToolchainError):
+        load(returning(0))
+    assert len(notes.read_text().split()) == 2 * once
+    program.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "$@"\n')
+    assert status(returning(4)) == 4
+
+
+def test_a_compiler_that_does_not_start_is_started_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "cc"
+    program.write_text("#!/nonexistent/interpreter\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("CC", str(program))
+    for _ in range(2):
+        with pytest.raises(ToolchainError, match="cannot be started: No such file or directory"):
+            load(returning(4))
+        monkeypatch.setattr(subprocess, "Popen", None)
+    monkeypatch.undo()
+
+
+def test_a_shortage_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    with monkeypatch.context() as short:
+        short.setattr(subprocess, "Popen", refuse)
+        with pytest.raises(ToolchainError, match="cannot be started: Resource temporarily unavailable"):
+            load(returning(4))
+    assert status(returning(4)) == 4
+
+
+def test_a_kernel_that_was_refused_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = stand_in(tmp_path, monkeypatch)
+    for _ in range(3):
+        with pytest.raises(ToolchainError, match="ended with status 1 on a generated kernel"):
+            load("int entry( {\n")
+    assert len(calls()) == 2  # the kernel, and all flags
+    assert status(returning(4)) == 4

@@ -15,22 +15,21 @@ import hashlib
 import io
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from sparseloom.core.errors import ToolchainError
 from sparseloom.core.notices import notify
+from sparseloom.runtime import turns
 from sparseloom.runtime.toolchain import Compiler, cpu_features
+from sparseloom.runtime.workroom import UNFINISHED, no_room, sweep, temporary_folder
 
 _MARK = b"SLKERNEL"
 _TRAILER = len(_MARK) + hashlib.sha256().digest_size
 _SUFFIX = ".kernel"
-_UNFINISHED = ".sparseloom-tmp"
 _DAY = 24 * 60 * 60
 _HOUR = 60 * 60
 
@@ -78,6 +77,15 @@ class KernelCache:
         file.close()
         self.discard(key)
         return None
+
+    @property
+    def room(self) -> Path | None:
+        """A folder that holds nothing but what is ours, to compile in; ``None`` if there is none."""
+        return self._trusted
+
+    def turn(self, key: str) -> AbstractContextManager[None]:
+        """Wait until no other process makes this entry, or is waited for too long; look whether it is there, then."""
+        return turns.turn(self._trusted, key)
 
     def read(self, key: str) -> bytes | None:
         """The content of an entry, as it was put."""
@@ -140,7 +148,7 @@ class KernelCache:
             return
         with suppress(OSError), os.scandir(self._trusted) as listing:
             for item in listing:
-                if item.name.endswith((_SUFFIX, _UNFINISHED)):
+                if item.name.endswith((_SUFFIX, UNFINISHED, turns.SUFFIX)):
                     with suppress(OSError):
                         status = item.stat(follow_symlinks=False)
                         if stat.S_ISREG(status.st_mode):
@@ -165,12 +173,14 @@ class KernelCache:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Remove half-written files of processes that died."""
+        """Remove half-written files, locks and folders of processes that died."""
         now = time.time()
         for path, status in self._files():
-            if path.name.endswith(_UNFINISHED) and now - status.st_mtime > _HOUR:
+            if path.name.endswith((UNFINISHED, turns.SUFFIX)) and now - status.st_mtime > _HOUR:
                 with suppress(OSError):
                     path.unlink()
+        if self._trusted is not None:
+            sweep(self._trusted)
 
 
 def _path(folder: Path, key: str) -> Path:
@@ -243,15 +253,15 @@ def _write(path: Path, content: bytes) -> IO[bytes]:
 
 def _temporary(content: bytes) -> IO[bytes]:
     try:
-        return _written(content, None, os.unlink)
+        return _written(content, temporary_folder(), os.unlink)
     except OSError as wrong:
-        raise ToolchainError(f"no temporary file can be written: {wrong.strerror}\n  help: set $TMPDIR to a folder with room") from None
+        raise no_room(wrong) from None
 
 
-def _written(content: bytes, folder: Path | None, then: Callable[[str], None]) -> IO[bytes]:
+def _written(content: bytes, folder: Path, then: Callable[[str], None]) -> IO[bytes]:
     """Write a new file, do something with its name, and return it open; leave nothing behind on failure."""
-    descriptor, name = tempfile.mkstemp(prefix=".", suffix=_UNFINISHED, dir=folder)
-    file = os.fdopen(descriptor, "w+b")
+    name = os.path.join(folder, f".{os.urandom(8).hex()}{UNFINISHED}")
+    file = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w+b")
     try:
         file.write(content)
         file.flush()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import itertools
 import os
 import shutil
 import sys
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -18,8 +16,13 @@ from typing import IO
 from sparseloom.core.errors import CompilerBug, ToolchainError
 from sparseloom.runtime import settings
 from sparseloom.runtime.cache import KernelCache
+from sparseloom.runtime.failures import failures
+from sparseloom.runtime.forks import in_child
+from sparseloom.runtime.loading import ENTRY, Library
 from sparseloom.runtime.shelf import shelf
-from sparseloom.runtime.toolchain import CompileError, Compiler, compile_library, find_compiler, refused_flags
+from sparseloom.runtime.teams import teams
+from sparseloom.runtime.toolchain import CompileError, Compiler, compile_library, find_compiler, refused_flags, uses_threads
+from sparseloom.runtime.workroom import workroom
 
 Entry = Callable[[int], int]
 """A kernel's entry: takes the address of a pointer pack and returns a status. It keeps its library loaded."""
@@ -27,16 +30,15 @@ Entry = Callable[[int], int]
 _Wish = tuple[str, str | None, str | None, Path | None]
 
 _REMEMBERED = 512
-_OMP_PAUSE_HARD = 2
 
 
 def load(source: str, entries: Sequence[str] = ("entry",)) -> tuple[Entry, ...]:
     """Return the named functions of a C source, compiling it only if no cache has it.
 
-    ``source`` must define every name as ``int32_t name(void **args)``. Safe from many threads: each source is compiled once.
+    ``source`` must define every name as ``int32_t name(void **args)``. Safe from many threads: each source is compiled once. A library
+    is unloaded when it is forgotten here and nobody has an entry of it any more.
     """
-    library = _libraries.get(source)
-    return tuple(_entry(library, name) for name in entries)
+    return _libraries.get(source, entries)
 
 
 def kernel_cache() -> KernelCache:
@@ -45,71 +47,66 @@ def kernel_cache() -> KernelCache:
 
 
 class _Libraries:
-    """The libraries this process has used lately, by source and by what decides how it would be compiled.
-
-    Forgetting one does not unload it: entries may be in use, and opening the same file again gives the same library.
-    """
+    """The libraries this process has used lately, as their entries, by source and by what decides how it would be compiled."""
 
     def __init__(self) -> None:
-        self._loaded: OrderedDict[_Wish, ctypes.CDLL] = OrderedDict()
-        self._threaded: ctypes.CDLL | None = None
+        self._loaded: OrderedDict[_Wish, dict[str, Entry]] = OrderedDict()
         self.renew_locks()
 
     def renew_locks(self) -> None:
-        """Start with free locks; after a fork the old ones may be held by threads that the child does not have."""
-        self._lock = threading.Lock()
-        self._under_way: dict[_Wish, threading.Lock] = {}
+        """Start with free locks; after a fork the old ones may be held by threads that the child does not have.
 
-    def pause_threads(self) -> None:
-        """Let OpenMP end the idle threads of the calling thread; a forked child of gcc's runtime would wait for them for ever."""
-        if self._threaded is not None and hasattr(self._threaded, "omp_pause_resource_all"):
-            self._threaded.omp_pause_resource_all(_OMP_PAUSE_HARD)
+        A handler of signals may ask for what its own thread is about to load, so that thread may enter twice.
+        """
+        self._lock = threading.RLock()
+        self._under_way: dict[_Wish, threading.RLock] = {}
 
-    def get(self, source: str) -> ctypes.CDLL:
-        """Return the library of a source; the first thread that asks makes it, the others wait for it."""
+    def get(self, source: str, names: Sequence[str]) -> tuple[Entry, ...]:
+        """Return entries of a source; the first thread that asks makes its library, the others wait for it."""
         wish = (source, os.environ.get("CC"), os.environ.get("PATH"), settings.cache_folder())
         with self._lock:
-            if found := self._recall(wish):
+            if found := self._recall(wish, names):
                 return found
-            turn = self._under_way.setdefault(wish, threading.Lock())
+            turn = self._under_way.setdefault(wish, threading.RLock())
         with turn:
             try:
                 with self._lock:
-                    if found := self._recall(wish):
+                    if found := self._recall(wish, names):
                         return found
                 library = _find_or_build(source)
                 shelf.connect(library)
+                if uses_threads(source):
+                    teams.connect(library, _find_or_build)
+                made = {name: _entry(library, name) for name in names}
                 with self._lock:
-                    self._remember(wish, library)
-                return library
+                    self._remember(wish, made)
+                return tuple(made.values())
             finally:
                 with self._lock:
                     self._under_way.pop(wish, None)
 
-    def _recall(self, wish: _Wish) -> ctypes.CDLL | None:
-        if (found := self._loaded.get(wish)) is not None:
-            self._loaded.move_to_end(wish)
-        return found
+    def _recall(self, wish: _Wish, names: Sequence[str]) -> tuple[Entry, ...] | None:
+        found = self._loaded.get(wish)
+        if found is None or not all(name in found for name in names):
+            return None
+        self._loaded.move_to_end(wish)
+        return tuple(found[name] for name in names)
 
-    def _remember(self, wish: _Wish, library: ctypes.CDLL) -> None:
-        self._loaded[wish] = library
-        if "#pragma omp" in wish[0]:
-            self._threaded = library
+    def _remember(self, wish: _Wish, entries: dict[str, Entry]) -> None:
+        self._loaded[wish] = {**self._loaded.get(wish, {}), **entries}
+        self._loaded.move_to_end(wish)
         if len(self._loaded) > _REMEMBERED:
             self._loaded.popitem(last=False)
 
 
 _libraries = _Libraries()
-os.register_at_fork(before=lambda: _libraries.pause_threads(), after_in_child=lambda: _libraries.renew_locks())
+in_child(lambda: _libraries.renew_locks())
 
 
-def _entry(library: ctypes.CDLL, name: str) -> Entry:
-    try:
-        entry = library[name]
-    except AttributeError:
-        raise CompilerBug(library, f"a kernel library should define {name}") from None
-    entry.restype = ctypes.c_int32
-    entry.argtypes = [ctypes.c_void_p]
+def _entry(library: Library, name: str) -> Entry:
+    entry: Entry | None = library.function(name, ENTRY)
+    if entry is None:
+        raise CompilerBug(library, f"a kernel library should define {name}")
     return entry
 
 
@@ -118,13 +115,17 @@ def _open_cache(folder: Path | None, limit: int) -> KernelCache:
     return KernelCache(folder, limit)
 
 
-def _find_or_build(source: str) -> ctypes.CDLL:
+def _find_or_build(source: str) -> Library:
     compiler, cache = find_compiler(), kernel_cache()
     key = cache.key(source, compiler)
-    return _reopen(cache, key) or _build(source, compiler, cache, key)
+    if found := _reopen(cache, key):
+        return found
+    failures.refuse_again(compiler, key)
+    with cache.turn(key):
+        return _reopen(cache, key) or _build(source, compiler, cache, key)
 
 
-def _reopen(cache: KernelCache, key: str) -> ctypes.CDLL | None:
+def _reopen(cache: KernelCache, key: str) -> Library | None:
     file = cache.get(key)
     if file is None:
         return None
@@ -137,7 +138,7 @@ def _reopen(cache: KernelCache, key: str) -> ctypes.CDLL | None:
             return None
 
 
-def _build(source: str, compiler: Compiler, cache: KernelCache, key: str) -> ctypes.CDLL:
+def _build(source: str, compiler: Compiler, cache: KernelCache, key: str) -> Library:
     with cache.put(key, _compile(source, compiler, cache)) as file:
         try:
             return _open_library(file)
@@ -155,15 +156,19 @@ def _compile(source: str, compiler: Compiler, cache: KernelCache) -> bytes:
     """
     refused = _known_refusals(compiler, cache)
     try:
-        return compile_library(source, compiler, refused)
+        return compile_library(source, compiler, refused, cache.room)
     except CompileError as refusal:
-        found = refused_flags(compiler)
-        if found <= refused:
+        found = None if refusal.passing else refused_flags(compiler)
+        if found is None or found <= refused:
+            failures.remember(compiler, None if found is None else cache.key(source, compiler), refusal)
             raise
         shutil.rmtree(refusal.source.parent, ignore_errors=True)
+    except ToolchainError as refusal:
+        failures.remember(compiler, None, refusal)
+        raise
     _refusals[compiler] = found
     cache.put(_refusal_key(compiler), " ".join(sorted(found)).encode()).close()
-    return compile_library(source, compiler, found)
+    return compile_library(source, compiler, found, cache.room)
 
 
 _refusals: dict[Compiler, frozenset[str]] = {}
@@ -184,16 +189,16 @@ def _refusal_key(compiler: Compiler) -> str:
 _serial = itertools.count()
 
 
-def _open_library(file: IO[bytes]) -> ctypes.CDLL:
+def _open_library(file: IO[bytes]) -> Library:
     """Load the very bytes that were checked: through the open file, or where the system cannot, from a private copy."""
     through = f"/proc/self/fd/{file.fileno()}"
     if sys.platform == "linux" and os.path.exists(through):
-        return ctypes.CDLL(_unused_spelling(file.fileno()))
-    with tempfile.NamedTemporaryFile(prefix="sparseloom-", suffix=".so") as copy:
+        return Library(_unused_spelling(file.fileno()))
+    with workroom() as room:
+        copy = room.path / "kernel.so"
         file.seek(0)
-        shutil.copyfileobj(file, copy)
-        copy.flush()
-        return ctypes.CDLL(copy.name)
+        copy.write_bytes(file.read())
+        return Library(str(copy))
 
 
 def _unused_spelling(descriptor: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
+from sparseloom.runtime.loading import TAKES_ADDRESS, TAKES_NOTHING, Library
 from sparseloom.runtime.settings import kept_memory
 from sparseloom.targets.c_memory import HUGE_PAGE, PLACES
 
@@ -27,15 +28,15 @@ class Shelf:
         self._give_back: Callable[[int], None] | None = None
         self._empty: Callable[[], None] | None = None
 
-    def connect(self, library: ctypes.CDLL) -> None:
+    def connect(self, library: Library) -> None:
         """Hand the shelf to a library of kernels, if it has any that allocate."""
-        if not hasattr(library, "use_shelf"):
+        use = library.function("use_shelf", TAKES_ADDRESS)
+        if use is None:
             return
         self.renew_limit()
-        library.use_shelf.argtypes = library.give_back.argtypes = [ctypes.c_void_p]
-        library.use_shelf.restype = library.give_back.restype = None
-        library.use_shelf(ctypes.addressof(self._words))
-        self._give_back, self._empty = library.give_back, library.empty_shelf
+        use(ctypes.addressof(self._words))
+        # These two keep one library loaded.
+        self._give_back, self._empty = library.function("give_back", TAKES_ADDRESS), library.function("empty_shelf", TAKES_NOTHING)
 
     def renew_limit(self) -> None:
         """Keep as much as the settings say now."""

@@ -2,10 +2,14 @@
 
 The compiler is called with an argument list, never through a shell, and ``$CFLAGS`` is not read: a stray ``-ffast-math`` would
 change NaN results and, as gcc 12 links it, flush denormals to zero in the whole process.
+
+Programs are looked up in the absolute parts of the PATH alone, by us and by the compiler: an empty part means the current folder, and what
+lies there is not to be run. The compiler's own temporary files go into the private folder in which it works.
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import os
@@ -13,13 +17,14 @@ import platform
 import shlex
 import shutil
 import subprocess
-import tempfile
+import sys
 from collections.abc import Collection, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparseloom.core.errors import ToolchainError
+from sparseloom.runtime.forks import whole_step
+from sparseloom.runtime.workroom import Workroom, no_room, workroom
 
 FLAGS = (
     "-fno-fast-math",  # first: undoes a -ffast-math inside $CC, and leaves the flags below in force
@@ -28,8 +33,11 @@ FLAGS = (
     # A short loop that straddles two cache lines took 1.2x as long (SpMV), so loops are aligned.
     *"-fno-unroll-loops -fno-loop-unroll-and-jam -falign-loops=32".split(),
     *"-fcx-fortran-rules -fPIC -shared -pipe".split(),
+    # A library takes two mappings instead of five; a process may have some 65,000.
+    *("-Wl,-z,noseparate-code -Wl,-z,norelro".split() if sys.platform == "linux" else ()),
 )
-_ESSENTIAL = frozenset({"-std=gnu11", "-O3", "-fPIC", "-shared"})
+_ESSENTIAL = ("-std=gnu11", "-O3", "-fPIC", "-shared")
+_NO_ROOM = ("No space left on device", "Disk quota exceeded")
 _MESSAGE_LINES = 12
 _INSTALL = """\
   help: install one, for example
@@ -57,11 +65,20 @@ class Compiler:
 
 
 class CompileError(ToolchainError):
-    """The compiler ran and refused the source, which is kept in ``source``."""
+    """The compiler ran and refused the source, which is kept in ``source``. What may be different next time is ``passing``."""
 
-    def __init__(self, text: str, source: Path) -> None:
+    def __init__(self, text: str, source: Path, passing: bool = False) -> None:
         super().__init__(text)
         self.source = source
+        self.passing = passing
+
+
+class StartError(ToolchainError):
+    """The compiler could not be started. With memory or processes to spare it may be next time: then this is ``passing``."""
+
+    def __init__(self, text: str, passing: bool) -> None:
+        super().__init__(text)
+        self.passing = passing
 
 
 def find_compiler() -> Compiler:
@@ -69,36 +86,60 @@ def find_compiler() -> Compiler:
     if asked := os.environ.get("CC", "").strip():
         return _compiler_from(asked)
     for name in ("gcc", "clang", "cc"):
-        if path := shutil.which(name):
+        if path := find_program(name):
             return Compiler(path, (), _identify((path,)))
     raise ToolchainError(f"no C compiler was found: $CC is not set, and gcc, clang and cc are not on the PATH\n{_INSTALL}")
 
 
-def compile_library(source: str, compiler: Compiler, without: Collection[str] = ()) -> bytes:
+def find_program(name: str) -> str | None:
+    """The absolute path of a program; one that is named without a folder is looked up in the absolute parts of the PATH."""
+    found = shutil.which(name, path=_search_path())
+    return None if found is None else os.path.abspath(found)
+
+
+def _search_path() -> str:
+    parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(part for part in parts if os.path.isabs(part))
+
+
+def compile_library(source: str, compiler: Compiler, without: Collection[str] = (), beside: Path | None = None) -> bytes:
     """Compile C text into a shared library and return its bytes; leave out the flags in ``without``.
 
-    The source is kept only if the compiler refuses it, and the error says where.
+    It is done in a private folder, in ``beside`` if possible. The source is kept only if the compiler refuses it, and the error says where.
     """
-    text = _written(source)
-    library = text.with_name("kernel.so")
-    with ExitStack() as at_end:
-        at_end.callback(shutil.rmtree, text.parent, ignore_errors=True)
-        flags = [flag for flag in compiler.flags if flag not in without]
-        if "#pragma omp" in source:
-            flags.append("-fopenmp")
-        done = _call(compiler, [*flags, "-o", str(library), str(text), "-lm"])
-        if done.returncode != 0 or not library.exists():
-            at_end.pop_all()  # the error names the source
-            raise CompileError(_complaint(compiler, done, text), text)
-        return library.read_bytes()
+    flags = [flag for flag in compiler.flags if flag not in without]
+    if uses_threads(source):
+        flags.append("-fopenmp")
+    with workroom(beside) as room:
+        text, library = _write(room, "kernel.c", source), room.path / "kernel.so"
+        done = _call(compiler, [*flags, "-o", str(library), str(text), "-lm"], room)
+        if done.returncode == 0 and library.exists():
+            return library.read_bytes()
+        said = done.stderr or done.stdout
+        without_room = any(words in said for words in _NO_ROOM)
+        if not (without_room and beside is not None):
+            kept = room.keep("kernel.c")
+            raise CompileError(_complaint(compiler, done, kept), kept, without_room or done.returncode < 0)
+    return compile_library(source, compiler, without)  # the disk of the cache is full
 
 
-def refused_flags(compiler: Compiler) -> frozenset[str]:
-    """The flags that this compiler does not know; asked only after a compile has failed, since every answer costs a run."""
+def uses_threads(source: str) -> bool:
+    """Whether C text needs OpenMP."""
+    return "#pragma omp" in source or "omp_get_max_threads" in source
+
+
+def refused_flags(compiler: Compiler) -> frozenset[str] | None:
+    """The flags that this compiler does not know, or ``None`` if it cannot compile at all.
+
+    Asked only after a compile has failed, since every answer costs a run.
+    """
     optional = [flag for flag in compiler.flags if flag not in _ESSENTIAL]
-    if _accepts(compiler, optional):
-        return frozenset()
-    return frozenset(flag for flag in optional if not _accepts(compiler, [flag]))
+    with workroom() as room:
+        if _accepts(compiler, optional, room):
+            return frozenset()
+        if not _accepts(compiler, [], room):
+            return None
+        return frozenset(flag for flag in optional if not _accepts(compiler, [flag], room))
 
 
 @functools.cache
@@ -113,37 +154,48 @@ def _compiler_from(asked: str) -> Compiler:
         words = shlex.split(asked)
     except ValueError as wrong:
         raise ToolchainError(f"$CC is {asked!r}, which cannot be read: {wrong}\n  help: write a program and its arguments") from None
-    path = shutil.which(words[0]) if words else None
+    path = find_program(words[0]) if words else None
     if path is None:
         raise ToolchainError(f"$CC is {asked!r}, but there is no such program\n{_INSTALL}")
     return Compiler(path, tuple(words[1:]), _identify((path, *words[1:])))
 
 
 def _identify(words: Sequence[str]) -> Identity:
-    programs = (shutil.which(word) for word in words if not word.startswith("-"))
+    programs = (find_program(word) for word in words if not word.startswith("-"))
     real = [os.path.realpath(program) for program in programs if program]
     return tuple((path, status.st_size, status.st_mtime_ns) for path in real for status in [os.stat(path)])
 
 
-def _call(compiler: Compiler, arguments: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
+def _call(compiler: Compiler, arguments: Sequence[str], room: Workroom) -> subprocess.CompletedProcess[str]:
     command = [compiler.path, *compiler.arguments, *arguments]
+    own = {"PATH": _search_path(), "LC_ALL": "C", **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(room.path))}
     try:
-        return subprocess.run(
-            command,
-            input=text,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            env={**os.environ, "LC_ALL": "C"},
-            check=False,
-        )
+        # A child that another thread forks meanwhile would hold the pipes open, and we would wait for its end.
+        with whole_step:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                env={**os.environ, **own},
+            )
     except OSError as wrong:
-        raise ToolchainError(f"the C compiler {compiler.path} cannot be started: {wrong.strerror}\n{_INSTALL}") from None
+        text = f"the C compiler {compiler.path} cannot be started: {wrong.strerror}\n{_INSTALL}"
+        raise StartError(text, wrong.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)) from None
+    try:
+        said, complained = process.communicate()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, said, complained)
 
 
-def _accepts(compiler: Compiler, flags: Sequence[str]) -> bool:
-    arguments = [*flags, "-x", "c", "-c", "-o", os.devnull, "-"]
-    return _call(compiler, arguments, "int probe;\n").returncode == 0
+def _accepts(compiler: Compiler, flags: Sequence[str], room: Workroom) -> bool:
+    text = _write(room, "probe.c", "int probe;\n")
+    return _call(compiler, [*_ESSENTIAL, *flags, "-o", str(room.path / "probe.so"), str(text)], room).returncode == 0
 
 
 def _complaint(compiler: Compiler, done: subprocess.CompletedProcess[str], text: Path) -> str:
@@ -159,12 +211,12 @@ def _complaint(compiler: Compiler, done: subprocess.CompletedProcess[str], text:
     )
 
 
-def _written(source: str) -> Path:
+def _write(room: Workroom, name: str, source: str) -> Path:
+    text = room.path / name
     try:
-        text = Path(tempfile.mkdtemp(prefix="sparseloom-"), "kernel.c")
         text.write_text(source, encoding="utf-8")
     except OSError as wrong:
-        raise ToolchainError(f"no temporary file can be written: {wrong.strerror}\n  help: set $TMPDIR to a folder with room") from None
+        raise no_room(wrong) from None
     return text
 
 

@@ -19,7 +19,7 @@ from sparseloom.targets.c_names import CNames, legal
 from sparseloom.targets.c_prelude import STATUS_NAMES, helpers, prelude_for
 from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail, pieces_of
 
-_OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", *MEMORY_NAMES, *STATUS_NAMES])
+_OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", "ready_team", "use_team", *MEMORY_NAMES, *STATUS_NAMES])
 _WIDTH = 110
 
 
@@ -84,7 +84,8 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
         for made in pieces:
             statements.line(f"release_pieces({made});")
         statements.line("return status;")
-    return "\n".join([*head, *statements.lines, "}", "", *_entry(name, entry, params), ""])
+    threads = any("#pragma omp parallel" in line for line in statements.lines)
+    return "\n".join([*head, *statements.lines, "}", "", *_entry(name, entry, params, threads), ""])
 
 
 class _Parameter:
@@ -108,10 +109,10 @@ class _Parameter:
                 self.declaration, self.argument = f"int64_t *{self.slot}", "(int64_t *)&args[{}]"
 
 
-def _entry(name: str, entry: str, params: Sequence[_Parameter]) -> list[str]:
+def _entry(name: str, entry: str, params: Sequence[_Parameter], threads: bool) -> list[str]:
     arguments = [p.argument.format(k) for k, p in enumerate(params, 1)]
     call = _signature(f"  return {name}(", [*arguments, "(int32_t (*)(void))args[0]"], ");")
-    return [f"int32_t {legal(entry)}(void **args) {{", *call, "}"]
+    return [f"int32_t {legal(entry)}(void **args) {{", *(["  prepare_team();"] if threads else []), *call, "}"]
 
 
 def _signature(head: str, parts: Sequence[str], tail: str = ") {") -> list[str]:

@@ -56,6 +56,18 @@ static int64_t thread_number(void) {
 #endif
 }
 """,
+    # OpenMP ends the process when a thread cannot be started. The runtime knows how many can be, and is asked once per call.
+    "prepare_team": """
+static void (*ready_team)(void);
+
+void use_team(void (*given)(void)) {
+  ready_team = given;
+}
+
+static void prepare_team(void) {
+  if (ready_team) ready_team();
+}
+""",
     # The product wraps around; its leading bits depend on all bits of the key.
     "leading_bits": f"""
 static inline int64_t leading_bits(int64_t key, int64_t shift) {{
