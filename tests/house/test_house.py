@@ -14,6 +14,12 @@ from house.rules import RULES, Rule
 ROOT = Path(__file__).resolve().parents[2]
 # Loading any of these costs more than loading all of Sparseloom.
 NEIGHBOURS = frozenset("scipy rich torch jax cupy sparse numba".split())
+# What only files and the command line need, and parts of the standard library that take long to load.
+LATER = frozenset(
+    "sparseloom.cli sparseloom.tensor.io.mtx sparseloom.tensor.io.npy sparseloom.tensor.io.npz sparseloom.tensor.io.table "
+    "sparseloom.tensor.io.tns zipfile argparse asyncio concurrent.futures ctypes.util email http "
+    "logging multiprocessing numpy.testing numpy.f2py socket sqlite3 ssl unittest xml".split()
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +35,9 @@ def test_the_house_keeps_the_rule(rule: Rule, modules: tuple[Module, ...]) -> No
 
 
 def test_importing_sparseloom_leaves_its_neighbours_alone() -> None:
-    look = "import sys, sparseloom; print(*{name.split('.')[0] for name in sys.modules})"
+    look = "import sys, sparseloom; print(*sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", look], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    loaded = NEIGHBOURS.intersection(done.stdout.split())
+    loaded = (NEIGHBOURS | LATER).intersection(done.stdout.split())
     assert not loaded, f"import sparseloom also imports {', '.join(sorted(loaded))}: import it where it is used"

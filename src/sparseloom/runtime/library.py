@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import shutil
 import sys
 import threading
 from collections import OrderedDict
@@ -22,7 +21,7 @@ from sparseloom.runtime.loading import ENTRY, Library
 from sparseloom.runtime.shelf import shelf
 from sparseloom.runtime.teams import teams
 from sparseloom.runtime.toolchain import CompileError, Compiler, compile_library, find_compiler, refused_flags, uses_threads
-from sparseloom.runtime.workroom import workroom
+from sparseloom.runtime.workroom import clear_away, workroom
 
 Entry = Callable[[int], int]
 """A kernel's entry: takes the address of a pointer pack and returns a status. It keeps its library loaded."""
@@ -162,7 +161,7 @@ def _compile(source: str, compiler: Compiler, cache: KernelCache) -> bytes:
         if found is None or found <= refused:
             failures.remember(compiler, None if found is None else cache.key(source, compiler), refusal)
             raise
-        shutil.rmtree(refusal.source.parent, ignore_errors=True)
+        clear_away(refusal.source.parent)
     except ToolchainError as refusal:
         failures.remember(compiler, None, refusal)
         raise

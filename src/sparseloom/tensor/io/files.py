@@ -12,23 +12,12 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.tensor.creation import asarray
-from sparseloom.tensor.io.mtx import read_mtx, write_mtx
-from sparseloom.tensor.io.npy import read_npy, write_npy
-from sparseloom.tensor.io.npz import read_npz, write_npz
-from sparseloom.tensor.io.tns import read_tns, write_tns
 from sparseloom.tensor.tensor import Tensor
 
 Reader = Callable[[Path, Format | None], Storage]
 Writer = Callable[[Path, Storage], None]
 
-_KINDS: dict[str, tuple[Reader, Writer]] = {
-    ".mtx": (read_mtx, write_mtx),
-    ".mtx.gz": (read_mtx, write_mtx),
-    ".tns": (read_tns, write_tns),
-    ".tns.gz": (read_tns, write_tns),
-    ".npz": (read_npz, write_npz),
-    ".npy": (read_npy, write_npy),
-}
+_SUFFIXES = (".mtx", ".mtx.gz", ".tns", ".tns.gz", ".npz", ".npy")
 
 
 def read(path: str | os.PathLike[str], format: Format | str | None = None, name: str | None = None) -> Tensor:
@@ -55,8 +44,23 @@ def write(path: str | os.PathLike[str], tensor: object) -> None:
 
 
 def _kind_of(path: Path) -> tuple[Reader, Writer]:
+    """Who reads and writes this kind of file. They are loaded when a file is at hand: most programs have none."""
     name = path.name.lower()
-    for suffix, kind in _KINDS.items():
-        if name.endswith(suffix):
-            return kind
-    raise FormatError(f"the name {path.name!r} does not say what kind of file it is; names end in {', '.join(_KINDS)}")
+    match next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), None):
+        case ".mtx" | ".mtx.gz":
+            from sparseloom.tensor.io.mtx import read_mtx, write_mtx
+
+            return read_mtx, write_mtx
+        case ".tns" | ".tns.gz":
+            from sparseloom.tensor.io.tns import read_tns, write_tns
+
+            return read_tns, write_tns
+        case ".npz":
+            from sparseloom.tensor.io.npz import read_npz, write_npz
+
+            return read_npz, write_npz
+        case ".npy":
+            from sparseloom.tensor.io.npy import read_npy, write_npy
+
+            return read_npy, write_npy
+    raise FormatError(f"the name {path.name!r} does not say what kind of file it is; names end in {', '.join(_SUFFIXES)}")
