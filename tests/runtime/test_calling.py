@@ -213,6 +213,24 @@ def test_a_handler_that_catches_an_interrupt_lets_the_kernel_go_on() -> None:
         assert pack.slot(1) == 40 and len(seen) == 2
 
 
+def test_a_second_interrupt_while_the_first_is_raised_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may come before the first is cleared away; the next kernel must not hear of either."""
+
+    def interrupted() -> BaseException:
+        raise KeyboardInterrupt
+
+    (entry,), (polling,) = load(SELF_INTERRUPTING), load(POLLING)
+    pack = Pack([20, None])
+    call = bind(polling, pack)
+    with handling(signal.default_int_handler), monkeypatch.context() as during:
+        during.setattr(calling, "_stopped", interrupted)
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                run(entry, Pack([100, None]))
+    call()
+    assert pack.slot(1) == 20
+
+
 def test_a_kernel_in_another_thread_is_not_interrupted() -> None:
     seen: list[int] = []
     (entry,) = load(SELF_INTERRUPTING)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -351,6 +352,22 @@ def test_a_shortage_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
         short.setattr(subprocess, "Popen", refuse)
         with pytest.raises(ToolchainError, match="cannot be started: Resource temporarily unavailable"):
             load(returning(4))
+    assert status(returning(4)) == 4
+
+
+def test_a_compiler_that_was_short_of_something_is_run_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, notes = tmp_path / "cc", tmp_path / "notes"
+    short = f"echo run >> {notes}; echo 'vfork: Resource temporarily unavailable' >&2; exit 1"
+    program.write_text(f'#!/bin/sh\n[ -e {tmp_path}/enough ] && exec {shutil.which("gcc")} "$@"\n{short}\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("CC", str(program))
+    for _ in range(3):
+        with pytest.raises(ToolchainError, match="Resource temporarily unavailable"):
+            load(returning(4))
+    assert notes.read_text() == "run\n"
+    (tmp_path / "enough").touch()
+    later = time.monotonic() + 11
+    monkeypatch.setattr(time, "monotonic", lambda: later)
     assert status(returning(4)) == 4
 
 

@@ -57,21 +57,17 @@ class _Watch(threading.local):
 
     A handler may run kernels of its own, which ask while the generator is busy with the handler. So several generators stand ready. The
     one that is asked is taken from the end of the list; it comes back when its handler has returned, and sees to it that there are more.
+    One that caught something says so, once, and does not come back: whatever it did next, a signal could reach it outside its ``try``.
     """
 
-    ready: list[Iterator[int]]
-    raised: BaseException | None
+    raised: BaseException | None = None
 
     def __init__(self) -> None:
-        self.renew()
+        self.ready: list[Iterator[int]] = []
+        self.fill()
 
-    def renew(self) -> None:
-        """Forget an interrupt and wait for the next."""
-        self.raised = None
-        self.ready = []
-        self._fill()
-
-    def _fill(self) -> None:
+    def fill(self) -> None:
+        """Have enough generators ready."""
         while len(self.ready) < _SPARE:
             made = self._listen()
             next(made)
@@ -84,14 +80,12 @@ class _Watch(threading.local):
                 self.ready.append(myself)
                 yield 0
                 if len(self.ready) < _SPARE - 1:
-                    self._fill()
+                    self.fill()
         except GeneratorExit:
             return
         except BaseException as raised:  # noqa: BLE001 - whatever a handler raises is raised again when the kernel has ended
             self.raised = raised
-        while True:
-            self.ready.append(myself)
-            yield 1
+        yield 1
 
 
 _watch = _Watch()
@@ -149,7 +143,8 @@ def run(entry: Entry, pack: Pack) -> None:
 
 def bind(entry: Entry, pack: Pack) -> Callable[[], None]:
     """``run`` with both arguments fixed, for many calls: the shortest way into a kernel."""
-    _ = _watch.ready  # made now, where a signal cannot be lost
+    if len(_watch.ready) < _SPARE:
+        _watch.fill()
 
     def call() -> None:
         status = entry(pack.address)
@@ -183,8 +178,8 @@ def adopt(address: int, count: int, dtype: DType) -> np.ndarray[Any, DType]:
 
 def _stopped() -> BaseException:
     """What a signal's handler raised while a kernel ran."""
-    raised = _watch.raised
-    _watch.renew()
+    raised, _watch.raised = _watch.raised, None
+    _watch.fill()
     return raised or KeyboardInterrupt()
 
 

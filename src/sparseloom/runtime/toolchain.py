@@ -38,6 +38,7 @@ FLAGS = (
 )
 _ESSENTIAL = ("-std=gnu11", "-O3", "-fPIC", "-shared")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
+_SHORT = ("Resource temporarily unavailable", "Cannot allocate memory", "out of memory", *_NO_ROOM)
 _MESSAGE_LINES = 12
 _INSTALL = """\
   help: install one, for example
@@ -119,7 +120,7 @@ def compile_library(source: str, compiler: Compiler, without: Collection[str] = 
         without_room = any(words in said for words in _NO_ROOM)
         if not (without_room and beside is not None):
             kept = room.keep("kernel.c")
-            raise CompileError(_complaint(compiler, done, kept), kept, without_room or done.returncode < 0)
+            raise CompileError(_complaint(compiler, done, kept), kept, done.returncode < 0 or any(words in said for words in _SHORT))
     return compile_library(source, compiler, without)  # the disk of the cache is full
 
 
