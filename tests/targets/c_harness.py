@@ -13,6 +13,7 @@ import numpy as np
 from sparseloom.loops.interpret import KernelStatus, run
 from sparseloom.loops.nodes import Function, Role, Status
 from sparseloom.loops.verify import verify
+from sparseloom.runtime.loading import ENTRY, Library
 from sparseloom.runtime.shelf import shelf
 from sparseloom.targets.c import translation_unit
 
@@ -37,9 +38,10 @@ def compile_all(functions: Sequence[Function], folder: Path, *flags: str) -> lis
     """The entries of several kernels, compiled in one file."""
     for function in functions:
         verify(function)
-    library = build(translation_unit([(f, f"entry{k}") for k, f in enumerate(functions)]), folder, *flags)
+    built = build(translation_unit([(f, f"entry{k}") for k, f in enumerate(functions)]), folder, *flags)
+    library = Library(built._name)
     shelf.connect(library)
-    return [getattr(library, f"entry{k}") for k in range(len(functions))]
+    return [library.function(f"entry{k}", ENTRY) for k in range(len(functions))]
 
 
 def call(entry: Any, function: Function, arguments: Sequence[Any], cancelled: Any = None) -> list[Any]:

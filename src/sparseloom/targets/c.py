@@ -18,8 +18,9 @@ from sparseloom.targets.c_memory import MEMORY_NAMES
 from sparseloom.targets.c_names import CNames, legal
 from sparseloom.targets.c_prelude import STATUS_NAMES, helpers, prelude_for
 from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail, pieces_of
+from sparseloom.targets.c_team import TEAM_NAMES
 
-_OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", "ready_team", "use_team", *MEMORY_NAMES, *STATUS_NAMES])
+_OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", *TEAM_NAMES, *MEMORY_NAMES, *STATUS_NAMES])
 _WIDTH = 110
 
 

@@ -12,6 +12,10 @@ A column without an order is a claim of its own, with all bits of ``starts`` set
 Nothing is trusted, so an array that changes meanwhile can only give a wrong answer about itself.
 """
 
+from __future__ import annotations
+
+from sparseloom.targets.c_team import TEAM_HELPER
+
 _WIDTH = """
 typedef struct { const {T} *crd; uint64_t size; } column_{W};
 
@@ -64,6 +68,7 @@ static int ascends_{W}(const int64_t *claim) {
   const int64_t count = claim[2], count_of = claim[5];
   const column_{W} *columns = (const column_{W} *)(claim + 6);
   int holds = 1;
+  if (count > 1 << 19) prepare_team();
 #pragma omp parallel for schedule(static) reduction(&& : holds) if (count > 1 << 19)
   for (int64_t begin = 0; begin < count; begin += 8192) {
     const int64_t end = begin + 8192 < count ? begin + 8192 : count;
@@ -99,6 +104,7 @@ def _spelled(**names: str) -> str:
 GUARD_SOURCE = "\n".join(
     [
         "#include <stdint.h>\n#include <string.h>\n#ifdef __AVX2__\n#include <immintrin.h>\n#endif",
+        TEAM_HELPER,
         _spelled(T="int32_t", W="int32", BITS="32", SET="32", LANES="8", LANE="ps", MOST="INT32_MAX"),
         _spelled(T="int64_t", W="int64", BITS="64", SET="64x", LANES="4", LANE="pd", MOST="INT64_MAX"),
         _ENTRY,

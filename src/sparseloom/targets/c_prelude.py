@@ -17,6 +17,7 @@ from sparseloom.loops.nodes import Status
 from sparseloom.targets.c_entries import ENTRY_HELPERS
 from sparseloom.targets.c_expr import Piece, c_type, operate
 from sparseloom.targets.c_memory import JOIN_POSITIONS, MEMORY_HELPERS
+from sparseloom.targets.c_team import TEAM_HELPER
 
 _MATH = set(
     "NAN INFINITY isnan isinf isfinite M_LN2 M_LN10 fabs pow hypot sqrt cbrt exp log log1p expm1 log2 log10 floor ceil trunc "
@@ -56,18 +57,7 @@ static int64_t thread_number(void) {
 #endif
 }
 """,
-    # OpenMP ends the process when a thread cannot be started. The runtime knows how many can be, and is asked once per call.
-    "prepare_team": """
-static void (*ready_team)(void);
-
-void use_team(void (*given)(void)) {
-  ready_team = given;
-}
-
-static void prepare_team(void) {
-  if (ready_team) ready_team();
-}
-""",
+    "prepare_team": TEAM_HELPER,
     # The product wraps around; its leading bits depend on all bits of the key.
     "leading_bits": f"""
 static inline int64_t leading_bits(int64_t key, int64_t shift) {{
