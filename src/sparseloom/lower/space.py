@@ -134,8 +134,11 @@ class Space:
                 return outer in self.values and self.is_leading(inner, digit)
         return False
 
-    def filters(self, var: IndexVar, value: ir.Expr) -> list[ir.Expr]:
-        """Conditions on a value of ``var`` that the known digits below unknown ones impose."""
+    def filters(self, var: IndexVar, value: ir.Expr, leads: bool = True) -> list[ir.Expr]:
+        """Conditions on a value of ``var`` that the known digits below unknown ones impose.
+
+        What outer code left of the range of a digit is a condition too, unless the digit ``leads``: then the interval has it.
+        """
         relation = self.provenance.digits(var)
         if relation is None:
             return []
@@ -143,22 +146,27 @@ class Space:
         if whole is not None:
             offset = subtract(value, self.range_of(relation.parent)[0])
             known = [ir.compare("equal", offset, self.values[whole.fused])] if whole.fused in self.values else []
-            return [*known, *self.filters(whole.fused, offset)]
+            left = [] if leads else self._left_of(whole.fused, offset)
+            return [*known, *left, *self.filters(whole.fused, offset, leads)]
         outer, inner = self.split_value(relation, value)
-        found: list[ir.Expr] = []
+        known = [ir.compare("equal", inner, self.values[relation.inner])] if relation.inner in self.values else []
         if relation.outer in self.values:
-            found += self.filters(relation.inner, inner)
-            if relation.inner in self.values:
-                found.append(ir.compare("equal", inner, self.values[relation.inner]))
-            return found
-        found += self.filters(relation.outer, outer)
-        for digit, part in ((relation.outer, outer), (relation.inner, inner)):
-            if digit in self.limits and digit not in self.values:
-                low, high = self.limits[digit]
-                found += [ir.compare("greater_equal", part, low), ir.compare("less", part, high)]
-        if relation.inner in self.values:
-            found.append(ir.compare("equal", inner, self.values[relation.inner]))
-        return [*found, *self.filters(relation.inner, inner)]
+            left = [] if leads else self._left_of(relation.inner, inner)
+            return [*left, *self.filters(relation.inner, inner, leads), *known]
+        above = self.filters(relation.outer, outer, leads=False)
+        left = [*self._left_of(relation.outer, outer), *self._left_of(relation.inner, inner)]
+        return [*above, *left, *known, *self.filters(relation.inner, inner, leads=False)]
+
+    def _left_of(self, digit: IndexVar, part: ir.Expr) -> list[ir.Expr]:
+        """Conditions on a digit whose range outer code has narrowed, under its own name or that of a bound or renaming."""
+        found: list[ir.Expr] = []
+        if digit in self.limits and digit not in self.values:
+            low, high = self.limits[digit]
+            found += [ir.compare("greater_equal", part, low), ir.compare("less", part, high)]
+        match self.provenance.used_by(digit):
+            case BoundRelation(_, child, _, _) | RenameRelation(_, child):
+                found += self._left_of(child, part)
+        return found
 
     def split_value(self, relation: Digits, value: ir.Expr) -> Range:
         """The digits of a value: recover_derived."""
