@@ -15,7 +15,7 @@ from itertools import combinations
 from sparseloom.core.trees import walk
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.iteration.layout import can_append
-from sparseloom.iteration.ordering import sparse_variables
+from sparseloom.iteration.ordering import Blocks, blocks_among, sparse_variables
 from sparseloom.iteration.region import is_skippable
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Reduce, Sequence, Stmt, SuchThat, Where
 from sparseloom.notation.terms import free_variables
@@ -98,7 +98,7 @@ def lists_many(assign: Assign) -> bool:
     """Whether a list may hold many more entries than the operands: no sparse one has all variables of a sum."""
     for term in reductions(assign.rhs):
         needed = {*free_variables(term.body), *term.variables}
-        if not any(sparse_variables([n]) and needed <= {*n.indices} for n in walk(term.body) if isinstance(n, Access)):
+        if not any(not n.tensor.format.is_dense and needed <= {*n.indices} for n in walk(term.body) if isinstance(n, Access)):
             return True
     return False
 
@@ -112,7 +112,8 @@ def meets_late(stmt: Stmt) -> bool:
     assigns = [n for n in walk(stmt) if isinstance(n, Assign)]
     made = {assign.lhs.tensor for assign in assigns}
     everything = [n for assign in assigns for n in walk(assign.rhs) if isinstance(n, Access) and n.tensor not in made]
-    return any(_is_late(order, assign, everything) for order, assign in _orders(stmt, ()))
+    blocks = blocks_among(r for n in walk(stmt) if isinstance(n, SuchThat) for r in n.relations)
+    return any(_is_late(order, assign, everything, blocks) for order, assign in _orders(stmt, ()))
 
 
 def _orders(stmt: Stmt, outer: tuple[IndexVar, ...]) -> Iterator[tuple[tuple[IndexVar, ...], Assign]]:
@@ -132,13 +133,13 @@ def _orders(stmt: Stmt, outer: tuple[IndexVar, ...]) -> Iterator[tuple[tuple[Ind
             yield outer, stmt
 
 
-def _is_late(order: tuple[IndexVar, ...], assign: Assign, everything: list[Access]) -> bool:
+def _is_late(order: tuple[IndexVar, ...], assign: Assign, everything: list[Access], blocks: Blocks) -> bool:
     operands = [n for n in walk(assign.rhs) if isinstance(n, Access)]
     for a, b in combinations(operands, 2):
-        for var in sparse_variables([a]) & sparse_variables([b]) - {*assign.lhs.indices}:
+        for var in sparse_variables([a], blocks) & sparse_variables([b], blocks) - {*assign.lhs.indices}:
             before = {*order[: order.index(var)]} if var in order else set()
             only_a, only_b = ({*x.indices} & before - {*y.indices} for x, y in ((a, b), (b, a)))
-            bound = any(only_a & {*n.indices} and only_b & {*n.indices} for n in everything if sparse_variables([n]))
+            bound = any(only_a & {*n.indices} and only_b & {*n.indices} for n in everything if not n.tensor.format.is_dense)
             if only_a and only_b and not bound:
                 return True
     return False

@@ -23,10 +23,10 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.iteration.layout import plain
-from sparseloom.iteration.ordering import block_variables, level_variables
+from sparseloom.iteration.ordering import cut_into_blocks, level_variables
 from sparseloom.notation.dtyping import fill_of
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt, SuchThat, TensorVar, Where
-from sparseloom.notation.relations import RenameRelation, SplitRelation
+from sparseloom.notation.relations import RenameRelation
 
 
 def can_build_blocks(result: Access) -> bool:
@@ -51,7 +51,7 @@ def build_blocks(assign: Assign, entries: Stmt, names: Names) -> Stmt:
     """Loops for a blocked result, from ``entries``: the loops that make it without blocks."""
     lhs, form = assign.lhs, assign.lhs.tensor.format
     *above, last = (lhs.indices[mode] for mode in form.modes[: lhs.tensor.order])
-    each = IndexVar(names.fresh(f"{last}_each"))
+    blocks, each = cut_into_blocks([lhs], names), IndexVar(names.fresh(f"{last}_each"))
     row = Access(_workspace(assign, names), lhs.indices)
 
     def rule(found: Node) -> Node | None:
@@ -61,11 +61,11 @@ def build_blocks(assign: Assign, entries: Stmt, names: Names) -> Stmt:
             case Forall(var, body, tag) if var == last:
                 return Forall(each, body, tag)
             case Forall(var, body, tag) if var in above:
-                return Forall(block_variables(var)[1], body, tag)
+                return Forall(blocks[var].inner, body, tag)
         return None
 
     consumer: Stmt = Assign(lhs, row)
-    for var in reversed(level_variables(lhs)[len(above) :]):
+    for var in reversed(level_variables(lhs, blocks)[len(above) :]):
         consumer = Forall(var, consumer)
 
     def place(stmt: Stmt) -> Stmt:
@@ -76,12 +76,11 @@ def build_blocks(assign: Assign, entries: Stmt, names: Names) -> Stmt:
             case Forall(var) if var in (*above, last):
                 made: Stmt = Where(consumer, rewrite(stmt, rule))
                 for outer in reversed(above):
-                    made = Forall(block_variables(outer)[0], made)
+                    made = Forall(blocks[outer].outer, made)
                 return made
         raise CompilerBug(stmt, "the loops over a sparse result should stand outermost")
 
-    cuts = tuple(SplitRelation(var, *block_variables(var), form.blocks[mode]) for mode, var in enumerate(lhs.indices))
-    return SuchThat(place(entries), (*cuts, RenameRelation(last, each)))
+    return SuchThat(place(entries), (*blocks.values(), RenameRelation(last, each)))
 
 
 def _workspace(assign: Assign, names: Names) -> TensorVar:
@@ -94,7 +93,5 @@ def _workspace(assign: Assign, names: Names) -> TensorVar:
 
 
 def names_in(*stmts: Stmt) -> Names:
-    """The names that are taken in some statements, block variables included."""
-    found = [n for stmt in stmts for n in walk(stmt) if isinstance(n, TensorVar | IndexVar)]
-    blocks = (var.name for n in found if isinstance(n, IndexVar) for var in block_variables(n))
-    return Names({*(n.name for n in found), *blocks})
+    """The names that are taken in some statements."""
+    return Names({n.name for stmt in stmts for n in walk(stmt) if isinstance(n, TensorVar | IndexVar)})

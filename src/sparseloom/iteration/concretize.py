@@ -31,9 +31,10 @@ from sparseloom.iteration.layout import block_sizes, can_append, follows_blocks,
 from sparseloom.iteration.nests import Nest, additive_groups, build_copied, build_nest, build_rows, depth_of, signed_terms, visible_edges
 from sparseloom.iteration.nests import accesses as accesses_of
 from sparseloom.iteration.ordering import (
+    Blocks,
     Edge,
     Edges,
-    block_variables,
+    cut_into_blocks,
     level_variables,
     loop_order,
     soft_edges,
@@ -53,7 +54,6 @@ from sparseloom.notation.nodes import (
     TensorVar,
     Where,
 )
-from sparseloom.notation.relations import SplitRelation
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,14 @@ class _Attempt:
         self._names = Names({n.name for n in walk(assign) if isinstance(n, TensorVar | IndexVar)})
         self._converter = _Converter(self._names, costs, in_order)
         self._assign = self._converter.prepare(assign, keep_blocks)
+        self._blocks = cut_into_blocks([n for n in walk(self._assign) if isinstance(n, Access)], self._names)
         self._shared = shared_pattern(self._assign) if share else None
         self.replaced: dict[Access, Access] = {}
+
+    @property
+    def _stored(self) -> tuple[IndexVar, ...]:
+        """The variables of the result's levels."""
+        return level_variables(self._assign.lhs, self._blocks)
 
     @property
     def is_assembled(self) -> bool:
@@ -205,11 +211,11 @@ class _Attempt:
     def by_rows(self, kind: Order = Order.STORED) -> Concrete:
         """Each sum is scattered into a workspace, a row at a time, and the result appended from there."""
         row = self._rows.level(self._assign.lhs.tensor.format.levels[-1].ordered or not is_alone(self._assign.rhs))
-        return self._concrete(self._order(build_rows(self._assign, self._names, level_variables(self._assign.lhs)[-1:], row), kind))
+        return self._concrete(self._order(build_rows(self._assign, self._names, self._stored[-1:], row), kind))
 
     def by_lists(self, depth: int) -> Concrete:
         """Below ``depth`` levels of the result, entries are listed as they come, sorted, and appended from there."""
-        return self._concrete(self._order(build_rows(self._assign, self._names, level_variables(self._assign.lhs)[depth:], Listed())))
+        return self._concrete(self._order(build_rows(self._assign, self._names, self._stored[depth:], Listed())))
 
     def by_copies(self) -> Concrete:
         """A result in which a variable repeats: its entries are listed, sorted, and appended with a variable for each level."""
@@ -222,14 +228,15 @@ class _Attempt:
         return self._concrete(self._order(build_nest(self._assign, self._names), Order.STRICT))
 
     def _order(self, nest: Nest, kind: Order = Order.STORED) -> Stmt:
-        orderer = _Orderer(self._converter, self._assign, self._shared is not None, kind)
+        orderer = _Orderer(self._converter, self._assign, self._blocks, self._shared is not None, kind)
         stmt = orderer.order(nest)
         self.replaced.update(orderer.replaced)
         return stmt
 
     def _concrete(self, stmt: Stmt, inserted: tuple[IndexVar, ...] = ()) -> Concrete:
         assign = rewrite(self._assign, lambda n: self.replaced.get(n) if isinstance(n, Access) else None)
-        return Concrete(bind_blocks(stmt, assign), assign, self._shared, tuple(self._converter.conversions), inserted, rows=self._rows)
+        bound = bind_blocks(stmt, assign, self._blocks)
+        return Concrete(bound, assign, self._shared, tuple(self._converter.conversions), inserted, rows=self._rows)
 
 
 def can_run_in_sequence(assign: Assign) -> bool:
@@ -292,9 +299,10 @@ class _Converter:
 class _Orderer:
     """Orders the loops of a nest, converting operands that stand in the way."""
 
-    def __init__(self, converter: _Converter, assign: Assign, shared: bool, kind: Order) -> None:
+    def __init__(self, converter: _Converter, assign: Assign, blocks: Blocks, shared: bool, kind: Order) -> None:
         self._converter = converter
         self._assign = assign
+        self._blocks = blocks
         self._shared = shared
         self._kind = kind
         self.replaced: dict[Access, Access] = {}
@@ -309,7 +317,7 @@ class _Orderer:
         own = self._with_blocks(tuple(v for v in nest.variables if v not in outer), accesses)
         order = self._loop_order(nest, own, outer, accesses)
         self._check_result(nest, outer + order)
-        depths = [(depth_of(producer, order), producer) for producer in nest.producers]
+        depths = [(depth_of(producer, order, self._blocks), producer) for producer in nest.producers]
         body: Stmt = self._substitute(nest.assign)
         for depth in range(len(order), -1, -1):
             for wanted, producer in depths:
@@ -323,14 +331,14 @@ class _Orderer:
         blocked = _block_sizes(accesses, self._assign)
         expanded: list[IndexVar] = []
         for var in variables:
-            expanded += block_variables(var) if var in blocked else (var,)
+            expanded += (self._blocks[var].outer, self._blocks[var].inner) if var in blocked else (var,)
         return tuple(expanded)
 
     def _loop_order(
         self, nest: Nest, own: tuple[IndexVar, ...], outer: tuple[IndexVar, ...], accesses: list[Access]
     ) -> tuple[IndexVar, ...]:
         lhs, current = nest.assign.lhs, list(accesses)
-        stored = {a: visible_edges(nest, a) for a in accesses}
+        stored = {a: visible_edges(nest, a, self._blocks) for a in accesses}
         converted: list[Access] = []
         while True:
             edges = self._edges(nest, current, stored)
@@ -358,16 +366,16 @@ class _Orderer:
     def _edges(self, nest: Nest, accesses: list[Access], stored: Mapping[Access, set[Edge]]) -> Edges:
         lhs = nest.assign.lhs
         operands = [a for a in accesses if a != lhs]
-        sparse = sparse_variables(operands)
+        sparse = sparse_variables(operands, self._blocks)
         edges = Edges()
         is_result = not lhs.tensor.format.is_dense and not self._shared and lhs == self._assign.lhs
         for access in accesses:
             if access == lhs and (lhs != self._assign.lhs or self._kind is Order.FREE):
                 continue  # what takes entries in any order
             edges.hard |= stored[access]
-            edges.soft |= soft_edges(access, sparse)
+            edges.soft |= soft_edges(access, sparse, self._blocks)
         if is_result:
-            results = self._with_blocks(level_variables(lhs), accesses)
+            results = self._with_blocks(level_variables(lhs, self._blocks), accesses)
             if self._kind is not Order.FREE:
                 edges.hard |= {(a, b) for n, a in enumerate(results) for b in results[n + 1 :] if a != b}
             edges.firm |= {(a, b) for a in results for b in nest.variables if b not in lhs.indices}
@@ -397,11 +405,12 @@ class _Orderer:
         if not can_append(lhs.tensor.format):
             raise needs_workspace(self._assign, f"entries cannot be appended to {name_of(lhs.tensor.format)}")
         last = max(k for k, level in enumerate(lhs.tensor.format.levels) if not level.full)
-        wanted = self._with_blocks(level_variables(lhs), accesses_of(nest))
-        ends = path.index(self._with_blocks(level_variables(lhs)[: last + 1], accesses_of(nest))[-1])
+        stored = level_variables(lhs, self._blocks)
+        wanted = self._with_blocks(stored, accesses_of(nest))
+        ends = path.index(self._with_blocks(stored[: last + 1], accesses_of(nest))[-1])
         early = [v for v in path[:ends] if v not in wanted]
         if early:
-            why = f"the loop over {early[0]} reduces outside the loop over {level_variables(lhs)[last]}, so entries come out of order"
+            why = f"the loop over {early[0]} reduces outside the loop over {stored[last]}, so entries come out of order"
             raise not_in_order(self._assign, why)
 
 
@@ -417,10 +426,10 @@ def _block_sizes(accesses: Iterable[Access], assign: Assign) -> dict[IndexVar, i
     return block_sizes([access for access in accesses if access != assign.lhs or not follows])
 
 
-def bind_blocks(stmt: Stmt, assign: Assign) -> Stmt:
+def bind_blocks(stmt: Stmt, assign: Assign, blocks: Blocks) -> Stmt:
     """State how the variables of blocked operands make up the original ones."""
     sizes = _block_sizes([n for n in walk(stmt) if isinstance(n, Access)], assign)
-    relations = tuple(SplitRelation(var, *block_variables(var), size) for var, size in sizes.items() if size)
+    relations = tuple(blocks[var] for var, size in sizes.items() if size)
     return SuchThat(stmt, relations) if relations else stmt
 
 

@@ -14,7 +14,7 @@ from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.iteration.assembly import is_loose, reductions
-from sparseloom.iteration.ordering import Edge, block_variables, hard_edges, level_variables
+from sparseloom.iteration.ordering import Blocks, Edge, hard_edges, level_variables
 from sparseloom.iteration.region import is_skippable
 from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce, TensorVar
@@ -122,8 +122,8 @@ def build_copied(assign: Assign, names: Names) -> Nest:
         apart.append(IndexVar(names.fresh(var.name)) if var in seen else var)
         seen.add(var)
     lhs = Access(assign.lhs.tensor, tuple(apart))
-    made = _workspace(assign.rhs, names, level_variables(assign.lhs), Listed())
-    return Nest(Assign(lhs, Access(made.tensor, level_variables(lhs))), lhs.indices, [build_nest(Assign(made, assign.rhs), names)])
+    made = _workspace(assign.rhs, names, level_variables(assign.lhs, {}), Listed())
+    return Nest(Assign(lhs, Access(made.tensor, level_variables(lhs, {}))), lhs.indices, [build_nest(Assign(made, assign.rhs), names)])
 
 
 def _uses(expr: Expr, variables: tuple[IndexVar, ...]) -> bool:
@@ -176,20 +176,20 @@ def accesses(nest: Nest) -> list[Access]:
     return list(dict.fromkeys(found))
 
 
-def visible_edges(nest: Nest, access: Access) -> set[Edge]:
+def visible_edges(nest: Nest, access: Access, blocks: Blocks) -> set[Edge]:
     """The storage order of an operand as the loops of a nest see it: a producer runs loops over its own variables itself."""
     if access in walk(nest.assign):
-        return hard_edges(access)
+        return hard_edges(access, blocks)
     readers = [producer for producer in nest.producers if access in accesses(producer)]
     hidden = set.intersection(*(set(producer.variables) for producer in readers))
-    return {(x, y) for x, y in hard_edges(access) if x not in hidden and y not in hidden}
+    return {(x, y) for x, y in hard_edges(access, blocks) if x not in hidden and y not in hidden}
 
 
-def depth_of(producer: Nest, order: tuple[IndexVar, ...]) -> int:
+def depth_of(producer: Nest, order: tuple[IndexVar, ...], blocks: Blocks) -> int:
     """How many loops must be open before the producer can run."""
-    used = {v for a in accesses(producer) for v in (*a.indices, *level_variables(a))}
+    used = {v for a in accesses(producer) for v in (*a.indices, *level_variables(a, blocks))}
     own = {v for part in producer.everything() for v in part.variables}
-    own |= {b for v in own for b in block_variables(v)}
-    bound = {b: v for v in used for b in block_variables(v)}
+    bound = {part: var for var, cut in blocks.items() for part in (cut.outer, cut.inner)}
+    own |= {part for part, var in bound.items() if var in own}
     needed = {v for v in used if v not in own}
     return max((n + 1 for n, v in enumerate(order) if v in needed or bound.get(v) in needed), default=0)

@@ -7,40 +7,50 @@ its rows).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.core.names import Names
+from sparseloom.notation.nodes import Access, IndexVar, Relation
+from sparseloom.notation.relations import BlockRelation
 
 Edge = tuple[IndexVar, IndexVar]
+Blocks = Mapping[IndexVar, BlockRelation]
 
 
-def level_variables(access: Access) -> tuple[IndexVar, ...]:
-    """The variable at every level of an access, from the root down.
-
-    A blocked format walks derived variables: ``i_block`` counts the blocks of i and ``i_within`` the places in one.
-    """
+def level_variables(access: Access, blocks: Blocks) -> tuple[IndexVar, ...]:
+    """The variable at every level of an access, from the root down; ``blocks`` tells those of variables that are walked in blocks."""
     form = access.tensor.format
     if not form.blocks:
         return tuple(access.indices[mode] for mode in form.modes)
     seen: set[int] = set()
     variables = []
     for mode in form.modes:
-        block, within = block_variables(access.indices[mode])
-        variables.append(within if mode in seen else block)
+        relation = blocks[access.indices[mode]]
+        variables.append(relation.inner if mode in seen else relation.outer)
         seen.add(mode)
     return tuple(variables)
 
 
-def block_variables(var: IndexVar) -> tuple[IndexVar, IndexVar]:
-    """The variables of the blocks of ``var`` and of the places within a block."""
-    return IndexVar(f"{var.name}_block"), IndexVar(f"{var.name}_within")
+def cut_into_blocks(accesses: Iterable[Access], names: Names) -> dict[IndexVar, BlockRelation]:
+    """Fresh variables for the blocks of every variable of blocked accesses, which agree on the sizes, and for the places in a block."""
+    found: dict[IndexVar, BlockRelation] = {}
+    for access in accesses:
+        for var, size in zip(access.indices, access.tensor.format.blocks, strict=False):
+            if var not in found:
+                found[var] = BlockRelation(var, IndexVar(names.fresh(f"{var}_block")), IndexVar(names.fresh(f"{var}_within")), size)
+    return found
 
 
-def hard_edges(access: Access) -> set[Edge]:
+def blocks_among(relations: Iterable[Relation]) -> dict[IndexVar, BlockRelation]:
+    """The variables that are walked in blocks."""
+    return {relation.parent: relation for relation in relations if isinstance(relation, BlockRelation)}
+
+
+def hard_edges(access: Access, blocks: Blocks) -> set[Edge]:
     """Every level that is not full stands below all of its parents."""
-    variables = level_variables(access)
+    variables = level_variables(access, blocks)
     edges: set[Edge] = set()
     for k, level in enumerate(access.tensor.format.levels):
         if not level.full:
@@ -48,18 +58,18 @@ def hard_edges(access: Access) -> set[Edge]:
     return edges
 
 
-def soft_edges(access: Access, sparse: set[IndexVar]) -> set[Edge]:
+def soft_edges(access: Access, sparse: set[IndexVar], blocks: Blocks) -> set[Edge]:
     """Neighbouring levels, except into a variable that some operand walks sparsely: rows are not contiguous there."""
-    variables = level_variables(access)
+    variables = level_variables(access, blocks)
     return {(a, b) for a, b in pairwise(variables) if a != b and b not in sparse}
 
 
-def sparse_variables(accesses: Iterable[Access]) -> set[IndexVar]:
+def sparse_variables(accesses: Iterable[Access], blocks: Blocks) -> set[IndexVar]:
     """The variables that some access walks by a level that is not full."""
     return {
         var
         for access in accesses
-        for var, level in zip(level_variables(access), access.tensor.format.levels, strict=True)
+        for var, level in zip(level_variables(access, blocks), access.tensor.format.levels, strict=True)
         if not level.full
     }
 

@@ -18,9 +18,10 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.formats.level import Level
-from sparseloom.iteration.ordering import block_variables, level_variables
+from sparseloom.iteration.ordering import Blocks, blocks_among, level_variables
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Relation, Sequence, Stmt, SuchThat, Where
 from sparseloom.notation.relations import (
+    BlockRelation,
     BoundRelation,
     BoundType,
     CoordRelation,
@@ -126,6 +127,14 @@ class Provenance:
     def _made(self) -> dict[IndexVar, Relation]:
         return {child: r for r in self.relations for child in children(r)}
 
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return blocks_among(self._all)
+
+    def stored(self, access: Access) -> tuple[IndexVar, ...]:
+        """The variable at every level of an access, from the root down: a blocked format has its own."""
+        return level_variables(access, self._blocks)
+
     def used_by(self, var: IndexVar) -> Relation | None:
         """The relation that replaced ``var`` by others."""
         return self._used.get(var)
@@ -222,7 +231,7 @@ class Provenance:
         """
         found = self.made_by(self._unbound(relation.outer))
         match found:
-            case SplitRelation(parent, outer, inner, _) if (outer, inner) == block_variables(parent):
+            case BlockRelation():
                 return None
             case SplitRelation(_, outer, inner, _) | DivideRelation(_, outer, inner, _):
                 if (outer, inner) == (self._unbound(relation.outer), self._unbound(relation.inner)):
@@ -242,7 +251,7 @@ class Provenance:
 
     def walked(self, relation: PosRelation) -> tuple[IndexVar, ...]:
         """The variables of the levels that a position variable runs through, outermost first."""
-        return self.covered(relation.coordinate, level_variables(relation.access))
+        return self.covered(relation.coordinate, self.stored(relation.access))
 
     def counted_again(self, relation: CoordRelation) -> PosRelation:
         """The positions whose coordinates a coord variable finds again."""
@@ -283,7 +292,7 @@ class Provenance:
 
     def position_levels(self, relation: PosRelation) -> range:
         """The levels of the operand that a position variable runs through."""
-        variables = level_variables(relation.access)
+        variables = self.stored(relation.access)
         covered = self.walked(relation)
         first = variables.index(covered[0])
         return range(first, first + len(covered))
@@ -334,8 +343,16 @@ class Provenance:
 
     def levels(self, var: IndexVar, access: Access) -> tuple[int, int] | None:
         """The first and last level of ``access`` that a variable runs over, if it runs over an interval of a run of them."""
-        span = self.span(var, level_variables(access))
-        return None if span is None else stored_levels(access, span.variables)
+        span = self.span(var, self.stored(access))
+        return None if span is None else self.stored_levels(access, span.variables)
+
+    def stored_levels(self, access: Access, variables: tuple[IndexVar, ...]) -> tuple[int, int] | None:
+        """The first and last level of ``access`` that store exactly these variables, in this order; None if no run of levels does."""
+        stored = self.stored(access)
+        for first in range(len(stored) - len(variables) + 1):
+            if stored[first : first + len(variables)] == variables:
+                return first, first + len(variables) - 1
+        return None
 
     def is_distinct(self, relation: PosRelation) -> bool:
         """Whether no two positions have the same coordinates below one parent, so that each stands for the other."""
@@ -381,15 +398,6 @@ def _own_loops(stmt: Stmt) -> Iterator[IndexVar]:
         case Sequence(stmts):
             for part in stmts:
                 yield from _own_loops(part)
-
-
-def stored_levels(access: Access, variables: tuple[IndexVar, ...]) -> tuple[int, int] | None:
-    """The first and last level of ``access`` that store exactly these variables, in this order; None if no run of levels does."""
-    stored = level_variables(access)
-    for first in range(len(stored) - len(variables) + 1):
-        if stored[first : first + len(variables)] == variables:
-            return first, first + len(variables) - 1
-    return None
 
 
 def are_distinct(levels: tuple[Level, ...], first: int, last: int) -> bool:

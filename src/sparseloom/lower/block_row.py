@@ -11,7 +11,6 @@ from __future__ import annotations
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, DType
 from sparseloom.formats.level import LevelView
-from sparseloom.iteration.ordering import block_variables, level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
@@ -30,10 +29,10 @@ class BlockRow(RowList):
         tensor = written.tensor
         self._first = first
         self._access = written
-        sizes = [context.sizes.of(var) for var in level_variables(written)]
-        self._inside = sizes[tensor.order :]
+        sizes = [context.sizes.of(var) for var in context.provenance.stored(written)]
+        self._inside = list(zip(context.provenance.stored(written), sizes, strict=True))[tensor.order :]
         self._block: ir.Expr = ir.ONE
-        for size in self._inside:
+        for _, size in self._inside:
             self._block = ir.multiply(self._block, size)
         count = sizes[tensor.order - 1]
         self._values = ir.Array(context.names.fresh(f"{tensor.name}_vals"), tensor.dtype)
@@ -63,8 +62,7 @@ class BlockRow(RowList):
         row = form.modes[tensor.order - 1]
         block: ir.Expr = ir.Op("floor_divide", (scope.coordinates[indices[row]], ir.index(form.blocks[row])))
         place = block
-        for mode, size in zip(form.modes[tensor.order :], self._inside, strict=True):
-            whole, within = indices[mode], block_variables(indices[mode])[1]
-            rest = ir.Op("remainder", (scope.coordinates[whole], ir.index(form.blocks[mode])))
+        for mode, (within, size) in zip(form.modes[tensor.order :], self._inside, strict=True):
+            rest = ir.Op("remainder", (scope.coordinates[indices[mode]], ir.index(form.blocks[mode])))
             place = ir.add(ir.multiply(place, size), scope.coordinates.get(within, rest))
         return block, place

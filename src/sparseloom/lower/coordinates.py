@@ -11,7 +11,6 @@ from dataclasses import replace
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, NEVER, Flag, Formula, Stored, all_of, stored
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.region import region
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import SERIAL, Loop, Style, iterate
@@ -155,7 +154,7 @@ class CoordinateLoops(Nest):
     def _may_be_lost(self, access: Access, var: IndexVar, scope: Scope) -> bool:
         """Whether an operand may turn out to be absent where digits of ``var`` are bound: its blocks may be stored sparsely."""
         place, graph = scope.at(access), self.context.provenance
-        for k, part in enumerate(level_variables(access)[place.depth :], place.depth):
+        for k, part in enumerate(graph.stored(access)[place.depth :], place.depth):
             if part not in scope.coordinates and graph.root(part) != var:
                 return False
             if part == var or not access.tensor.format.levels[k].full:
@@ -177,7 +176,7 @@ class CoordinateLoops(Nest):
 
     def _walks(self, access: Access, var: IndexVar, scope: Scope) -> bool:
         place = scope.at(access)
-        if place.is_absent or next_variable(access, place) != var:
+        if place.is_absent or next_variable(self.context, access, place) != var:
             return False
         return not access.tensor.format.levels[place.depth].full
 

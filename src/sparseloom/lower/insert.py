@@ -23,7 +23,6 @@ from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.level import load_index
 from sparseloom.formats.named import dense
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
@@ -32,7 +31,7 @@ from sparseloom.lower.scope import Scope
 from sparseloom.lower.space import least, subtract
 from sparseloom.lower.views import Slot, TensorView
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Reduce, Stmt, Tag, TensorVar
-from sparseloom.schedule.loops import fresh_variables
+from sparseloom.schedule.loops import fresh_variables, provenance
 from sparseloom.schedule.primitives.fuse import Fuse
 from sparseloom.schedule.primitives.pos import Pos
 
@@ -105,7 +104,7 @@ class InsertResult(Result):
             rows = ir.multiply(rows, level.size)
         last = subtract(load_index(levels[begin].arrays["pos"], rows), ir.ONE)
         later, place = ir.Var(names.fresh("later")), ir.Var(names.fresh("place"))
-        tail = list(zip(level_variables(self.driver), levels, strict=True))[begin:]
+        tail = list(zip(self.context.provenance.stored(self.driver), levels, strict=True))[begin:]
         row = self._row({var: load_index(level.arrays["crd"], later) for var, level in tail})
         return ir.block(
             ir.Declare(later, least(ir.add(scope.at(self.driver).position, ir.index(AHEAD)), last)),
@@ -142,13 +141,14 @@ def flat_loop(stmt: Stmt, lhs: Access) -> tuple[Stmt, Access] | None:
     if not isinstance(inner, Assign) or inner.op is not None or any(isinstance(n, Reduce) for n in walk(inner.rhs)):
         return None
     operands = [n for n in walk(inner.rhs) if isinstance(n, Access)]
-    if len(operands) != 1 or list(level_variables(operands[0])) != variables:
+    if len(operands) != 1 or list(provenance(stmt).stored(operands[0])) != variables:
         return None
     begin, _ = operands[0].tensor.format.chains[-1]
-    rows = level_variables(lhs)[:-1]
+    rows = provenance(stmt).stored(lhs)[:-1]
     if begin == 0 or not {*rows} <= {*variables[begin:]}:
         return None
-    counts = TensorVar(f"{lhs.tensor.name}_rows", len(rows), dense(len(rows)), lhs.tensor.dtype)
+    (counter,) = fresh_variables(stmt, f"{lhs.tensor.name}_rows")
+    counts = TensorVar(counter.name, len(rows), dense(len(rows)), lhs.tensor.dtype)
     counted = Assign(Access(counts, rows), inner.rhs)
     stmt = rewrite(stmt, lambda found: counted if found is inner else None)
     fused = variables[0]

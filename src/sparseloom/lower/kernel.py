@@ -19,7 +19,6 @@ from sparseloom.core.trees import Node, walk
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import annihilating, innermost, is_skippable, written
 from sparseloom.iteration.rows import why_listed
@@ -129,12 +128,12 @@ class _Lowering(ParallelLoops):
         originals |= dict.fromkeys(v for n in walk(stmt) if isinstance(n, Forall) for v in everything.originals(n.var))
         sizes = Sizes(originals, names)
         whole = Space(provenance, sizes, {}, {})
-        for var in {v for access in self.accesses for v in level_variables(access)} - set(originals):
+        for var in {v for access in self.accesses for v in provenance.stored(access)} - set(originals):
             sizes.derive(var, whole.extent(var))
         views = {}
         for access in self.accesses:
             if access.tensor not in views:
-                views[access.tensor] = view_tensor(access, sizes, names)
+                views[access.tensor] = view_tensor(access, provenance.stored(access), sizes, names)
         self.context = Context(names, sizes, views, provenance, everything, int32_limit)
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]

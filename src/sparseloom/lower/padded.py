@@ -36,7 +36,8 @@ class PaddedResult(AppendResult):
         levels = tuple(Compressed() if isinstance(level, Padded) else level for level in form.levels)
         tensor = replace(lhs.tensor, name=context.names.fresh(f"{lhs.tensor.name}_rows"), format=Format(levels, form.modes, form.blocks))
         rows = Access(tensor, lhs.indices)
-        super().__init__(context, rows, view_tensor(rows, context.sizes, context.names), first, gaps, certain)
+        appended = view_tensor(rows, context.provenance.stored(rows), context.sizes, context.names)
+        super().__init__(context, rows, appended, first, gaps, certain)
         self._given = view
         self._fill = fill
         self._level = next(k for k, level in enumerate(form.levels) if isinstance(level, Padded))

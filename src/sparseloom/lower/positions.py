@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import SERIAL, Style
 from sparseloom.lower.context import Runs
@@ -57,7 +56,7 @@ class PositionLoops(RunLoops):
             end = form.levels[k].bounds(views[k], above[1])[0] if not form.levels[k].branchless else above[1]
             begin, end = self._cut_to_blocks(relation, k, (begin, end), scope)
             scope = self._declare_range(relation, k, begin, end, code, scope)
-        if context.provenance.cuts_rows(relation.coordinate, level_variables(access)):
+        if context.provenance.cuts_rows(relation.coordinate, context.provenance.stored(access)):
             scope = self._cut_rows(relation, code, scope)
         return ir.block(*code), scope.limiting(relation.position, *scope.cuts[access, levels[-1]])
 
@@ -77,7 +76,7 @@ class PositionLoops(RunLoops):
         space, place, ends = self.context.space(scope), scope.at(access), []
         positions = scope.cuts[access, levels[0]]
         for value in space.range_of(relation.coordinate):
-            members = space.members_at(relation.coordinate, value, level_variables(access))
+            members = space.members_at(relation.coordinate, value, self.context.provenance.stored(access))
             found, position = first_position(self.context, access, levels, positions, place.position, members)
             code += found
             ends.append(position)
@@ -95,7 +94,7 @@ class PositionLoops(RunLoops):
         provenance, space = self.context.provenance, self.context.space(scope)
         var = provenance.walked(relation)[0]
         if self.blocks_again(relation) and provenance.is_cut(relation.coordinate):
-            levels = level_variables(relation.access)
+            levels = provenance.stored(relation.access)
             first, last = (space.members_at(relation.coordinate, value, levels) for value in space.range_of(relation.coordinate))
             return first[0], last[0] if len(first) == 1 else least(ir.add(last[0], ir.ONE), space.range_of(var)[1])
         low, high = space.interval(var)
@@ -137,7 +136,8 @@ class PositionLoops(RunLoops):
         """The coordinates above the last level that something inside the loop needs."""
         uppers = self.context.provenance.walked(relation)[:-1]
         provenance = self.context.provenance
-        used = {v for n in walk(stmt.body) if isinstance(n, Access) and n != relation.access for v in (*n.indices, *level_variables(n))}
+        others = (n for n in walk(stmt.body) if isinstance(n, Access) and n != relation.access)
+        used = {v for n in others for v in (*n.indices, *provenance.stored(n))}
         needed = {x for v in used for x in (v, *provenance.originals(v))}
         tested = any(block.access != relation.access for _, block in self.blocks_again(relation))
         return uppers if tested or any(needed & provenance.ancestors(var) for var in uppers) else ()

@@ -13,7 +13,6 @@ from dataclasses import replace
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.errors import CompilerBug
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.device import barrier
@@ -32,7 +31,7 @@ class Result:
         self.context = context
         self.lhs = lhs
         self.view = view
-        self.variables = level_variables(lhs)
+        self.variables = context.provenance.stored(lhs)
 
     def parameters(self) -> list[tuple[ir.Param, Slot]]:
         """The kernel parameters through which the result goes out."""

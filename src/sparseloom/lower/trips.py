@@ -14,7 +14,6 @@ from math import prod
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, has_flags
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.lower.context import Remark, Runs
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
@@ -161,7 +160,7 @@ class _Counting:
     ) -> tuple[int, Count]:
         """How far down an operand is inside a loop, and how often each position there is visited."""
         depth, visits = at.visits[access]
-        variables, below = level_variables(access), depth
+        variables, below = self._graph.stored(access), depth
         while below < len(variables) and variables[below] in settled:
             below += 1
         position = None if runs.position is None else runs.position.access

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sparseloom.core.dtypes import INT32
 from sparseloom.core.names import Names
 from sparseloom.formats.level import LevelView
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.notation.nodes import Access, IndexVar, TensorVar
 
@@ -51,14 +50,14 @@ class Sizes:
         return self._derived[var] if var in self._derived else self.params[var]
 
 
-def view_tensor(access: Access, sizes: Sizes, names: Names) -> TensorView:
+def view_tensor(access: Access, variables: Sequence[IndexVar], sizes: Sizes, names: Names) -> TensorView:
     """Name the arrays of a tensor: ``A2_pos``, ``A2_crd``, ``A_vals``; levels count from one, as people do.
 
-    The levels' sizes are those of the variables that the tensor is accessed with; all accesses agree on them.
+    The levels' sizes are those of ``variables``, with which the tensor is accessed; all accesses agree on them.
     """
     tensor = access.tensor
     levels = []
-    for k, (level, var) in enumerate(zip(tensor.format.levels, level_variables(access), strict=True)):
+    for k, (level, var) in enumerate(zip(tensor.format.levels, variables, strict=True)):
         stem = f"{tensor.name}{k + 1}"
         arrays = {part: ir.Array(names.fresh(f"{stem}_{part}"), tensor.index_dtype or INT32) for part in level.array_names}
         scalars = {part: ir.Var(names.fresh(f"{stem}_{part}")) for part in level.scalar_names}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from sparseloom.core.dtypes import BOOL, INT64
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import Level, LevelView
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.scope import Place, Scope
@@ -95,9 +94,9 @@ def between(walker: Walker, low: ir.Expr, high: ir.Expr) -> tuple[ir.Stmt, Walke
     return ir.block(ir.Declare(begin, first), ir.Declare(end, last)), replace(walker, begin=begin, end=end)
 
 
-def next_variable(access: Access, place: Place) -> IndexVar | None:
+def next_variable(context: Context, access: Access, place: Place) -> IndexVar | None:
     """The variable of the next level to bind, or None when all are bound."""
-    variables = level_variables(access)
+    variables = context.provenance.stored(access)
     return variables[place.depth] if place.depth < len(variables) else None
 
 
@@ -151,13 +150,13 @@ def settle(context: Context, scope: Scope, accesses: list[Access]) -> tuple[ir.S
         place = scope.at(access)
         reach = context.reach.get(access, len(access.tensor.format.levels))
         while not place.is_absent and place.depth < reach:
-            var = next_variable(access, place)
+            var = next_variable(context, access, place)
             if var is None or var not in scope.coordinates:
                 break
             code, place = _locate(context, access, place, _relative(context, access, place, scope.coordinates[var]))
             stmts.append(code)
             mask = context.masks.get(access.tensor)
-            if mask is not None and next_variable(access, place) is None:
+            if mask is not None and next_variable(context, access, place) is None:
                 place = replace(place, present=ir.Load(mask, place.position))
         scope = scope.placing({access: place})
     return ir.block(*stmts), scope

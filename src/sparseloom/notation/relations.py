@@ -1,6 +1,6 @@
 """Relations between index variables: how variables of a statement stand for others.
 
-Each relation is made by one primitive of the scheduling language (a blocked format makes splits too). A variable is *known* when
+Each relation is made by one primitive of the scheduling language, or by a blocked format. A variable is *known* when
 its own loop is open, or when a relation recovers it from variables that are known.
 """
 
@@ -32,6 +32,14 @@ class SplitRelation(Relation):
 
     def __str__(self) -> str:
         return f"{self.parent} = {self.outer} * {self.size} + {self.inner}"
+
+
+@node
+class BlockRelation(SplitRelation):
+    """A split that blocked formats make of a variable: ``outer`` counts its blocks, and ``inner`` the places in one.
+
+    Levels are walked, or appended to, block by block, so the halves stay apart even where they are fused again.
+    """
 
 
 @node

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.once import cached_property
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import children, parents
 from sparseloom.notation.nodes import IndexVar, Relation, Stmt
 from sparseloom.notation.relations import (
@@ -105,7 +104,8 @@ class ProvenanceGraph:
         """What ``recover_track`` steps along: the upper coordinates of a position loop over several levels."""
         match relation:
             case PosRelation(coordinate, position, access):
-                span = provenance(self.stmt).span(coordinate, level_variables(access))
+                graph = provenance(self.stmt)
+                span = graph.span(coordinate, graph.stored(access))
                 if span is not None and len(span.variables) > 1:
                     upper = ", ".join(str(var) for var in span.variables[:-1])
                     return f"{upper} advance with {position}" if len(span.variables) > 2 else f"{upper} advances with {position}"

@@ -7,7 +7,6 @@ from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.named import name_of
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.layout import modes_in_order, plain
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance, children, parents
 from sparseloom.iteration.region import is_skippable, written
 from sparseloom.notation.nodes import Access, IndexVar, Stmt, TensorVar
@@ -37,7 +36,7 @@ def breach(concrete: Concrete) -> Refusal | None:
 
 def _own_rows(concrete: Concrete) -> frozenset[IndexVar] | None:
     """The variables whose values have rows of their own: all but the last of an inserted result; None where any may be outermost."""
-    return frozenset(level_variables(concrete.assign.lhs)[:-1]) if concrete.inserted else None
+    return frozenset(provenance(concrete.stmt).stored(concrete.assign.lhs)[:-1]) if concrete.inserted else None
 
 
 def appended_result(concrete: Concrete) -> TensorVar | None:
@@ -76,7 +75,7 @@ def _needs(graph: Provenance, relation: PosRelation | CoordRelation) -> frozense
             above = _position_above(graph, position, access)
             if above is not None:
                 return _needs(graph, above)
-            stored = level_variables(access)
+            stored = graph.stored(access)
             span, levels = graph.span(coordinate, stored), graph.levels(coordinate, access)
             return frozenset() if span is None or levels is None else span.needs.union(stored[: levels[0]])
 
@@ -151,7 +150,7 @@ def unsearchable(stmt: Stmt) -> Refusal | None:
     for path in paths(stmt):
         settled = _settled(graph, path)
         for access in reads(path.assign):
-            stored = level_variables(access)
+            stored = graph.stored(access)
             for k, level in enumerate(access.tensor.format.levels):
                 if level.full or level.ordered:
                     continue
@@ -221,7 +220,7 @@ def _append_order(stmt: Stmt, lhs: Access, inserted: tuple[IndexVar, ...]) -> tu
     It follows the relations: halves take the place of what was split, a fused variable that of its neighbours.
     """
     form = lhs.tensor.format
-    stored = level_variables(lhs)
+    stored = provenance(stmt).stored(lhs)
     order = list(inserted or dict.fromkeys(stored))
     sparse = [var for var, level in zip(stored, form.levels, strict=True) if not level.full]
     last = len(inserted) - 1 if inserted else max(map(order.index, sparse))
@@ -239,7 +238,8 @@ def _append_order(stmt: Stmt, lhs: Access, inserted: tuple[IndexVar, ...]) -> tu
 
 def _cut_rows(stmt: Stmt, appended: TensorVar) -> Refusal | None:
     """Blocks of a fused variable that end within a row: the next block would append the row again."""
-    graph, stored, rows = provenance(stmt), level_variables(result(stmt)), _rows(result(stmt))
+    graph = provenance(stmt)
+    stored, rows = graph.stored(result(stmt)), _rows(graph, result(stmt))
     for relation in relations_of(stmt):
         if not isinstance(relation, SplitRelation | DivideRelation):
             continue
@@ -250,9 +250,9 @@ def _cut_rows(stmt: Stmt, appended: TensorVar) -> Refusal | None:
     return None
 
 
-def _rows(lhs: Access) -> set[IndexVar]:
+def _rows(graph: Provenance, lhs: Access) -> set[IndexVar]:
     """The variables of which each value is appended once, for all that stands below it."""
-    levels, stored = lhs.tensor.format.levels, level_variables(lhs)
+    levels, stored = lhs.tensor.format.levels, graph.stored(lhs)
     last = max(k for k, level in enumerate(levels) if level.can_append and not level.branchless)
     tail = max(k for k, level in enumerate(levels) if level.can_append)
     rows = {stored[k] for k in range(last) if not levels[k].full}
@@ -277,7 +277,7 @@ def _repeated(stmt: Stmt, appended: TensorVar) -> Refusal | None:
         again = [
             var
             for k, var in zip(levels, graph.walked(relation)[:-1], strict=False)
-            if not relation.access.tensor.format.levels[k].unique and var in _rows(result(stmt))
+            if not relation.access.tensor.format.levels[k].unique and var in _rows(graph, result(stmt))
         ]
         if again:
             why = f"{show(relation.access)} repeats {again[0]} for every entry of it, and {appended} appends each once"

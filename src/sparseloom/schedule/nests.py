@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from sparseloom.core.once import cached_property
 from sparseloom.formats.level import Level
 from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, stored
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.schedule.loops import Path, accesses, paths, places, provenance
@@ -82,7 +81,7 @@ class IterationGraph:
             levels = [
                 (access, level)
                 for access in operands
-                for stored_var, level in zip(level_variables(access), access.tensor.format.levels, strict=True)
+                for stored_var, level in zip(graph.stored(access), access.tensor.format.levels, strict=True)
                 if stored_var in settled
             ]
             yield Stop(var, tuple(levels), self._merged(path, depth))

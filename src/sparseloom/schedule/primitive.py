@@ -21,6 +21,7 @@ from sparseloom.iteration.provenance import children
 from sparseloom.notation.nodes import SERIAL, Assembly, Expr, IndexVar, Merge, Races, Stmt, Tag, Unit
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import (
+    BlockRelation,
     BoundRelation,
     BoundType,
     CoordRelation,
@@ -120,6 +121,7 @@ def no_loop(code: str, stmt: Stmt, var: IndexVar) -> Refusal | None:
 
 _WORDS: dict[type, str] = {
     SplitRelation: "split",
+    BlockRelation: "the blocked format",
     DivideRelation: "divide",
     FuseRelation: "fuse",
     PosRelation: "pos",

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from math import prod
 
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.iteration.provenance import Provenance, children, parents
 from sparseloom.notation.nodes import Access, Assign, IndexVar, Races, Stmt, TensorVar, Unit
 from sparseloom.notation.printer import show
@@ -91,7 +90,7 @@ def analyse(stmt: Stmt, appended: TensorVar | None = None, rows: frozenset[Index
 def _is_cut_into_parts(graph: Provenance, path: Path, depth: int, rows: frozenset[IndexVar] | None) -> bool:
     """Whether threads may append rows of their own, to be joined: the outermost loop runs over one variable, each value once."""
     loop, position = path.loops[depth], graph.position(path.variables[depth])
-    covered = graph.covered(loop.var, level_variables(path.assign.lhs))
+    covered = graph.covered(loop.var, graph.stored(path.assign.lhs))
     distinct = position is None or graph.is_distinct(position)
     apart = rows is None or rows.issuperset(covered)
     return depth == 0 and loop.tag.unit is Unit.CPUThread and len(covered) == 1 and distinct and apart

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.core.once import cached_property
-from sparseloom.iteration.ordering import level_variables
-from sparseloom.iteration.provenance import stored_levels
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import (
@@ -179,18 +177,18 @@ class _Values:
                 return [*self._group(parent), self.of(outer)]
         if position is None:
             return []
-        variables = level_variables(position.access)
+        variables = self.graph.stored(position.access)
         span = self.graph.span(position.coordinate, variables)
-        levels = None if span is None else stored_levels(position.access, span.variables)
+        levels = None if span is None else self.graph.stored_levels(position.access, span.variables)
         if span is None or levels is None:
             return []
         return [self.of(v) for v in (*variables[: levels[0]], *sorted(span.needs, key=str))]
 
     def _position(self, coordinate: IndexVar, access: Access) -> Integers:
         """How many entries of the same segment come before this one."""
-        variables, levels = level_variables(access), access.tensor.format.levels
+        variables, levels = self.graph.stored(access), access.tensor.format.levels
         span = self.graph.span(coordinate, variables)
-        run = None if span is None else stored_levels(access, span.variables)
+        run = None if span is None else self.graph.stored_levels(access, span.variables)
         if span is None or run is None or access != self.space.access:
             return self.of(coordinate)
         first, last = run

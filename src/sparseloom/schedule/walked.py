@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from sparseloom.iteration.formula import ALWAYS, NEVER, Formula, Stored, substitute
-from sparseloom.iteration.ordering import level_variables
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import Leaf, region
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.notation.relations import PosRelation
@@ -42,18 +42,18 @@ def walked(stmt: Stmt, var: IndexVar) -> list[Walked]:
     found = []
     for outer, loop in places(stmt, var):
         before, after = graph.known(outer), graph.known((*outer, var))
-        leaf = _follows(after - before, after)
+        leaf = _follows(graph, after - before, after)
         sparse = tuple(access for access in reads(loop.body) if leaf(access) != ALWAYS)
         settled = frozenset(v for v in after - before if graph.made_by(v) is None)
         found.append(Walked(settled, region(loop.body, leaf), sparse, graph.position(var)))
     return found
 
 
-def _follows(settled: Set[IndexVar], known: Set[IndexVar]) -> Leaf:
+def _follows(graph: Provenance, settled: Set[IndexVar], known: Set[IndexVar]) -> Leaf:
     """An operand is followed if a level that is not full stores a variable that is settled now, below parents that are known."""
 
     def leaf(access: Access) -> Formula:
-        stored = level_variables(access)
+        stored = graph.stored(access)
         for k, level in enumerate(access.tensor.format.levels):
             if not level.full and stored[k] in settled and all(v in known for v in stored[:k]):
                 return Stored(access)
@@ -62,11 +62,11 @@ def _follows(settled: Set[IndexVar], known: Set[IndexVar]) -> Leaf:
     return leaf
 
 
-def presence(body: Stmt, known: Set[IndexVar]) -> Formula:
+def presence(graph: Provenance, body: Stmt, known: Set[IndexVar]) -> Formula:
     """When a loop's body has something to do, as far as the known variables tell: the merge lattice's points as one formula."""
 
     def leaf(access: Access) -> Formula:
-        stored = level_variables(access)
+        stored = graph.stored(access)
         sparse = any(not level.full and stored[k] in known for k, level in enumerate(access.tensor.format.levels))
         return Stored(access) if sparse else ALWAYS
 

@@ -18,10 +18,9 @@ from random import Random
 from sparseloom.formats.named import name_of
 from sparseloom.iteration.assembly import can_insert
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.ordering import level_variables
 from sparseloom.notation.nodes import Assembly, Stmt
 from sparseloom.notation.printer import show
-from sparseloom.schedule.loops import result, tensors
+from sparseloom.schedule.loops import provenance, result, tensors
 from sparseloom.schedule.primitive import Primitive, primitive
 from sparseloom.schedule.refusal import Refusal, listed
 
@@ -63,7 +62,7 @@ class Assemble(Primitive):
         """The loops stay as they are; an order in which they insert already is kept."""
         if self.way is Assembly.Append:
             return replace(concrete, inserted=(), counted=False)
-        order = concrete.inserted or tuple(dict.fromkeys(level_variables(concrete.assign.lhs)))
+        order = concrete.inserted or tuple(dict.fromkeys(provenance(concrete.stmt).stored(concrete.assign.lhs)))
         has_rows = can_insert(concrete.assign)
         return replace(concrete, inserted=order if has_rows else (), counted=not has_rows)
 

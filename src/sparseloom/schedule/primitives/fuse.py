@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from random import Random
 
 from sparseloom.core.trees import rewrite
-from sparseloom.iteration.provenance import Provenance, parents, stored_levels
+from sparseloom.iteration.provenance import Provenance, parents
 from sparseloom.notation.nodes import Forall, IndexVar, Relation, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import CoordRelation, FuseRelation, PosRelation, RenameRelation
@@ -77,7 +77,7 @@ class Fuse(Primitive):
         above, below = graph.span(self.i), graph.span(self.j)
         if outer.access != inner.access or above is None or below is None or below.needs:
             return False
-        return stored_levels(outer.access, above.variables + below.variables) is not None
+        return graph.stored_levels(outer.access, above.variables + below.variables) is not None
 
     def _parts(self, graph: Provenance, outer: PosRelation, inner: PosRelation) -> Refusal | None:
         """Positions of the lower level that are cut, or named elsewhere too: then the entries below are not all that is meant."""

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from sparseloom.iteration.ordering import level_variables
-from sparseloom.iteration.provenance import Provenance, Span, stored_levels
+from sparseloom.iteration.provenance import Provenance, Span
 from sparseloom.notation.dtyping import dtype_of
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
@@ -48,12 +47,13 @@ class Pos(Primitive):
 
     def _levels(self, stmt: Stmt) -> Refusal | None:
         """The run of levels that ``i`` stands for must exist, below parents that are known, and cover what the loop visits."""
-        graph, stored = provenance(stmt), level_variables(self.access)
+        graph = provenance(stmt)
+        stored = graph.stored(self.access)
         span = graph.span(self.i, stored)
         if span is None:
             why = f"{self.i} skips from block to block, so it stands for no interval of coordinates"
             return Refusal("S406", why, "use pos on the inner variable, or before the split", at=self.i)
-        levels = stored_levels(self.access, span.variables)
+        levels = graph.stored_levels(self.access, span.variables)
         if levels is None:
             return self._not_stored(span, stored)
         if len(set(stored)) < len(stored) and any(stored.count(v) > 1 for v in span.variables):
@@ -79,7 +79,7 @@ class Pos(Primitive):
         return None
 
     def _places(self, stmt: Stmt, graph: Provenance, span: Span, first: int, last: int) -> Refusal | None:
-        stored, levels = level_variables(self.access), self.access.tensor.format.levels
+        stored, levels = graph.stored(self.access), self.access.tensor.format.levels
         for outer, loop in places(stmt, self.i):
             if self.access not in reads(loop.body):
                 why = f"{show(self.access)} is not read inside the loop over {self.i}"
@@ -93,7 +93,7 @@ class Pos(Primitive):
                 why = f"{show(self.access)} is stored below {listed(missing)}, which is not known outside the loop over {self.i}"
                 return Refusal("S411", why, f"put the loop over {listed(missing)} outside", at=self.i)
             is_full = all(level.full for level in levels[: last + 1])
-            if not is_full and not implies(presence(loop.body, after), self.access):
+            if not is_full and not implies(presence(graph, loop.body, after), self.access):
                 return self._uncovered(loop)
             if not levels[last].unique and not _visits_once(loop.body, self.access, last):
                 why = f"{self.access.tensor} repeats coordinates of {span.variables[-1]}, and all entries of one are needed together"
