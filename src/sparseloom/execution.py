@@ -27,7 +27,7 @@ from sparseloom.formats.storage import Storage, with_own_indices
 from sparseloom.iteration.accumulate import merges_initial, name_initial
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.provenance import Provenance, children
-from sparseloom.iteration.rows import SHORT, RowKind, choose_row
+from sparseloom.iteration.rows import SHORT, RowKind, choose_row, scheduled_row
 from sparseloom.lower.promises import broken_promise
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, Stmt, TensorVar
@@ -70,11 +70,13 @@ def declared(name: str, storage: Storage) -> TensorVar:
     return TensorVar(name, len(storage.shape), storage.format, storage.dtype, storage.index_dtype, storage.fill)
 
 
-def weight(storages: Collection[Storage]) -> tuple[Work, int]:
-    """What the loops depend on besides formats and shapes: whether threads pay off, and where rows may be long, roughly how many entries
-    there are."""
-    wide, entries = any(size > SHORT for storage in storages for size in storage.shape), sparse_entries(storages)
-    return Work.of(entries), entries.bit_length() if wide else 0
+def weight(storages: Collection[Storage]) -> tuple[Any, ...]:
+    """What the loops that the compiler chooses depend on besides formats and shapes: whether threads pay off; where rows may be long,
+    roughly how many entries there are; and which of several sparse operands have fewer than others."""
+    counts = [len(storage.values) for storage in storages if not storage.format.is_dense]
+    wide, entries = any(size > SHORT for storage in storages for size in storage.shape), sum(counts)
+    ranks = sorted(range(len(counts)), key=counts.__getitem__) if len(counts) > 1 else ()
+    return Work.of(entries), entries.bit_length() if wide else 0, *ranks
 
 
 def sparse_entries(storages: Iterable[Storage]) -> int:
@@ -112,8 +114,11 @@ class Prepared:
         self._assign = with_index_dtype(resolved, INT64 if wide else INT32)
         self._initial = self._find_initial(assign.lhs.tensor) if merges_initial(self._assign) else None
         read = self._with_initial(operands)
-        self._cheapest = tuple(sorted(read, key=lambda name: stored_count(read[name])))
-        self._rows = choose_row(self._row_extent, sparse_entries(operands.values()), workspace)
+        self._cheapest = tuple(sorted(read, key=lambda name: len(read[name].values)))
+        # Roughly how many there are: the same for all calls for which a kernel remembers this.
+        entries = 1 << sparse_entries(operands.values()).bit_length() >> 1
+        self._rows = choose_row(self._row_extent, entries, workspace)
+        self._scheduled_rows = scheduled_row(self._row_extent, workspace)
         reduced = (v for n in walk(self._assign) if isinstance(n, Reduce) for v in n.variables)
         self._share = all(self.sizes[v.name] > 0 for v in reduced)
 
@@ -145,14 +150,29 @@ class Prepared:
     @cached_property
     def stages(self) -> Stages:
         """Everything the compiler made of the statement."""
-        stages = self._build(self._assign)
-        if self._schedule:
-            _check_ranges(stages.concrete, self.sizes)
+        if not self._schedule:
+            return self._unscheduled(self._assign)
+        stages = self._scheduled(self._assign)
+        _check_ranges(stages.concrete, self.sizes)
         return stages
 
-    def _build(self, assign: Assign, refill: bool = False) -> Stages:
-        given = (self._cheapest, self._share, settings.int32_limit, self._schedule, self._initial, self._work, self._rows)
+    def _scheduled(self, assign: Assign, refill: bool = False) -> Stages:
+        """Under a schedule the loops follow from the statement, its formats and its dtypes alone, so that they are what was checked."""
+        return build(assign, (), True, settings.int32_limit, self._schedule, self._initial, Work.LITTLE, self._scheduled_rows, refill)
+
+    def _unscheduled(self, assign: Assign, refill: bool = False) -> Stages:
+        given = (self._cheapest, self._share, settings.int32_limit, "", self._initial, self._work, self._rows)
         return build(assign, *given, refill=refill)
+
+    @property
+    def _runs_as_asked(self) -> bool:
+        """Whether the schedule is followed. A sum over nothing has no entries, and then an operand's structure cannot be the result's."""
+        return bool(self._schedule) and (self._share or self.stages.concrete.shared is None)
+
+    @property
+    def _running(self) -> Stages:
+        """What runs on these extents."""
+        return self.stages if self._share or self.stages.concrete.shared is None else self._unscheduled(self._assign)
 
     def check_schedule(self, deterministic: bool) -> None:
         """Refuse a schedule now that would be refused when the kernel is called; and one without a fixed order, if that is asked."""
@@ -165,8 +185,8 @@ class Prepared:
             )
 
     def unscheduled(self) -> Concrete:
-        """The loops as the compiler chooses them, for a schedule to start from."""
-        return choose_loops(self._assign, self._cheapest, self._share, self._initial, self._rows)
+        """The loops that a schedule starts from, whatever the data are."""
+        return choose_loops(self._assign, (), True, self._initial, self._scheduled_rows)
 
     @property
     def fills_values(self) -> bool:
@@ -176,7 +196,7 @@ class Prepared:
     @property
     def converts(self) -> bool:
         """Whether operands are converted on every call."""
-        return bool(self.stages.concrete.conversions)
+        return bool(self._running.concrete.conversions)
 
     def check_output(self, out: Storage) -> None:
         """Refuse an output that does not fit the result."""
@@ -220,7 +240,7 @@ class Prepared:
 
         ``structure`` is a sparse result whose values alone are to be computed.
         """
-        stages = self.stages if structure is None else self._refilling(structure)
+        stages = self._running if structure is None else self._refilling(structure)
         lowered, tensor = stages.lowered, self._assign.lhs.tensor
         storages = self._with_initial(operands)
         if structure is not None:
@@ -232,7 +252,7 @@ class Prepared:
         self._stored = {name: position_counts(storage) for name, storage in storages.items() if not storage.format.is_dense}
         initialised = self._assign.op is not None and self._initial is None
         if values is None:
-            values = self._allocate(storages)
+            values = self._allocate(stages, storages)
         if initialised and values is not None and structure is None:
             values[:] = convert(storages[tensor.name], tensor.format).values
         entries = sum(stored_count(storages[name]) for name in stages.sparse_reads) if values is None else 0
@@ -247,8 +267,8 @@ class Prepared:
         entry = None if target == "interpret" else self._entry(stages)
         call = bind_entry(entry, lowered, arguments, read) if entry else bind_interpreter(lowered, arguments, read, initialised)
         call = replace(call, entries=entries)
-        if self._schedule and any(isinstance(r, BoundRelation) for r in relations_of(self.stages.concrete.stmt)):
-            call = _naming_bounds(call, self.stages.concrete.stmt, self.sizes)
+        if self._schedule and any(isinstance(r, BoundRelation) for r in relations_of(stages.concrete.stmt)):
+            call = _naming_bounds(call, stages.concrete.stmt, self.sizes)
         call = _refreshing(call, refreshes) if refreshes else call
         return call if self._blocked is None else _in_blocks(call, self._blocked)
 
@@ -262,7 +282,7 @@ class Prepared:
     def _refilling(self, structure: Storage) -> Stages:
         """The kernel for the values of a result that has this structure already."""
         assign = self._assign if structure.format.is_dense else with_index_dtype(self._assign, structure.index_dtype or INT32)
-        return self._build(assign, refill=True)
+        return self._scheduled(assign, refill=True) if self._runs_as_asked else self._unscheduled(assign, refill=True)
 
     def _entry(self, stages: Stages) -> Entry | None:
         """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""
@@ -287,8 +307,8 @@ class Prepared:
         self._last = max((len(data.arrays["crd"]) for data in made.levels if "crd" in data.arrays), default=0), max(1, call.entries)
         return made
 
-    def _allocate(self, storages: Mapping[str, Storage]) -> NDArray[Any] | None:
-        lowered, tensor = self.stages.lowered, self._assign.lhs.tensor
+    def _allocate(self, stages: Stages, storages: Mapping[str, Storage]) -> NDArray[Any] | None:
+        lowered, tensor = stages.lowered, self._assign.lhs.tensor
         if tensor.format.is_dense:
             return allocate(tensor, self.shape)
         if lowered.shared is not None:

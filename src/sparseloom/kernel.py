@@ -266,7 +266,9 @@ class Kernel:
         return made
 
     def _prepare(self, storages: Mapping[str, Storage]) -> Prepared:
-        key = (weight(storages.values()), *((id(s.format), s.shape, s.dtype.num, _width(s), s.fill) for s in storages.values()))
+        # A schedule's loops do not depend on what operands hold; those that the compiler chooses do.
+        chosen = () if self._schedule else weight(storages.values())
+        key = (chosen, *((id(s.format), s.shape, s.dtype.num, _width(s), s.fill or str(s.fill)) for s in storages.values()))
         prepared = self._prepared.get(key)
         if prepared is None:
             if len(self._prepared) >= MOST_PREPARED:

@@ -11,6 +11,7 @@ matter for sparse code are three:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -204,6 +205,16 @@ def same_value(left: Any, right: Any) -> bool:
 def identical(left: Scalar, right: Scalar) -> bool:
     """Whether two constants are the same in every respect: 1 is not 1.0, and 0.0 is not -0.0."""
     return type(left) is type(right) and repr(left) == repr(right)
+
+
+def same_sign(left: Scalar, right: Scalar) -> bool:
+    """Whether two equal constants have the same signs, if they are zero: -0.0 differs from 0.0, and from 0."""
+    return left is right or left != 0 or _signs(left) == _signs(right)
+
+
+def _signs(value: Scalar) -> tuple[float, float]:
+    number = complex(value)
+    return math.copysign(1.0, number.real), math.copysign(1.0, number.imag)
 
 
 @dataclass(frozen=True)

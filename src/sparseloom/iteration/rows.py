@@ -69,6 +69,17 @@ def choose_row(extent: int, entries: int, asked: RowKind | None) -> RowChoice:
     return RowChoice(RowKind.HASH, "chosen because rows are long and operands have few entries")
 
 
+def scheduled_row(extent: int, asked: RowKind | None) -> RowChoice:
+    """The workspace for rows of ``extent`` coordinates where the loops have a schedule, whatever the operands hold.
+
+    A hash table stands at the same place in the loops as a dense row, so that whatever is allowed for one is allowed for the other.
+    """
+    if asked is not None:
+        return RowChoice(asked, "as asked")
+    kind = RowKind.DENSE if extent <= SHORT else RowKind.HASH
+    return RowChoice(kind, f"under a schedule always so for rows of {'up to' if extent <= SHORT else 'more than'} {SHORT:,} coordinates")
+
+
 def why_listed(levels: tuple[Level, ...], choice: RowChoice) -> str:
     """Why entries are listed and sorted: a single level may have been chosen, several have no other way."""
     if len(levels) == 1 and choice.kind is RowKind.SORT:

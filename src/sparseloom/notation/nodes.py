@@ -8,10 +8,11 @@ variables (``SuchThat``). Both share the expressions.
 from __future__ import annotations
 
 from enum import Enum
+from operator import attrgetter
 
-from sparseloom.core.algebra import Scalar, identical
+from sparseloom.core.algebra import Scalar, identical, same_sign
 from sparseloom.core.dtypes import FLOAT64, DType
-from sparseloom.core.trees import Node, node
+from sparseloom.core.trees import Node, field_names, node
 from sparseloom.formats.format import Format
 
 
@@ -37,6 +38,13 @@ class TensorVar(Node):
     fill: Scalar = 0
     partial: bool = False  # a scalar temporary that is absent when nothing was reduced into it
 
+    def __eq__(self, other: object) -> bool:
+        # 0.0 and -0.0 are equal, but not the same where one is divided by them.
+        return self is other or (isinstance(other, TensorVar) and _facts(self) == _facts(other) and same_sign(self.fill, other.fill))
+
+    def __hash__(self) -> int:
+        return hash(_facts(self))
+
     @property
     def may_be_absent(self) -> bool:
         """Whether some coordinate may have no entry."""
@@ -44,6 +52,9 @@ class TensorVar(Node):
 
     def __str__(self) -> str:
         return self.name
+
+
+_facts = attrgetter(*field_names(TensorVar))
 
 
 class Expr(Node):
