@@ -160,8 +160,11 @@ def choose_loops(
     assign: Assign, cheapest: tuple[str, ...], share: bool, initial: TensorVar | None = None, rows: RowChoice = SHORT_ROWS
 ) -> Concrete:
     """Concrete notation, before any schedule. ``initial`` is what a sparse result held before the statement adds to it."""
-    whole = assign if initial is None else merge_initial(assign, initial)
-    return concretize(whole, {operand: float(place) for place, operand in enumerate(cheapest)}, share, rows)
+    costs = {operand: float(place) for place, operand in enumerate(cheapest)}
+    if initial is None:
+        return concretize(assign, costs, share, rows)
+    chosen = concretize(merge_initial(assign, initial), costs, share, rows)
+    return replace(chosen, initial=initial.name, made=chosen.made | {initial.name})
 
 
 def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill: bool = False) -> Stages:

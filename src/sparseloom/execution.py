@@ -113,7 +113,7 @@ class Prepared:
             resolved = resolve(assign, csf(len(self.shape)), dtype)
         self._assign = with_index_dtype(resolved, INT64 if wide else INT32)
         self._initial = self._find_initial(assign.lhs.tensor) if merges_initial(self._assign) else None
-        read = self._with_initial(operands)
+        read = self._with_initial(operands, None if self._initial is None else self._initial.name)
         self._cheapest = tuple(sorted(read, key=lambda name: len(read[name].values)))
         # Roughly how many there are: the same for all calls for which a kernel remembers this.
         entries = 1 << sparse_entries(operands.values()).bit_length() >> 1
@@ -141,11 +141,11 @@ class Prepared:
         usual = replace(self._assign.lhs.tensor, fill=given.fill)
         return name_initial(self._assign, given if self._has_data else usual)
 
-    def _with_initial(self, operands: Mapping[str, Storage]) -> dict[str, Storage]:
-        """The operands of the kernel: what a sparse result held before is one of them."""
-        if self._initial is None or not operands:
+    def _with_initial(self, operands: Mapping[str, Storage], name: str | None) -> dict[str, Storage]:
+        """The operands of the kernel: what a sparse result held before is one of them, under a name of its own."""
+        if name is None or not operands:
             return dict(operands)
-        return {**operands, self._initial.name: operands[self._assign.lhs.tensor.name]}
+        return {**operands, name: operands[self._assign.lhs.tensor.name]}
 
     @cached_property
     def stages(self) -> Stages:
@@ -242,7 +242,7 @@ class Prepared:
         """
         stages = self._running if structure is None else self._refilling(structure)
         lowered, tensor = stages.lowered, self._assign.lhs.tensor
-        storages = self._with_initial(operands)
+        storages = self._with_initial(operands, stages.concrete.initial)
         if structure is not None:
             storages[tensor.name] = structure
         refreshes: list[Callable[[], None]] = []

@@ -86,6 +86,8 @@ class Concrete:
     rows: RowChoice = SHORT_ROWS  # what rows are built in, where their entries come in no order
     drops: bool = False  # whether entries of the result that equal its fill are left out
     takes_leaves: bool = False  # whether the last coordinates and the values of the one operand become the result's
+    initial: str | None = None  # the name of what a sparse result held before
+    made: frozenset[str] = frozenset()  # names that are the compiler's own, and give way to the user's
 
 
 def concretize(
@@ -97,11 +99,17 @@ def concretize(
     of an operand with the same pattern. ``rows`` is the workspace for rows whose entries come in no order.
     """
     try:
-        return _best(assign, costs or {}, share, rows, keep_blocks=True)
+        chosen = _best(assign, costs or {}, share, rows, keep_blocks=True)
     except BlocksInTheWay:
         if can_build_blocks(assign.lhs):
-            return _in_blocks(assign, costs or {}, rows)
-        return _best(assign, costs or {}, share, rows, keep_blocks=False)
+            chosen = _in_blocks(assign, costs or {}, rows)
+        else:
+            chosen = _best(assign, costs or {}, share, rows, keep_blocks=False)
+    return replace(chosen, made=_names(chosen.stmt) - _names(assign))
+
+
+def _names(stmt: Stmt) -> frozenset[str]:
+    return frozenset(n.name for n in walk(stmt) if isinstance(n, TensorVar | IndexVar))
 
 
 def _in_blocks(assign: Assign, costs: Mapping[str, float], rows: RowChoice) -> Concrete:

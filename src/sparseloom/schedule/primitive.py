@@ -8,7 +8,7 @@ the fields. Every primitive is one file in ``primitives/``.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 from random import Random
@@ -32,6 +32,7 @@ from sparseloom.notation.relations import (
 )
 from sparseloom.notation.syntax import CONSTANTS
 from sparseloom.schedule.loops import loops, provenance, tag_of, taken_names, tensors
+from sparseloom.schedule.own_names import rename
 from sparseloom.schedule.refusal import Refusal, listed
 
 P = TypeVar("P", bound="Primitive")
@@ -72,6 +73,27 @@ class Primitive(Node):
     def apply_all(self, concrete: Concrete) -> Concrete:
         """Everything after the step; most steps change the statement alone."""
         return replace(concrete, stmt=self.apply(concrete.stmt))
+
+    def new_names(self) -> tuple[str, ...]:
+        """What the step calls by names of its own: the variables that its relation makes."""
+        relation = getattr(self, "relation", None)
+        return () if relation is None else tuple(var.name for var in children(relation))
+
+    def reading(self, names: Mapping[str, str]) -> Self:
+        """The step where what it reads has other names; what it makes keeps the names it gives."""
+        fresh = self.new_names()
+        values = (getattr(self, name) for name in field_names(type(self)))
+        return type(self)(*(self._reading(value, names, fresh) for value in values))
+
+    def _reading(self, value: object, names: Mapping[str, str], fresh: tuple[str, ...]) -> object:
+        match value:
+            case Expr():
+                return rename(value, names)
+            case IndexVar(name) if name in names and name not in fresh:
+                return IndexVar(names[name])
+            case tuple():
+                return tuple(self._reading(item, names, fresh) for item in value)
+        return value
 
     @classmethod
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Self]:

@@ -23,6 +23,7 @@ from sparseloom.schedule.arguments import build
 from sparseloom.schedule.graphs import ProvenanceGraph
 from sparseloom.schedule.laws import appended_result, breach
 from sparseloom.schedule.nests import IterationGraph
+from sparseloom.schedule.own_names import renamed, renamings
 from sparseloom.schedule.picture import bare, full
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive, spell
 from sparseloom.schedule.primitives import (
@@ -117,10 +118,12 @@ class Schedule:
         return self._take(built)
 
     def _take(self, step: Primitive) -> Self:
-        refusal = step.check_all(self.concrete)
+        names = renamings(self.concrete, step.new_names())
+        before, now = (renamed(self.concrete, names), step.reading(names)) if names else (self.concrete, step)
+        refusal = now.check_all(before)
         if refusal is not None:
-            raise self._refused(str(step), refusal, self.stmt)
-        made = step.apply_all(self.concrete)
+            raise self._refused(str(step), refusal, before.stmt)
+        made = now.apply_all(before)
         broken = breach(made)
         if broken is not None:
             raise self._refused(str(step), broken, made.stmt)

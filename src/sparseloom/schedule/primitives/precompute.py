@@ -180,6 +180,10 @@ class Precompute(Primitive):
                 made = Forall(loop.var, made, loop.tag)
         return made
 
+    def new_names(self) -> tuple[str, ...]:
+        """The renamed variables, and the workspace."""
+        return (*(relation.renamed.name for relation in self.relations), self.w)
+
     @property
     def relations(self) -> tuple[RenameRelation, ...]:
         """``iw`` stands for ``i`` where the workspace is filled."""
