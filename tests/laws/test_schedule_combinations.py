@@ -28,3 +28,39 @@ def test_a_part_of_a_bounded_digit_is_not_walked_for_every_other_part(steps: str
     for size in (0, 1, 4, 7, 12):
         a = np.arange(size) % 3 * 1.0
         assert k(a, np.ones(size)).to_numpy() == 2 * a.sum(), size
+
+
+ROWS = np.array([[1, 0, 2, 0], [0, 0, 0, 0], [3, 1, 2, 4], [0, 5, 0, 1], [2, 2, 2, 2]], float)
+REDUCTIONS = {"sum": np.sum, "max": np.max, "min": np.min, "prod": np.prod}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("form", ["csr", "dd", "dcsr"])
+@pytest.mark.parametrize("part", ["a(i) * {}(m, B(i,m))", "{}(m, B(i,m))", "{}(m, B(i,m)) * a(i)"])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_a_reduction_is_computed_ahead(name: str, part: str, form: str, target: str) -> None:
+    steps = f"precompute({part.format(name)}, i, iw, ws)"
+    k = sl.program(f"y(i) = a(i) * {name}(m, B(i,m))", {"B": form}, steps, target=target)
+    a = np.arange(1.0, 6)
+    np.testing.assert_array_equal(k(a, ROWS).to_numpy(), a * REDUCTIONS[name](ROWS, axis=1))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("statement", "steps"),
+    [
+        ("y(i) = B(i,m) * a(i)", "precompute(sum(m, B(i,m) * a(i)), i, iw, ws)"),
+        ("y(i) = B(i,m) * a(i)", "split(m,m0,m1,3) precompute(sum(m, B(i,m) * a(i)), i, iw, ws)"),
+        ("y(i) = sum(m, B(i,m)) * a(i)", "split(m,m0,m1,3) precompute(sum(m, B(i,m)), i, iw, ws)"),
+        ("y(i) = sum(m, B(i,m)) * a(i)", "split(i,i0,i1,2) precompute(a(i) * sum(m, B(i,m)), {i0,i1}, {ia,ib}, ws)"),
+        ("y(i) = sum(m, B(i,m)) * a(i)", "split(i,i0,i1,2) precompute(sum(m, B(i,m)), i1, ib, ws)"),
+        ("y(i) = sum(m, B(i,m)) * a(i)", "precompute(sum(m, B(i,m)), i, iw, ws) parallelize(iw, CPUThread, NoRaces)"),
+        ("y(i) = sum(m, B(i,m) * max(n, C(n))) * a(i) / 3", "precompute(sum(m, B(i,m) * max(n, C(n))) * a(i), i, iw, ws)"),
+        ("y(i) = sum(m, B(i,m)) * a(i)", "precompute(B(i,m), m, mw, v) precompute(a(i) * sum(m, v(m)), i, iw, ws)"),
+        ("y(i) = a(i) * sum(m, B(i,m))", "precompute(t, i, iw, ws)"),
+    ],
+)
+def test_a_reduction_is_computed_ahead_wherever_its_loops_are(statement: str, steps: str, target: str) -> None:
+    k = sl.program(statement, {"B": "csr"}, steps, target=target)
+    operands = {"B": ROWS, "a": np.arange(1.0, 6)} | ({"C": np.array([1.0, 3])} if "C" in statement else {})
+    np.testing.assert_array_equal(k(**operands).to_numpy(), operands["a"] * ROWS.sum(1))

@@ -16,6 +16,7 @@ from sparseloom.notation.nodes import (
     Expr,
     Forall,
     IndexVar,
+    Reduce,
     Relation,
     Sequence,
     Stmt,
@@ -68,6 +69,8 @@ def accesses(expr: Expr) -> Iterator[Access]:
         case Apply(_, args):
             for arg in args:
                 yield from accesses(arg)
+        case Reduce(_, _, body):
+            yield from accesses(body)
 
 
 def loops(stmt: Stmt) -> tuple[IndexVar, ...]:

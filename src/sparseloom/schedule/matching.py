@@ -9,7 +9,7 @@ from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import annihilating
 from sparseloom.notation.dtyping import compute_dtype_of, constant_of, dtype_of, fill_of
-from sparseloom.notation.nodes import Access, Apply, Expr, Literal
+from sparseloom.notation.nodes import Access, Apply, Expr, Literal, Reduce
 from sparseloom.schedule.loops import accesses
 
 Key = tuple[object, ...]
@@ -36,7 +36,9 @@ def key(expr: Expr) -> Key:
         case Apply(op, _):
             keys = [key(part) for part in flat(expr)]
             return (op, *(sorted(keys, key=repr) if operator(op).commutative else keys))
-    raise CompilerBug(expr, "reductions must have become loops")
+        case Reduce(op, variables, body):
+            return (op, *sorted(var.name for var in variables), key(body))
+    raise CompilerBug(expr, "every expression has a key")
 
 
 def flat(expr: Apply) -> list[Expr]:

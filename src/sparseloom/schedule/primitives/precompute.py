@@ -8,13 +8,13 @@
                                           w(jw) = A(i,j) * x(j)
 
 i and iw are variables or sets of them in braces. The workspace is filled just outside the outermost loop of the set. What is
-reduced in e alone is reduced there, if the rest distributes over it.
+reduced in e alone is reduced there, if the rest distributes over it; a reduction that e spells out is always reduced there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from sparseloom.core import algebra
@@ -22,14 +22,16 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.named import dense
 from sparseloom.iteration.formula import ALWAYS, Formula, Stored
-from sparseloom.iteration.region import is_skippable, present
+from sparseloom.iteration.provenance import Provenance
+from sparseloom.iteration.region import is_skippable, present, written
 from sparseloom.notation.dtyping import constant_of, dtype_of, fill_of, reduced_dtype
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt, TensorVar, Where
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Reduce, Stmt, TensorVar, Where
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import RenameRelation
-from sparseloom.schedule.loops import Path, accesses, body_of, fresh_variables, paths, provenance, related, relations_of
+from sparseloom.schedule.loops import Path, accesses, body_of, fresh_variables, loops, paths, provenance, reads, related, relations_of
 from sparseloom.schedule.matching import Match, distributes, take_out
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
+from sparseloom.schedule.reduced import with_reductions, with_temporaries
 from sparseloom.schedule.refusal import Refusal, listed
 
 
@@ -41,7 +43,8 @@ class _Plan:
     match: Match
     stand_in: Access
     depth: int
-    moved: frozenset[IndexVar]
+    carried: tuple[Where, ...] = ()  # temporaries that the expression alone reads, outer ones first
+    moved: frozenset[IndexVar] = frozenset()
 
     @property
     def inner(self) -> tuple[Forall, ...]:
@@ -82,31 +85,60 @@ class Precompute(Primitive):
         """Find the one assignment that holds the expression, and sort the loops around it."""
         if not any(accesses(self.e)):
             return Refusal("S711", f"{show(self.e)} reads no tensor", "a number needs no workspace")
-        if _is_annihilated(self.e) and _present(self.e) != ALWAYS:
+        wanted = with_temporaries(stmt, self.e)
+        reduction = wanted if isinstance(wanted, Reduce) else None
+        found = self._holding(stmt, wanted if reduction is None else reduction.body, reduction)
+        if isinstance(found, Refusal):
+            return found
+        path, match = found
+        outside = [var for var in self.i if var not in path.variables]
+        if outside:
+            return Refusal("S707", f"the loop over {listed(outside)} does not stand around {show(path.assign)}", at=outside[0])
+        depth = min(path.variables.index(var) for var in self.i)
+        plan = _Plan(path, match, self._stand_in, depth, _carried(path, match, depth))
+        left = {access.tensor for access in reads(self._consumer(plan, self._stand_in.tensor))}
+        late = sorted(left.intersection(written(where.producer).tensor for where in plan.carried), key=str)
+        if late:
+            outermost = path.variables[depth]
+            why = f"{show(self.e)} reads {listed(late)}, which is filled inside the loop over {outermost} and read elsewhere too"
+            return Refusal("S710", why, "choose variables of loops further in", at=outermost)
+        made = self._sorted(stmt, plan)
+        return made if reduction is None or isinstance(made, Refusal) else self._whole(stmt, made, reduction)
+
+    @property
+    def _stand_in(self) -> Access:
+        return Access(TensorVar(self.w, len(self.i), dense(len(self.i))), self.i)
+
+    def _holding(self, stmt: Stmt, part: Expr, reduction: Reduce | None) -> tuple[Path, Match] | Refusal:
+        """The one assignment in which the expression occurs; a ``reduction`` of it is what its loops do, if it is there at all."""
+        is_there = not any(isinstance(n, Reduce) for n in walk(part))
+        if is_there and _is_annihilated(part) and _present(part) != ALWAYS:
             why = f"a constant decides {show(self.e)}, so that what is absent in it would no longer count"
             return Refusal("S712", why, "leave the constant out of it")
-        stand_in = Access(TensorVar(self.w, len(self.i), dense(len(self.i))), self.i)
-        holding = [(path, match) for path in paths(stmt) if (match := take_out(path.assign.rhs, self.e, stand_in))]
+        stand_in = self._stand_in
+        holding = [(path, match) for path in paths(stmt) if is_there and (match := take_out(path.assign.rhs, part, stand_in))]
+        if reduction is not None:
+            holding = [(path, match) for path, match in holding if path.assign.op == reduction.op and match.rest == stand_in]
         if not holding:
             sides = listed(dict.fromkeys(show(path.assign.rhs) for path in paths(stmt)))
             return Refusal("S705", f"{show(self.e)} does not occur in the statement", f"the right side is {sides}")
         if len(holding) > 1:
             return Refusal("S706", f"{show(self.e)} occurs in {len(holding)} assignments", "name a part that only one of them has")
-        path, match = holding[0]
-        outside = [var for var in self.i if var not in path.variables]
-        if outside:
-            return Refusal("S707", f"the loop over {listed(outside)} does not stand around {show(path.assign)}", at=outside[0])
-        depth = min(path.variables.index(var) for var in self.i)
-        late = [access.tensor for access in accesses(match.found) if path.temporaries.get(access.tensor.name, -1) > depth]
-        if late:
-            why = f"{show(self.e)} reads {listed(late)}, which is filled inside the loop over {path.variables[depth]}"
-            return Refusal("S710", why, "choose variables of loops further in", at=path.variables[depth])
-        return self._sorted(stmt, _Plan(path, match, stand_in, depth, frozenset()))
+        return holding[0]
+
+    def _whole(self, stmt: Stmt, plan: _Plan, reduction: Reduce) -> _Plan | Refusal:
+        """The plan, if all loops of the reduction move with it, and no others do."""
+        graph, over = provenance(stmt), {*reduction.variables}
+        strays = sorted(over.symmetric_difference(x for var in plan.moved for x in graph.originals(var)), key=str)
+        if not strays:
+            return plan
+        why = f"{show(self.e)} reduces over {listed(reduction.variables)}, and the loops over {listed(strays)} would not go with it alone"
+        return Refusal("S713", why, "the set holds what the reduction leaves, and nothing that it reduces over")
 
     def _sorted(self, stmt: Stmt, plan: _Plan) -> _Plan | Refusal:
         """Decide for every inner loop outside the set: it stays, or moves with the expression, or stands in the way."""
         graph, moved = provenance(stmt), []
-        inside = set(_indices(plan.match.found))
+        inside = {*_indices(plan.match.found), *(var for where in plan.carried for var in _needed(graph, where.producer))}
         beside = {*plan.path.assign.lhs.indices, *_indices(plan.match.rest, but=self.w)}
         for loop in plan.inner:
             var, line = loop.var, graph.ancestors(loop.var)
@@ -119,7 +151,7 @@ class Precompute(Primitive):
         if moved and not self._may_move(plan):
             why = f"{show(plan.match.rest)} does not distribute over the reduction over {listed(moved)}, so that cannot move into {self.w}"
             return Refusal("S709", why, f"add {listed(moved)} to the set", at=moved[0])
-        return _Plan(plan.path, plan.match, plan.stand_in, plan.depth, frozenset(moved))
+        return replace(plan, moved=frozenset(moved))
 
     def _may_move(self, plan: _Plan) -> bool:
         """Whether a reduction over variables of the expression alone may be done in the workspace."""
@@ -165,6 +197,8 @@ class Precompute(Primitive):
                 return assign
             if isinstance(found, Forall) and found.var in plan.moved and _innermost(found) is assign:
                 return found.body
+            if isinstance(found, Where) and any(found.producer is where.producer for where in plan.carried):
+                return found.consumer
             return None
 
         return rewrite(plan.inner[0], rule)
@@ -173,7 +207,10 @@ class Precompute(Primitive):
         """Loops over the renamed variables and over those that moved, nested as they were, writing the workspace."""
         renamed = dict(zip(self.i, self.iw, strict=True))
         made: Stmt = Assign(Access(workspace, self.iw), plan.match.found, plan.path.assign.op if plan.moved else None)
-        for loop in reversed(plan.inner):
+        for depth, loop in reversed(list(enumerate(plan.inner, plan.depth + 1))):
+            for where in reversed(plan.carried):
+                if plan.path.temporaries[written(where.producer).tensor.name] == depth:
+                    made = Where(made, where.producer)
             if loop.var in renamed:
                 made = Forall(renamed[loop.var], made)
             elif loop.var in plan.moved:
@@ -182,7 +219,7 @@ class Precompute(Primitive):
 
     def new_names(self) -> tuple[str, ...]:
         """The renamed variables, and the workspace."""
-        return (*(relation.renamed.name for relation in self.relations), self.w)
+        return (*(var.name for var in self.iw if var not in self.i), self.w)
 
     @property
     def relations(self) -> tuple[RenameRelation, ...]:
@@ -197,7 +234,27 @@ class Precompute(Primitive):
             chosen = path.variables[first : first + rng.randint(1, len(path.loops) - first)]
             *names, workspace = fresh_variables(stmt, *(f"{var}w" for var in chosen), "w")
             renamed = tuple(names) if rng.random() < 0.8 else chosen
-            yield cls(expr, chosen, renamed, workspace.name)
+            yield cls(with_reductions(stmt, expr) if rng.random() < 0.5 else expr, chosen, renamed, workspace.name)
+
+
+def _carried(path: Path, match: Match, depth: int) -> tuple[Where, ...]:
+    """The temporaries that a part of an expression reads, itself or through others, and that are filled inside the loops that it leaves."""
+    around = {name for name, loops_outside in path.temporaries.items() if loops_outside > depth}
+    inside = [n for n in walk(path.loops[depth]) if isinstance(n, Where) and written(n.producer).tensor.name in around]
+    read, count = {access.tensor for access in accesses(match.found)}, -1
+    found: list[Where] = []
+    while len(found) != count:
+        count = len(found)
+        found = [where for where in inside if written(where.producer).tensor in read]
+        read |= {access.tensor for where in found for access in reads(where.producer)}
+    return tuple(found)
+
+
+def _needed(graph: Provenance, producer: Stmt) -> Iterator[IndexVar]:
+    """The variables that a producer uses and has no loops over."""
+    own = {x for var in loops(producer) for x in graph.ancestors(var)}
+    written_to = (path.assign.lhs for path in paths(producer))
+    return (var for access in (*reads(producer), *written_to) for var in access.indices if var not in own)
 
 
 def _indices(expr: Expr, but: str = "") -> Iterator[IndexVar]:
