@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 from fuzz.families import FAMILIES, Family
+from fuzz.naming import nasty_names
 from fuzz.operands import RESULTS, Spec, draw_spec
 from fuzz.statements import Grammar, known_statement
 
@@ -19,6 +20,7 @@ from sparseloom.notation.nodes import Access, Apply, Assign, IndexVar, Reduce, T
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import close_over, free_variables
 from sparseloom.notation.text import declare, parse
+from sparseloom.schedule.own_names import rename
 
 _SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 5, 6)
 _LARGE_SIZES = (1, 3, 11, 13, 40, 130)
@@ -114,7 +116,23 @@ def draw(seed: int, number: int, large: bool = False) -> Case:
     form = _draw_format(random, assign, large)
     dtype = _draw_dtype(random, family) if semiring is None and random.random() < 0.06 else None
     case = Case((seed, number), assign, sizes, specs, form, dtype, semiring, LOWERED_LIMIT if large else 2**31 - 1)
-    return _with_initial_dtype(case) if assign.op is not None else case
+    case = _with_initial_dtype(case) if assign.op is not None else case
+    names = Random(f"names {seed}/{number}/{large}")
+    return nastily_named(case, names) if names.random() < 0.2 else case
+
+
+def nastily_named(case: Case, random: Random) -> Case:
+    """The same case, its variables and tensors called otherwise. What a ``+=`` adds to keeps its name."""
+    found = dict.fromkeys(n.name for n in walk(case.assign) if isinstance(n, IndexVar | TensorVar))
+    names = nasty_names(found, random)
+    if case.assign.op is not None:
+        names.pop(case.assign.lhs.tensor.name, None)
+    return replace(
+        case,
+        assign=rename(case.assign, names),
+        sizes={names.get(name, name): size for name, size in case.sizes.items()},
+        specs={names.get(name, name): spec for name, spec in case.specs.items()},
+    )
 
 
 def _with_initial_dtype(case: Case) -> Case:

@@ -72,17 +72,22 @@ def _another(random: Random, spec: Spec, dtype: str) -> Spec:
     return replace(spec, dtype=dtype, smallest=smallest, index=index, density=density, fill=0, specials=False)
 
 
+def _call(kernel: Kernel, tensors: dict[str, Tensor]) -> Tensor:
+    rest = {name: tensor for name, tensor in tensors.items() if name not in kernel.operand_names}
+    return kernel(*(tensors[name] for name in kernel.operand_names), **rest)
+
+
 def _late(kernel: Kernel, plain: Kernel, tensors: dict[str, Tensor]) -> str | None:
     """What the scheduled kernel refuses although the statement can be computed. A bound may turn out to be wrong."""
     try:
-        kernel(**tensors)
+        _call(kernel, tensors)
     except ScheduleError as late:
         return f"refused at the call: {late}"
     except ShapeError as wrong:
         return None if "bound" in str(wrong) else str(wrong)
     except SparseloomError as refusal:
         try:
-            plain(**tensors)
+            _call(plain, tensors)
         except SparseloomError as same:
             return None if type(same) is type(refusal) else f"{refusal}\n  and without a schedule\n{same}"
         return f"refused at the call: {refusal}"

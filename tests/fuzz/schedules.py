@@ -9,6 +9,7 @@ from itertools import islice
 from random import Random
 
 from fuzz.drawing import Case, cases
+from fuzz.naming import nasty_step
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.iteration.concretize import Concrete
@@ -83,8 +84,9 @@ def with_a_step(made: Schedule, random: Random, drawn: Drawn) -> Schedule:
     (word,) = random.choices(list(WEIGHTS), list(WEIGHTS.values()))
     likely = (step for step in PRIMITIVES[word].candidates(made.stmt, random) if is_likely(made.stmt, step))
     for step in islice(likely, TRIES):
+        named = nasty_step(step, made, random) if random.random() < 0.15 else step
         try:
-            following = made.then(step)
+            following = made.then(named)
         except ScheduleError as refusal:
             drawn.refused[f"{code_of(refusal)} {word}"] += 1
         else:

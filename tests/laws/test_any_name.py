@@ -84,3 +84,12 @@ def test_steps_that_took_a_name_of_the_compiler_can_be_taken_again() -> None:
     assert again.trace == first.trace
     first.compile()()
     np.testing.assert_array_equal(c.to_numpy(), A[:5] @ A[:5])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("names", [("pA2_first", "pA2_last"), ("pA2_run", "pA2_end"), ("j_chunk", "j_stop"), ("A2_crd", "A_vals")])
+def test_digits_may_be_named_as_the_cursors_of_the_loops(names: tuple[str, str], target: str) -> None:
+    first, second = names
+    for form in ("csr", "coo", "ds~"):
+        k = sl.program("y(i) = A(i,j) * x(j)", {"A": form}, f"divide(j, {first}, {second}, 2)", target=target)
+        np.testing.assert_array_equal(k(A, B[:, 0].copy()).to_numpy(), A @ B[:, 0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sparseloom.core.names import Names
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import teams
@@ -18,26 +19,26 @@ _POLLED = (ir.LoopKind.SERIAL, ir.LoopKind.THREADS, ir.LoopKind.UNROLLED)
 
 def add_polls(function: ir.Function) -> ir.Function:
     """Insert polls into the loops of a kernel."""
-    chunks = [0]
-    return replace(function, body=_poll(function.body, 0, chunks))
+    names = Names(n.name for n in walk(function) if isinstance(n, ir.Var | ir.Array))
+    return replace(function, body=_poll(function.body, 0, names))
 
 
-def _poll(stmt: ir.Stmt, depth: int, chunks: list[int]) -> ir.Stmt:
+def _poll(stmt: ir.Stmt, depth: int, names: Names) -> ir.Stmt:
     match stmt:
         case ir.Block(stmts):
-            return ir.block(*(_poll(s, depth, chunks) for s in stmts))
+            return ir.block(*(_poll(s, depth, names) for s in stmts))
         case ir.If(condition, then, other):
-            return ir.If(condition, _poll(then, depth, chunks), _poll(other, depth, chunks))
+            return ir.If(condition, _poll(then, depth, names), _poll(other, depth, names))
         case teams.Team(first, loop, last):
-            return teams.Team(first, _poll(loop, depth, chunks), last)  # type: ignore[arg-type]
+            return teams.Team(first, _poll(loop, depth, names), last)  # type: ignore[arg-type]
         case ir.While(condition, body) if depth == 0 or (depth == 1 and _has_loop(body)):
-            return ir.While(condition, ir.block(ir.Poll(), _poll(body, depth + 1, chunks)))
+            return ir.While(condition, ir.block(ir.Poll(), _poll(body, depth + 1, names)))
         case ir.For(kind=kind) if kind not in _POLLED:
             return stmt
         case ir.For() if depth < 2 and _has_loop(stmt.body):
-            return replace(stmt, body=ir.block(ir.Poll(), _poll(stmt.body, depth + 1, chunks)))
+            return replace(stmt, body=ir.block(ir.Poll(), _poll(stmt.body, depth + 1, names)))
         case ir.For(kind=ir.LoopKind.SERIAL) if depth == 0 and not (isinstance(stmt.end, ir.Literal) and int(stmt.end.value.real) <= CHUNK):
-            return _chunked(stmt, chunks)
+            return _chunked(stmt, names)
     return stmt
 
 
@@ -45,12 +46,9 @@ def _has_loop(stmt: ir.Stmt) -> bool:
     return any(isinstance(n, ir.For | ir.While) for n in walk(stmt))
 
 
-def _chunked(loop: ir.For, chunks: list[int]) -> ir.Stmt:
+def _chunked(loop: ir.For, names: Names) -> ir.Stmt:
     """Cut a loop into chunks with a poll before each."""
-    suffix = str(chunks[0]) if chunks[0] else ""
-    chunks[0] += 1
-    chunk = ir.Var(f"{loop.var.name}_chunk{suffix}")
-    stop = ir.Var(f"{loop.var.name}_stop{suffix}")
+    chunk, stop = (ir.Var(names.fresh(f"{loop.var.name}_{what}")) for what in ("chunk", "stop"))
     size = ir.index(CHUNK)
     extent = ir.Op("subtract", (loop.end, loop.begin))
     count = ir.Op("floor_divide", (ir.add(extent, ir.index(CHUNK - 1)), size))

@@ -167,8 +167,9 @@ def _follow(loop: Loop, walkers: Sequence[Walker]) -> tuple[list[ir.Stmt], dict[
     for w in walkers:
         here = ir.Var(loop.context.names.fresh(f"{w.access.tensor.name}_here"), BOOL)
         if not (loop.style.in_order and w.level.ordered):
-            w = replace(w, position=ir.Var(loop.context.names.fresh(f"{w.position.name}_found")), begin=w.position)
-            loop.context.names.take(w.run_end.name)
+            fresh = loop.context.names.fresh
+            position = ir.Var(fresh(f"{w.position.name}_found"))
+            w = replace(w, position=position, begin=w.position, run_end=ir.Var(fresh(f"{position.name}_run")))
             stmts.append(look_up(w, loop.coordinate))
         elif loop.style.gallops:
             stmts.append(jump(w, loop.coordinate))

@@ -54,7 +54,7 @@ class CoordinateLoops(Nest):
         for access in walking:
             walker = make_walker(context, access, scope)
             if narrowed and walker.level.ordered:
-                code, walker = between(walker, low, high)
+                code, walker = between(context.names, walker, low, high)
                 cuts.append(code)
             walkers.append(walker)
         loop = self._loop(stmt, var, digit, tree, space, scope, style, (low, high))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from sparseloom.core.dtypes import BOOL, INT64
 from sparseloom.core.errors import CompilerBug
+from sparseloom.core.names import Names
 from sparseloom.formats.level import Level, LevelView
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
@@ -26,6 +27,7 @@ class Walker:
     stop: ir.Var
     begin: ir.Expr
     end: ir.Expr
+    run_end: ir.Var  # the first position behind the current run of equal coordinates
 
     def coordinate(self, position: ir.Expr | None = None) -> ir.Expr:
         """The coordinate at a position."""
@@ -46,11 +48,6 @@ class Walker:
         """Whether equal coordinates may stand side by side."""
         return not self.level.unique
 
-    @property
-    def run_end(self) -> ir.Var:
-        """The first position behind the current run of equal coordinates."""
-        return ir.Var(f"{self.position.name}_run")
-
     def start(self) -> ir.Stmt:
         """Declare the cursor and its end."""
         return ir.block(ir.Declare(self.position, self.begin), ir.Declare(self.stop, self.end))
@@ -62,10 +59,9 @@ def make_walker(context: Context, access: Access, scope: Scope) -> Walker:
     level = access.tensor.format.levels[place.depth]
     view = context.view(access).levels[place.depth]
     name = context.names.fresh(f"p{access.tensor.name}{place.depth + 1}")
-    for suffix in ("run", "first", "last"):
-        context.names.take(f"{name}_{suffix}")
     begin, end = cut(segment(level, view, place), scope.cuts.get((access, place.depth)))
-    return Walker(access, level, view, place, ir.Var(name), ir.Var(context.names.fresh(f"{name}_end")), begin, end)
+    stop, run_end = ir.Var(context.names.fresh(f"{name}_end")), ir.Var(context.names.fresh(f"{name}_run"))
+    return Walker(access, level, view, place, ir.Var(name), stop, begin, end, run_end)
 
 
 def segment(level: Level, view: LevelView, place: Place) -> tuple[ir.Expr, ir.Expr]:
@@ -86,9 +82,9 @@ def cut(positions: tuple[ir.Expr, ir.Expr], limits: tuple[ir.Expr, ir.Expr] | No
     return most(positions[0], limits[0]), least(positions[1], limits[1])
 
 
-def between(walker: Walker, low: ir.Expr, high: ir.Expr) -> tuple[ir.Stmt, Walker]:
+def between(names: Names, walker: Walker, low: ir.Expr, high: ir.Expr) -> tuple[ir.Stmt, Walker]:
     """A walker confined to coordinates in ``[low, high)``: its first position is searched, and so is its last."""
-    begin, end = ir.Var(f"{walker.position.name}_first"), ir.Var(f"{walker.position.name}_last")
+    begin, end = (ir.Var(names.fresh(f"{walker.position.name}_{which}")) for which in ("first", "last"))
     crd, stop = walker.view.arrays["crd"], most(walker.begin, walker.end)
     first, last = ir.Search(crd, walker.begin, stop, low), ir.Search(crd, begin, stop, most(low, high))
     return ir.block(ir.Declare(begin, first), ir.Declare(end, last)), replace(walker, begin=begin, end=end)
@@ -180,7 +176,7 @@ def _locate(context: Context, access: Access, place: Place, coordinate: ir.Expr)
     stop = ir.Var(context.names.fresh(f"{stem}_end"))
     found = ir.Var(context.names.fresh(f"{stem}_found"), BOOL)
     begin, end = segment(level, view, place)
-    walker = Walker(access, level, view, place, position, stop, begin, end)
+    walker = Walker(access, level, view, place, position, stop, begin, end, ir.Var(context.names.fresh(f"{position.name}_run")))
     here = ir.both(walker.is_live, ir.compare("equal", walker.coordinate(), coordinate))
     context.remark(f"{access.tensor.name} is searched for {coordinate_name(coordinate)}")
     code: list[ir.Stmt] = [ir.Declare(stop, end), look_up(walker, coordinate), ir.Declare(found, here)]
