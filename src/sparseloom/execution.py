@@ -152,9 +152,18 @@ class Prepared:
         """Everything the compiler made of the statement."""
         if not self._schedule:
             return self._unscheduled(self._assign)
-        stages = self._scheduled(self._assign)
+        try:
+            stages = self._scheduled(self._assign)
+        except ScheduleError as refusal:
+            raise ScheduleError(f"{refusal}{self._held()}") from None
         _check_ranges(stages.concrete, self.sizes)
         return stages
+
+    def _held(self) -> str:
+        """What a call adds to a refusal: the dtypes and fills of its operands, which the program was not told."""
+        tensors = {n.name: n for n in walk(self._assign.rhs) if isinstance(n, TensorVar)}.values() if self._has_data else ()
+        held = ", ".join(f"{t} is {t.dtype}" + (f" with {t.fill} where nothing is stored" if t.fill != 0 else "") for t in tensors)
+        return f"\n  on these operands: {held}" if held else ""
 
     def _scheduled(self, assign: Assign, refill: bool = False) -> Stages:
         """Under a schedule the loops follow from the statement, its formats and its dtypes alone, so that they are what was checked."""

@@ -84,3 +84,12 @@ def test_what_program_accepts_is_not_refused_at_the_call(chunk: int, seed: int, 
     share = -(-max(case_count // 50, 180) // 6)
     found = [check_promise(case) for case in islice(schedulable(seed, 4000 + chunk), share)]
     assert not any(found), "\n\n".join(problem for problem in found if problem is not None)
+
+
+def test_a_refusal_that_only_the_call_could_know_says_what_the_operands_are() -> None:
+    """A fill other than 0 makes a union of what was an intersection; the program cannot know."""
+    k = sl.program("y(i) = A(i) * B(i)", {"A": "s", "B": "s"}, "pos(i, p, A(i))")
+    arrays = {"pos0": np.array([0, 1]), "crd0": np.array([0]), "values": np.array([1.0])}
+    with pytest.raises(sl.ScheduleError, match="S412") as late:
+        k(sl.from_arrays("s", (3,), arrays, fill=2.0), sl.from_arrays("s", (3,), arrays))
+    assert str(late.value).endswith("on these operands: A is float64 with 2.0 where nothing is stored, B is float64")
