@@ -29,7 +29,7 @@ from sparseloom.loops import printer as loop_printer
 from sparseloom.loops.rename import alpha_rename
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.notation import printer
-from sparseloom.notation.dtyping import dtype_of, reduced_dtype
+from sparseloom.notation.dtyping import dtype_of, reduced_dtype, result_fill
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Races, TensorVar, Unit, Where
 from sparseloom.runtime.library import Entry, load
 from sparseloom.schedule.laws import appended_result
@@ -194,7 +194,7 @@ def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assig
     own = dtype_of(assign.rhs) if assign.op is None else reduced_dtype(assign.op, assign.rhs)
     if dtype is not None and assign.op is not None and own.kind == "b" != dtype.kind and assign.op.startswith("logical"):
         raise DTypeError(f"{assign.op} accumulates truth values, so the result cannot be {dtype}\n  help: leave dtype= away")
-    tensor = TensorVar(assign.lhs.tensor.name, len(assign.lhs.indices), form, dtype or own)
+    tensor = TensorVar(assign.lhs.tensor.name, len(assign.lhs.indices), form, dtype or own, fill=result_fill(assign, dtype or own))
     return Assign(Access(tensor, assign.lhs.indices), assign.rhs, assign.op)
 
 

@@ -203,7 +203,7 @@ def _under_semiring(spec: Spec, dtype: str, order: int, ring: Semiring) -> Spec:
     kind = np.dtype(dtype)
     zero: Scalar = 0 if spec.level_format(order).is_dense else ring.zero_of(kind)
     smallest = 0 if kind.kind in "ub" else spec.smallest
-    return Spec(spec.format, dtype, spec.seed, smallest, spec.index, zero, spec.density, False, False, spec.slack)
+    return Spec(spec.format, dtype, spec.seed, smallest, spec.index, zero, spec.density, spec.repeats, False, spec.slack)
 
 
 def _draw_format(random: Random, assign: Assign, large: bool) -> str | None:

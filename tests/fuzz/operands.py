@@ -24,19 +24,19 @@ from sparseloom.notation.interpret import Operand
 
 FORMATS: dict[int, tuple[str, ...]] = {
     0: ("",),
-    1: ("d", "d", "s", "s", "u", "s~"),
+    1: ("d", "d", "s", "s", "u", "s~", "u~"),
     2: (
         "dd", "dd", "ds", "ds", "ds", "ss", "sd", "uq", "uq", "ds:1,0", "ss:1,0", "dd:1,0", "uq:1,0", "sd:1,0", "du", "ds~", "u~q~",
-        "uq+", "bcsr(2,2)", "bcsr(2,3)", "bcsr(1,2)", "ell", "ell", "dp:1,0", "su", "uu", "ud",
+        "uq+", "bcsr(2,2)", "bcsr(2,3)", "bcsr(1,2)", "ell", "ell", "dp:1,0", "su", "uu", "ud", "du~", "su~", "u~q~+",
     ),
     3: (
         "ddd", "sss", "sss", "dss", "uqq", "dsd", "dds", "ssd", "sdd", "sds", "sss:2,0,1", "dss:1,2,0", "uqq:2,1,0", "ddd:2,1,0",
-        "dsd:1,0,2", "ddp", "spd", "uqd", "duq", "suq", "sss:1,2,0",
+        "dsd:1,0,2", "ddp", "spd", "uqd", "duq", "suq", "sss:1,2,0", "u~q~q~+",
     ),
     4: ("dddd", "ssss", "uqqq", "dsds", "ddss", "ssss:3,1,0,2", "dddd:1,0,3,2", "sdsd"),
 }  # fmt: skip
 RESULTS: dict[int, tuple[str, ...]] = {
-    1: ("s", "s", "u", "sd:0,0/2"),
+    1: ("s", "s", "u", "u~", "sd:0,0/2"),
     2: (
         "ds", "ds", "ss", "uq", "sd", "ds:1,0", "ss:1,0", "dd:1,0", "du", "uq:1,0", "bcsr(2,2)", "bcsr(1,2)", "bcsr(2,3)",
         "ssdd:1,0,0,1/3,2", "ell", "dp:1,0", "sp", "ds~", "u~q~", "ds:1,0",

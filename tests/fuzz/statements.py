@@ -36,6 +36,7 @@ KERNELS = (
     "C(i,j) = A(k,i) * B(k,j)", "C(i,j) = A(k,i) * B(j,k)", "Y(i,l,k) = B(i,j,k) * C(j,l)",
     "A(j,r) = B(i,j,k) * C(i,r) * D(k,r)", "K(i,k,j,l) = A(i,j) * B(k,l)", "C(i,j) = A(k,i) * B(k,j) + D(i,j)",
     "C(i,j) = xor(and(A(i,j), D(i,j)), and(B(i,j), D(i,j)))",
+    "R(i) = A(i)", "R(i,i) = cos(b(i))", "R(i,i) = A(i)", "R(i,j,i) = exp(A(i,j))", "R(i,i) = A(i,j) + 1", "R(i,i) = min(j, A(i,j))",
 )  # fmt: skip
 _RECIPROCAL = (1, 2, 4, 0.5)
 

@@ -58,6 +58,11 @@ def plain(form: Format) -> Format:
     return Format(tuple(made), modes)
 
 
+def repeats_loosely(form: Format) -> bool:
+    """Whether one coordinate may be met again after others: entries repeat, and come in no order."""
+    return not form.is_unique and not all(level.ordered for level in form.levels)
+
+
 def reordered(form: Format, modes: tuple[int, ...]) -> Format:
     """The same levels over another mode order. Full levels at the end become compressed if they would fill up other modes."""
     last = max((k for k, level in enumerate(form.levels) if not level.full), default=-1)

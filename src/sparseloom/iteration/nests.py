@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sparseloom.core import algebra
 from sparseloom.core.names import Names
@@ -13,7 +13,8 @@ from sparseloom.formats.level import Level
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.levels.singleton import Singleton
-from sparseloom.iteration.assembly import is_loose, reductions
+from sparseloom.iteration.assembly import reductions
+from sparseloom.iteration.layout import repeats_loosely
 from sparseloom.iteration.ordering import Blocks, Edge, hard_edges, level_variables
 from sparseloom.iteration.region import is_skippable
 from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
@@ -67,6 +68,9 @@ def signed_terms(expr: Expr, negative: bool) -> Iterator[tuple[bool, Expr]]:
 
 def build_nest(assign: Assign, names: Names) -> Nest:
     """The loops' variables and the temporaries of one assignment."""
+    if _is_worth_more(assign):
+        made = Access(TensorVar(names.fresh("t"), 0, Format((), ()), dtype_of(assign.rhs)), ())
+        return Nest(Assign(assign.lhs, made), tuple(dict.fromkeys(assign.lhs.indices)), [build_nest(Assign(made, assign.rhs), names)])
     lhs, rhs, op = assign.lhs, join_reductions(assign.rhs), assign.op
     variables = list(dict.fromkeys(lhs.indices))
     # A result of another dtype is not reduced into: the reduction would wrap or round differently there.
@@ -85,6 +89,13 @@ def build_nest(assign: Assign, names: Names) -> Nest:
         return expr
 
     return Nest(Assign(lhs, extract(rhs), op), tuple(dict.fromkeys(variables)), producers)
+
+
+def _is_worth_more(assign: Assign) -> bool:
+    """Whether a sparse result with a repeated variable has another fill than its right side: each place that is reached has an entry."""
+    lhs, fill = assign.lhs, fill_of(assign.rhs)
+    cut = len(set(lhs.indices)) < len(lhs.indices) and not lhs.tensor.format.is_dense
+    return cut and assign.op is None and fill is not None and not algebra.same_value(fill, lhs.tensor.fill)
 
 
 def build_rows(assign: Assign, names: Names, variables: tuple[IndexVar, ...], kind: Scattered | Listed) -> Nest:
@@ -106,12 +117,18 @@ def build_rows(assign: Assign, names: Names, variables: tuple[IndexVar, ...], ki
                 return Apply(op, tuple(extract(arg) for arg in args), zero)
             case _:
                 return expr
-        # Entries that repeat in no order are added up in the list.
-        adds = isinstance(expr, Access) and not expr.tensor.format.is_unique and is_loose(assign)
-        producers.append(build_nest(Assign(found, expr, "add" if adds else None), names))
+        producers.append(build_nest(_filling(found, expr), names))
         return found
 
     return Nest(Assign(assign.lhs, extract(rhs)), assign.lhs.indices, producers)
+
+
+def _filling(workspace: Access, expr: Expr) -> Assign:
+    """What fills a workspace. Entries that repeat in no order are added up there: entries alone, for the fill is added to none of them."""
+    match expr:
+        case Access(tensor, indices) if repeats_loosely(tensor.format):
+            return Assign(workspace, Access(replace(tensor, fill=algebra.identity("add", tensor.dtype)), indices), "add")
+    return Assign(workspace, expr)
 
 
 def build_copied(assign: Assign, names: Names) -> Nest:
@@ -122,7 +139,8 @@ def build_copied(assign: Assign, names: Names) -> Nest:
         apart.append(IndexVar(names.fresh(var.name)) if var in seen else var)
         seen.add(var)
     lhs = Access(assign.lhs.tensor, tuple(apart))
-    made = _workspace(assign.rhs, names, level_variables(assign.lhs, {}), Listed())
+    listed = _workspace(assign.rhs, names, level_variables(assign.lhs, {}), Listed())
+    made = Access(replace(listed.tensor, fill=assign.lhs.tensor.fill), listed.indices)
     return Nest(Assign(lhs, Access(made.tensor, level_variables(lhs, {}))), lhs.indices, [build_nest(Assign(made, assign.rhs), names)])
 
 

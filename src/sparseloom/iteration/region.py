@@ -26,8 +26,8 @@ def region(stmt: Stmt, leaf: Leaf) -> Formula:
         case Sequence(stmts):
             return any_of([region(part, leaf) for part in stmts])
         case Where(consumer, producer):
-            made = region(producer, leaf)
             temporary = written(producer).tensor
+            made = region(producer, leaf) if temporary.may_be_absent else ALWAYS
             return region(consumer, lambda access: made if access.tensor == temporary else leaf(access))
         case Assign(_, rhs, None):
             return present(rhs, leaf)

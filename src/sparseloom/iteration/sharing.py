@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored
-from sparseloom.iteration.region import is_skippable, present
-from sparseloom.notation.nodes import Access, Assign, Expr, IndexVar, Reduce
+from sparseloom.iteration.region import is_skippable, present, region
+from sparseloom.notation.nodes import Access, Assign, Expr, IndexVar, Reduce, Stmt
 
 
 def shared_pattern(assign: Assign) -> Access | None:
@@ -28,14 +28,17 @@ def shared_pattern(assign: Assign) -> Access | None:
     return None
 
 
-def is_bounded(assign: Assign) -> bool:
-    """Whether a sparse result never has more entries than its operands have together: each comes from an entry of one of them."""
-    rhs = assign.rhs
+def is_bounded(assign: Assign, stmt: Stmt) -> bool:
+    """Whether a sparse result never has more entries than its operands have together: each comes from an entry of one of them.
+
+    Both must say so: what the statement means, and the loops that were made of it, which may visit more than they need to.
+    """
+    rhs, variables = assign.rhs, {*assign.lhs.indices}
     while isinstance(rhs, Reduce) and is_skippable(rhs.body, rhs.op):
         rhs = rhs.body
     if assign.op is not None or any(isinstance(n, Reduce) for n in walk(rhs)):
         return False
-    return _counts(_pattern(rhs), {*assign.lhs.indices})
+    return _counts(_pattern(rhs), variables) and _counts(region(stmt, _stored), variables)
 
 
 def _counts(formula: Formula, variables: set[IndexVar]) -> bool:
@@ -50,7 +53,11 @@ def _counts(formula: Formula, variables: set[IndexVar]) -> bool:
 
 
 def _pattern(rhs: Expr) -> Formula:
-    return present(rhs, lambda access: Stored(access) if access.tensor.may_be_absent else ALWAYS)
+    return present(rhs, _stored)
+
+
+def _stored(access: Access) -> Formula:
+    return Stored(access) if access.tensor.may_be_absent else ALWAYS
 
 
 def _is_canonical(access: Access) -> bool:

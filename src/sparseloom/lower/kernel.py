@@ -32,7 +32,7 @@ from sparseloom.lower.expression import Value, lower_expression, operate
 from sparseloom.lower.hashed import HashRow
 from sparseloom.lower.insert import InsertResult, flat_loop
 from sparseloom.lower.listing import ListWorkspace
-from sparseloom.lower.make_result import first_statement, first_value, make_result, result_fill
+from sparseloom.lower.make_result import first_statement, first_value, make_result
 from sparseloom.lower.parallel import ParallelLoops
 from sparseloom.lower.refill import Accumulated, RefillResult, takes_whole_row
 from sparseloom.lower.result import DenseResult, Nowhere, Result
@@ -165,8 +165,7 @@ class _Lowering(ParallelLoops):
             params.append((ir.Param(size, ir.Role.SIZE), Slot(None, var.name)))
         function = simplify(add_polls(simplify(vectorize(ir.Function(name, tuple(p for p, _ in params), body)))))
         shared = None if self.shared is None else self.shared.tensor.name
-        fill = result_fill(self.assign)
-        return Lowered(function, tuple(slot for _, slot in params), self.lhs, shared, fill, tuple(self.context.remarks))
+        return Lowered(function, tuple(slot for _, slot in params), self.lhs, shared, self.lhs.tensor.fill, tuple(self.context.remarks))
 
     def _loops(self, result: Result, scope: Scope) -> ir.Stmt:
         """The loops; those of a result that is counted first run twice, here or in the parts that threads take."""
@@ -396,7 +395,7 @@ class _Lowering(ParallelLoops):
     def _assign(self, assign: Assign, scope: Scope) -> ir.Stmt:
         value = contribution(assign, lower_expression(self.context, assign.rhs, scope))
         if self.concrete.drops and self.sink(assign.lhs) is self.result:
-            value = replace(value, present=ir.both(value.present, differs(value.computed, result_fill(self.assign))))
+            value = replace(value, present=ir.both(value.present, differs(value.computed, self.lhs.tensor.fill)))
         accumulator = scope.accumulators.get(assign.lhs)
         if accumulator is None and assign.lhs.tensor in self.workspaces:
             return self.workspaces[assign.lhs.tensor].write(assign, value, scope)

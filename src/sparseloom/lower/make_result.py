@@ -17,7 +17,7 @@ from sparseloom.lower.refill import RefillResult
 from sparseloom.lower.result import DenseResult, Result, SharedResult
 from sparseloom.lower.structure import StructureResult
 from sparseloom.notation.dtyping import fill_of, reduced_dtype
-from sparseloom.notation.nodes import Access, Assign, Sequence, Stmt, SuchThat
+from sparseloom.notation.nodes import Access, Sequence, Stmt, SuchThat
 from sparseloom.notation.relations import FuseRelation, PosRelation
 
 
@@ -27,7 +27,7 @@ def make_result(context: Context, concrete: Concrete, combines: bool, refill: bo
     lhs, view = assign.lhs, context.view(assign.lhs)
     first = first_value(stmt, lhs)
     if lhs.tensor.format.is_dense:
-        return DenseResult(context, lhs, view, first, result_fill(assign))
+        return DenseResult(context, lhs, view, first, lhs.tensor.fill)
     if concrete.shared is not None:
         size = ir.Var(context.names.fresh(f"{lhs.tensor.name}_count"))
         return SharedResult(context, lhs, view, first, concrete.shared, size, combines)
@@ -37,15 +37,15 @@ def make_result(context: Context, concrete: Concrete, combines: bool, refill: bo
     gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in context.provenance.relations)
     made = innermost(stmt)
     certain = combines and made.op is not None and not is_skippable(made.rhs, made.op)
-    first = first if combines else result_fill(assign)
+    first = first if combines else lhs.tensor.fill
     if is_padded(lhs.tensor.format):
-        return PaddedResult(context, lhs, view, first, result_fill(assign), gaps, certain)
+        return PaddedResult(context, lhs, view, first, lhs.tensor.fill, gaps, certain)
     if refill:
         return RefillResult(context, lhs, view, first, gaps, certain)
     if concrete.counted:
         return CountedResult(context, lhs, view, first, gaps, certain)
     kind = StructureResult if concrete.takes_leaves else AppendResult
-    return kind(context, lhs, view, first, gaps, certain, is_bounded(assign))
+    return kind(context, lhs, view, first, gaps, certain, is_bounded(assign, stmt))
 
 
 def first_statement(stmt: Stmt) -> Stmt:
@@ -56,14 +56,6 @@ def first_statement(stmt: Stmt) -> Stmt:
         case SuchThat(Sequence(stmts), relations):
             return SuchThat(stmts[0], relations)
     return stmt
-
-
-def result_fill(assign: Assign) -> Scalar:
-    """What the result is worth where it has no entry; if it has one everywhere, what its tensor says."""
-    fill = fill_of(assign.rhs)
-    dtype = assign.lhs.tensor.dtype
-    known = assign.lhs.tensor.fill if fill is None else fill
-    return ir.constant(algebra.compute(f"as_{dtype.name}", [known], dtype), dtype).value
 
 
 def first_value(stmt: Stmt, lhs: Access) -> Scalar:

@@ -11,7 +11,7 @@ from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import VALUE_DTYPES, DType
 from sparseloom.core.errors import CompilerBug, DTypeError
-from sparseloom.notation.nodes import Access, Apply, Expr, Literal, Reduce
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Literal, Reduce
 
 
 def dtype_of(expr: Expr) -> DType:
@@ -39,6 +39,17 @@ def fill_of(expr: Expr) -> Scalar | None:
     """What ``expr`` is worth where every sparse operand is absent, or ``None`` if that depends on dense operands or sizes."""
     found = _fill(expr)
     return None if found is None else found.value
+
+
+def result_fill(assign: Assign, dtype: DType) -> Scalar:
+    """What a result is worth where it has no entry: what the right side is worth where nothing is stored, if that is known.
+
+    A variable that stands twice, as in ``R(i,i)``, leaves places to which nothing is assigned. They are what the result's tensor says, 0 or
+    the zero of a semiring, however the operands are stored; and so is the fill.
+    """
+    indices, fill = assign.lhs.indices, fill_of(assign.rhs)
+    known = assign.lhs.tensor.fill if fill is None or len(set(indices)) < len(indices) else fill
+    return _cast(algebra.compute(f"as_{dtype.name}", [known], dtype), dtype)
 
 
 def constant_of(expr: Expr) -> Scalar | None:

@@ -75,11 +75,12 @@ def evaluate(
     space = _Space(assign, operands, sizes)
     value = space.value(assign.rhs)
     fill = fill_of(assign.rhs)
+    reaches_all = len(set(assign.lhs.indices)) == len(assign.lhs.indices)
     if assign.op is None:
-        known = _cast(assign.lhs.tensor.fill if fill is None else fill, result_dtype)
+        # A repeated variable leaves places to which nothing is assigned; they are no more than the tensor's own fill.
+        known = _cast(fill if fill is not None and reaches_all else assign.lhs.tensor.fill, result_dtype)
         return _stored(_place(assign.lhs.indices, space, value, result_dtype, known))
     addend = _place(assign.lhs.indices, space, value, result_dtype, algebra.identity(assign.op, result_dtype))
-    reaches_all = len(set(assign.lhs.indices)) == len(assign.lhs.indices)
     return _accumulate(assign.op, initial or _nothing(addend), addend, fill if reaches_all else None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sparseloom.execution import Prepared, declared, extents
 from sparseloom.formats.storage import Storage
@@ -51,7 +51,9 @@ def assign(storage: Storage, name: str | None, variables: tuple[IndexVar, ...], 
     known = name or _free_name(value)
     if len(variables) != len(storage.shape):
         raise wrong_count(known, storage, variables)
-    lhs = Access(declared(known, storage), variables)
+    # What is made anew does not depend on what the tensor was worth where it stored nothing.
+    result = declared(known, storage) if accumulates else replace(declared(known, storage), fill=0)
+    lhs = Access(result, variables)
     operands = {other: operand.storage for other, operand in value.operands.items()}
     node = value.node
     if known in operands:

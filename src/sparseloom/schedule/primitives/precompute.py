@@ -22,6 +22,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.named import dense
 from sparseloom.iteration.formula import ALWAYS, Formula, Stored
+from sparseloom.iteration.layout import repeats_loosely
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import is_skippable, present, written
 from sparseloom.notation.dtyping import constant_of, dtype_of, fill_of, reduced_dtype
@@ -204,9 +205,13 @@ class Precompute(Primitive):
         return rewrite(plan.inner[0], rule)
 
     def _producer(self, plan: _Plan, workspace: TensorVar) -> Stmt:
-        """Loops over the renamed variables and over those that moved, nested as they were, writing the workspace."""
+        """Loops over the renamed variables and over those that moved, nested as they were, writing the workspace.
+
+        What meets a coordinate more than once is reduced there too: a sum that moved, or entries that repeat in no order.
+        """
         renamed = dict(zip(self.i, self.iw, strict=True))
-        made: Stmt = Assign(Access(workspace, self.iw), plan.match.found, plan.path.assign.op if plan.moved else None)
+        adds = plan.moved or any(repeats_loosely(access.tensor.format) for access in accesses(plan.match.found))
+        made: Stmt = Assign(Access(workspace, self.iw), plan.match.found, plan.path.assign.op if adds else None)
         for depth, loop in reversed(list(enumerate(plan.inner, plan.depth + 1))):
             for where in reversed(plan.carried):
                 if plan.path.temporaries[written(where.producer).tensor.name] == depth:
