@@ -24,8 +24,8 @@ from sparseloom.notation.text import declare
 from sparseloom.runtime.binding import Call
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.intake import enter_aloud
-from sparseloom.tensor.operators import cast
 from sparseloom.tensor.recall import Recall, recall
+from sparseloom.tensor.semirings import dtype_under, filled_with
 from sparseloom.tensor.tensor import Tensor
 
 MOST_PREPARED = 64  # how many combinations of formats, dtypes and shapes a kernel remembers
@@ -219,11 +219,20 @@ class Kernel:
             if len(storage.shape) != order:
                 modes = "1 mode" if order == 1 else f"{order} modes"
                 raise ShapeError(f"{name} has {modes} in {self._text}, but the operand has shape {storage.shape}")
-            wanted = None if self._formats is None else self._format if name == self.result_name else self._formats[name]
-            if wanted is not None and storage.format is not wanted and storage.format != wanted:
-                storage = convert(storage, wanted)
             storages[name] = storage
-        return storages if self._ring is None else self._under_semiring(storages, self._ring)
+        if self._ring is not None:
+            storages = self._under_semiring(storages, self._ring)
+        if self._formats is not None:
+            # Only now, for what a conversion fills up must be worth what absent entries are worth.
+            for name, storage in storages.items():
+                wanted = self._wanted(name)
+                if wanted is not None and storage.format is not wanted and storage.format != wanted:
+                    storages[name] = convert(storage, wanted)
+        return storages
+
+    def _wanted(self, name: str) -> Format | None:
+        """The format that a tensor was declared with, if any was."""
+        return None if self._formats is None else self._format if name == self.result_name else self._formats[name]
 
     def _by_name(self, args: Sequence[Any], named: Mapping[str, Any], out: Any) -> dict[str, Any]:
         if len(args) > len(self.operand_names):
@@ -250,19 +259,23 @@ class Kernel:
         return given
 
     def _under_semiring(self, storages: Mapping[str, Storage], ring: Semiring) -> dict[str, Storage]:
-        """Absent entries are the semiring's zero, and integers of different widths meet in one dtype."""
+        """Absent entries are the semiring's zero, and integers of different widths meet in one dtype.
+
+        A dense operand stays as it is; what is to be stored sparsely leaves out the semiring's zero and nothing else.
+        """
         typed = declare(self._statement, {name: declared(name, storage) for name, storage in storages.items()})
         common = operand_dtype(typed)
         zero = semiring_zero(typed, ring)
         made = {}
         for name, storage in storages.items():
+            wanted = self._wanted(name)
             if storage.format.is_dense:
-                made[name] = storage
+                stays = wanted is None or wanted.is_dense
+                made[name] = storage if stays else filled_with(storage, zero, common)
                 continue
             if storage.fill != 0 and not same_value(storage.fill, zero):
                 raise FormatError(f"absent entries of {name} are {storage.fill}, but under this semiring they must be its zero, {zero}")
-            same = storage if storage.dtype == common or not np.issubdtype(common, np.integer) else cast(replace(storage, fill=0), common)
-            made[name] = replace(same, fill=zero)
+            made[name] = filled_with(storage, zero, common)
         return made
 
     def _prepare(self, storages: Mapping[str, Storage]) -> Prepared:
@@ -274,6 +287,8 @@ class Kernel:
             if len(self._prepared) >= MOST_PREPARED:
                 self._prepared.clear()
             typed = declare(self._statement, {name: declared(name, storage) for name, storage in storages.items()})
+            if self._ring is not None and self._statement.op is None:
+                typed = declare(typed, {self.result_name: replace(typed.lhs.tensor, fill=semiring_zero(typed, self._ring))})
             closed = close_over(typed, self._ring)
             prepared = Prepared(closed, storages, self._format, self._dtype, self._sizes, self._schedule, self._workspace)
             self._prepared[key] = prepared
@@ -317,9 +332,10 @@ class Kernel:
         }
         typed = declare(self._statement, tensors)
         if self._ring is not None:
-            zero = semiring_zero(typed, self._ring)
-            sparse = [tensor for tensor in tensors.values() if not tensor.format.is_dense]
-            typed = declare(typed, {tensor.name: replace(tensor, fill=zero) for tensor in (*sparse, typed.lhs.tensor)})
+            zero, common = semiring_zero(typed, self._ring), operand_dtype(typed)
+            sparse = [t for t in tensors.values() if not t.format.is_dense]
+            filled = [replace(t, fill=zero, dtype=dtype_under(zero, t.dtype, common)) for t in sparse]
+            typed = declare(typed, {tensor.name: tensor for tensor in (*filled, replace(typed.lhs.tensor, fill=zero))})
         return Prepared.without_data(close_over(typed, self._ring), self._format, self._dtype, self._schedule, self._workspace)
 
 
