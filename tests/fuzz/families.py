@@ -53,7 +53,7 @@ FAMILIES: dict[str, tuple[Family, float]] = {
                 ("absolute", "sign", "square", *_TESTS, *_ROUNDING, "conjugate", "real", "imag"),
                 (*_ORDERED, *_COMPARISONS, *_LOGICAL),
                 _TRANSCENDENTAL,
-                _REDUCTIONS,
+                (*_REDUCTIONS, "multiply"),
                 is_float=True,
                 literals=(0, 1, 2, -3, 0.5, -2.0, True),
                 semirings=_RINGS,

@@ -37,6 +37,8 @@ KERNELS = (
     "A(j,r) = B(i,j,k) * C(i,r) * D(k,r)", "K(i,k,j,l) = A(i,j) * B(k,l)", "C(i,j) = A(k,i) * B(k,j) + D(i,j)",
     "C(i,j) = xor(and(A(i,j), D(i,j)), and(B(i,j), D(i,j)))",
     "R(i) = A(i)", "R(i,i) = cos(b(i))", "R(i,i) = A(i)", "R(i,j,i) = exp(A(i,j))", "R(i,i) = A(i,j) + 1", "R(i,i) = min(j, A(i,j))",
+    "R(i) = prod(m, A*B(m)) / C(i)", "R(i,j) = all(m, A(j,m) * B(j,i)) / C(i,j)", "R(i,j) = (A(j,i) / B(i,j)) * min(m, 3 * C(m,j))",
+    "R(i,j) = max(k, A(i,j,k))", "R(i) = prod(j, A(i,j))", "R(j) = prod(i, A(i,j) * x(i))", "R(i) = min(j, A(i,j)) * x(i)",
 )  # fmt: skip
 _RECIPROCAL = (1, 2, 4, 0.5)
 
@@ -46,7 +48,7 @@ def known_statement(random: Random, family: Family) -> Assign:
     text = random.choice(KERNELS)
     if not family.subtracts:
         text = text.replace(" - ", " + ")
-    if family.name == "complex" and any(word in text for word in ("max", "min", " > ")):
+    if family.name == "complex" and any(word in text for word in ("max", "min", " > ", "prod")):
         text = KERNELS[0]
     return parse(text).assign
 
@@ -167,14 +169,22 @@ class Grammar:
         """A function or quotient of something exact. Divisors are plain, so that the sign of a zero in them is certain."""
         draw = self.random.random()
         if draw < 0.3:
-            divisor = self.access() if self.chance(0.6) else Literal(self.random.choice(_RECIPROCAL))
-            return Apply("divide", (self.expression(depth - 1, True), divisor))
+            divisor = self.divisor()
+            above = self.reduction(depth, True) if self.chance(0.35) else self.expression(depth - 1, True)
+            return Apply("divide", (above, divisor))
         if draw < 0.4 and self.family.name == "float":
             return Apply("power", (self.access(), Literal(self.random.choice((2, 3, -1, 1.5)))))
         if draw < 0.45 and self.family.name == "float":
             positive = Apply("add", (Apply("absolute", (self.access(),)), Literal(1)))
             return Apply(self.random.choice(("arctan2", "hypot")), (self.access(), positive))
         return Apply(self.random.choice(self.family.inexact), (self.expression(min(depth - 1, 1), True),))
+
+    def divisor(self) -> Expr:
+        """An operand, or the larger of it and itself, which is as absent; or a number."""
+        if self.chance(0.4):
+            return Literal(self.random.choice(_RECIPROCAL))
+        found = self.access()
+        return Apply("maximum", (found, found)) if self.family.name == "float" and self.chance(0.2) else found
 
     def reduction(self, depth: int, exact: bool) -> Expr:
         """A reduction over fresh variables, so that none is used outside it."""

@@ -107,13 +107,15 @@ def test_functions_fill_in() -> None:
 
 def test_reductions() -> None:
     A = np.array([[1.0, 0, -2], [0, 0, 0]])
-    check(run("y(i) = max(j, A(i,j))", A=sparse(A)), A.max(1))
-    check(run("y(i) = min(j, A(i,j))", A=sparse(A)), A.min(1))
+    check(run("y(i) = max(j, A(i,j))", A=sparse(A)), A.max(1), [True, False])
+    check(run("y(i) = min(j, A(i,j))", A=sparse(A)), A.min(1), [True, False])
+    check(run("y(i) = max(j, A(i,j))", A=A), A.max(1))
     check(run("y(i) = max(j, A(i,j))", A=sparse([[-inf, 3.0], [-inf, -inf]], -inf)), [3, -inf], [True, False], -inf)
     check(run("y(j) = prod(i, A(i,j))", A=A), A.prod(0))
     check(run("y(i) = any(j, A(i,j))", A=sparse(A)), [True, False], [True, False], False)
-    check(run("y(i) = all(j, A(i,j))", A=sparse(A)), [False, False])
-    check(run("y(i) = max(j, A(i,j) * x(j))", A=sparse(A), x=v), (A * v).max(1))
+    check(run("y(i) = all(j, A(i,j))", A=sparse(A)), [False, False], False, False)  # one absent truth decides
+    check(run("y(i) = prod(j, A(i,j))", A=sparse([[nan, 0], [2, 3]])), [0, 6], [False, True])
+    check(run("y(i) = max(j, A(i,j) * x(j))", A=sparse(A), x=v), (A * v).max(1), [True, False])
     check(run("y = sum({i,j}, A(i,j)**2)", A=A), (A**2).sum())
     check(run("y = max({i,j}, 2)", sizes={"i": 2, "j": 3}), 2)
     check(run("y = sum({i,j}, 2)", sizes={"i": 2, "j": 3}), 12)

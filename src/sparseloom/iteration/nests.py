@@ -16,8 +16,7 @@ from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.iteration.assembly import reductions
 from sparseloom.iteration.layout import repeats_loosely
 from sparseloom.iteration.ordering import Blocks, Edge, hard_edges, level_variables
-from sparseloom.iteration.region import is_skippable
-from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
+from sparseloom.notation.dtyping import Absence, absence_of, dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce, TensorVar
 from sparseloom.notation.terms import free_variables
 
@@ -74,7 +73,7 @@ def build_nest(assign: Assign, names: Names) -> Nest:
     lhs, rhs, op = assign.lhs, join_reductions(assign.rhs), assign.op
     variables = list(dict.fromkeys(lhs.indices))
     # A result of another dtype is not reduced into: the reduction would wrap or round differently there.
-    while isinstance(rhs, Reduce) and op in (None, rhs.op) and lhs.tensor.dtype == reduced_dtype(rhs.op, rhs.body):
+    while isinstance(rhs, Reduce) and op in (None, rhs.op) and lhs.tensor.dtype == reduced_dtype(rhs.op, rhs.body) and _fits(lhs, rhs):
         variables += rhs.variables
         op, rhs = rhs.op, rhs.body
     producers: list[Nest] = []
@@ -89,6 +88,15 @@ def build_nest(assign: Assign, names: Names) -> Nest:
         return expr
 
     return Nest(Assign(lhs, extract(rhs), op), tuple(dict.fromkeys(variables)), producers)
+
+
+def _fits(lhs: Access, reduce: Reduce) -> bool:
+    """Whether a reduction may run in the place it goes to, although that does not remember which of its terms were absent."""
+    absence, tensor = absence_of(reduce.op, reduce.body), lhs.tensor
+    if absence in (None, Absence.LEFT_OUT) or tensor.partial:
+        return True
+    # One absent factor decides, also beside nan and infinity.
+    return not tensor.may_be_absent and not (absence is Absence.ONE_DECIDES and tensor.dtype.kind in "fc")
 
 
 def _is_worth_more(assign: Assign) -> bool:
@@ -177,15 +185,14 @@ def join_reductions(rhs: Expr) -> Expr:
     joined = groups[0]
     if len(groups) > 1 or not isinstance(joined, Reduce):
         return rhs
-    cancels = is_skippable(joined.body, "add") and any(isinstance(t, Reduce) and not is_skippable(t.body, "add") for _, t in terms)
+    cancels = fill_of(joined) is not None and fill_of(rhs) is None
     return rhs if cancels else joined
 
 
 def make_temporary(reduce: Reduce, names: Names) -> Access:
-    """A scalar to reduce into; it is absent when nothing was."""
-    dtype = dtype_of(reduce)
-    partial = is_skippable(reduce.body, reduce.op)
-    return Access(TensorVar(names.fresh("t"), 0, Format((), ()), dtype, fill=algebra.identity(reduce.op, dtype), partial=partial), ())
+    """A scalar to reduce into; it is absent where the reduction is."""
+    dtype, fill = dtype_of(reduce), fill_of(reduce)
+    return Access(TensorVar(names.fresh("t"), 0, Format((), ()), dtype, fill=0 if fill is None else fill, partial=fill is not None), ())
 
 
 def accesses(nest: Nest) -> list[Access]:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.formula import ALWAYS, NEVER, Formula, all_of, any_of
-from sparseloom.notation.dtyping import constant_of, fill_of
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Literal, Reduce, Sequence, Stmt, SuchThat, Where
+from sparseloom.notation.dtyping import Absence, absence_of, constant_of, fill_of
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Literal, Sequence, Stmt, SuchThat, Where
 
 Leaf = Callable[[Access], Formula]
 
@@ -38,7 +38,7 @@ def region(stmt: Stmt, leaf: Leaf) -> Formula:
 
 def is_skippable(rhs: Expr, op: str) -> bool:
     """Whether reducing with ``op`` may leave out the points at which ``rhs`` is absent."""
-    return fill_of(Reduce(op, (), rhs)) is not None
+    return absence_of(op, rhs) is Absence.LEFT_OUT
 
 
 def innermost(stmt: Stmt) -> Assign:

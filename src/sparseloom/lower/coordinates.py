@@ -184,7 +184,7 @@ class CoordinateLoops(Nest):
         """What this loop knows of an operand's presence."""
         held = scope.accumulators.get(access)
         if held is not None:
-            return ALWAYS if held.seen is None else Flag(held.seen)
+            return ALWAYS if held.seen is None else Flag(held.present)
         place = scope.at(access)
         if place.is_absent:
             return NEVER

@@ -55,7 +55,7 @@ def _lower_access(context: Context, access: Access, scope: Scope) -> Value:
     held = scope.accumulators.get(access)
     if held is not None:
         fill = access.tensor.fill if access.tensor.partial else None
-        return Value(held.var, ir.TRUE if held.seen is None else held.seen, fill)
+        return Value(held.var, held.present, fill)
     place = scope.at(access)
     fill = access.tensor.fill if access.tensor.may_be_absent else None
     if place.is_absent:

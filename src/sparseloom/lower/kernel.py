@@ -24,11 +24,12 @@ from sparseloom.iteration.region import annihilating, innermost, is_skippable, w
 from sparseloom.iteration.rows import why_listed
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
+from sparseloom.lower.accumulation import accumulate, contribution, decides_value
 from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context, Remark
 from sparseloom.lower.counted import CountedResult
-from sparseloom.lower.expression import Value, lower_expression, operate
+from sparseloom.lower.expression import Value, lower_expression
 from sparseloom.lower.hashed import HashRow
 from sparseloom.lower.insert import InsertResult, flat_loop
 from sparseloom.lower.listing import ListWorkspace
@@ -42,6 +43,7 @@ from sparseloom.lower.vectorize import vectorize
 from sparseloom.lower.views import Sizes, Slot, input_parameters, view_tensor
 from sparseloom.lower.walking import settle
 from sparseloom.lower.workspace import Scatter, Workspace
+from sparseloom.notation.dtyping import Absence, absence_of
 from sparseloom.notation.nodes import (
     Access,
     Apply,
@@ -253,23 +255,31 @@ class _Lowering(ParallelLoops):
         accumulator = self._accumulator(assign.lhs.tensor, assign.op, tracked)
         first, inner = self._declare(accumulator, scope)
         inner = replace(inner.accumulating(assign.lhs, accumulator), uninitialised=None)
-        value = Value(accumulator.var, ir.TRUE if accumulator.seen is None else accumulator.seen, identity)
+        value = Value(accumulator.var, accumulator.present, identity)
         return ir.block(first, go(inner), sink.write(assign, value, scope))
 
     def sink(self, target: Access) -> Result | Workspace | Scatter | HashRow | BlockRow | ListWorkspace | Accumulated:
         """Where an assignment goes: the result, or a workspace."""
         return self.workspaces.get(target.tensor, self.result)
 
-    def _accumulator(self, target: TensorVar, op: str, tracked: bool) -> Accumulator:
+    def _accumulator(self, target: TensorVar, op: str, tracked: bool, absence: Absence = Absence.LEFT_OUT) -> Accumulator:
         fresh = self.context.names.fresh
         var = ir.Var(fresh(f"{target.name}_acc"), target.dtype)
-        return Accumulator(var, op, ir.Var(fresh(f"{target.name}_seen"), BOOL) if tracked else None)
+        flag = "lacks" if absence is Absence.ONE_DECIDES else "seen"
+        return Accumulator(var, op, ir.Var(fresh(f"{target.name}_{flag}"), BOOL) if tracked else None, absence)
 
-    def _declare(self, accumulator: Accumulator, scope: Scope) -> tuple[ir.Stmt, Scope]:
+    def _declare(self, accumulator: Accumulator, scope: Scope, seen: ir.Expr = ir.FALSE) -> tuple[ir.Stmt, Scope]:
         var = accumulator.var
         identity = ir.constant(algebra.identity(accumulator.op, var.dtype), var.dtype)
-        seen = None if accumulator.seen is None else ir.Declare(accumulator.seen, ir.FALSE)
-        return ir.block(ir.Declare(var, identity), seen), scope
+        flag = None if accumulator.seen is None else ir.Declare(accumulator.seen, seen)
+        return ir.block(ir.Declare(var, identity), flag), scope
+
+    def _is_empty(self, producer: Stmt) -> ir.Expr:
+        """Whether a reduction runs over nothing, so that its identity is all there is."""
+        graph, sizes = self.context.everything, self.context.sizes
+        (path,) = [path for path in paths(producer) if path.assign is innermost(producer)]
+        variables = dict.fromkeys(var for loop in path.loops for var in graph.originals(loop.var))
+        return ir.either(*(ir.compare("equal", sizes.of(var), ir.ZERO) for var in variables))
 
     def _where(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         temporary, made = written(producer), innermost(producer)
@@ -279,9 +289,11 @@ class _Lowering(ParallelLoops):
             return self._listed(consumer, producer, scope)
         if temporary.indices or made.op is None:
             return self._with_workspace(consumer, producer, scope)
-        tracked = temporary.tensor.partial and (self.result.needs_presence or decides(consumer, temporary))
-        accumulator = self._accumulator(temporary.tensor, made.op, tracked)
-        first, scope = self._declare(accumulator, scope)
+        absence = absence_of(made.op, made.rhs)
+        matters = self.result.needs_presence or written(consumer).tensor.partial or decides(consumer, temporary)
+        tracked = temporary.tensor.partial and absence is not None and (matters or decides_value(absence, made))
+        accumulator = self._accumulator(temporary.tensor, made.op, tracked, absence or Absence.LEFT_OUT)
+        first, scope = self._declare(accumulator, scope, self._is_empty(producer) if absence is Absence.ALL_ABSENT else ir.FALSE)
         inner = scope.accumulating(temporary, accumulator)
         around = self.context.provenance
         self.context.provenance = around.within(producer, scope.coordinates)
@@ -393,7 +405,8 @@ class _Lowering(ParallelLoops):
         return ir.block(ranges, workspace.open(), filled, workspace.turn(), self._lower_part(consumer, scope), workspace.close())
 
     def _assign(self, assign: Assign, scope: Scope) -> ir.Stmt:
-        value = contribution(assign, lower_expression(self.context, assign.rhs, scope))
+        found = lower_expression(self.context, assign.rhs, scope)
+        value = contribution(assign, found)
         if self.concrete.drops and self.sink(assign.lhs) is self.result:
             value = replace(value, present=ir.both(value.present, differs(value.computed, self.lhs.tensor.fill)))
         accumulator = scope.accumulators.get(assign.lhs)
@@ -402,7 +415,7 @@ class _Lowering(ParallelLoops):
         if accumulator is None:
             ready = self.result.initialise(scope) if scope.uninitialised is not None and self._needs_first(scope) else None
             return ir.block(ready, self.result.write(assign, value, scope))
-        return accumulate(accumulator, value)
+        return accumulate(accumulator, value, found.present)
 
     def _needs_first(self, scope: Scope) -> bool:
         """Whether writing this one location leaves others below it without a value (``B(i,i) = ...``)."""
@@ -414,27 +427,6 @@ def differs(value: ir.Expr, fill: Scalar) -> ir.Expr:
     if fill != fill:
         return ir.compare("equal", value, value)
     return ir.compare("not_equal", value, ir.constant(fill, value.dtype))
-
-
-def contribution(assign: Assign, value: Value) -> Value:
-    """What an assignment contributes at one point: everywhere something, where its reduction may not leave out what is absent."""
-    if assign.op is None or is_skippable(assign.rhs, assign.op):
-        return value
-    return Value(value.full, ir.TRUE, None)
-
-
-def accumulate(accumulator: Accumulator, value: Value) -> ir.Stmt:
-    """Reduce one value into a scalar, and remember that there was one."""
-    op, var = accumulator.op, accumulator.var
-    update = ir.Assign(var, operate(op, [var, value.computed], var.dtype, var.dtype))
-    mark = None if accumulator.seen is None else ir.Assign(accumulator.seen, ir.TRUE)
-    if value.present == ir.TRUE:
-        return ir.block(update, mark)
-    return ir.block() if value.present == ir.FALSE and not value.constant else ir.If(_counts(value), ir.block(update, mark))
-
-
-def _counts(value: Value) -> ir.Expr:
-    return ir.TRUE if value.constant else value.present
 
 
 def reduces_outside(stmt: Stmt, lhs: Access, provenance: Provenance) -> bool:

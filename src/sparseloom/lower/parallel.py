@@ -185,7 +185,7 @@ class ParallelLoops(LoopLowering):
     def _in_lanes(self, stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
         """Each lane reduces into a scalar of its own; shuffles then combine them. Lanes that a guard leaves idle take part."""
         parts = self._own(held)
-        own = Accumulator(parts[0].var, held.op, parts[1].var if held.seen is not None else None)
+        own = replace(held, var=parts[0].var, seen=parts[1].var if held.seen is not None else None)
         first = [ir.Declare(part.var, part.identity) for part in parts]
         last = [ir.Shuffle(part.held, part.op, part.var) for part in parts]
         target = written(stmt)
@@ -197,7 +197,7 @@ class ParallelLoops(LoopLowering):
     def _in_slots(self, stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
         """Each iteration reduces into a slot of its own; the slots are then combined in order."""
         fresh, count, parts = self.context.names.fresh, self._slot_count(stmt, scope), self._own(held)
-        own = Accumulator(parts[0].var, held.op, parts[1].var if held.seen is not None else None)
+        own = replace(held, var=parts[0].var, seen=parts[1].var if held.seen is not None else None)
         where, wait = memory(count, scope, stmt), barrier(scope)
         slots = [ir.Array(fresh(f"{part.held.name}_slots"), part.var.dtype, where) for part in parts]
         target = written(stmt)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops import nodes as ir
+from sparseloom.notation.dtyping import Absence
 from sparseloom.notation.nodes import Access, IndexVar, TensorVar, Unit
 
 
@@ -59,11 +61,20 @@ ABSENT = Place(present=ir.FALSE)
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A scalar that a reduction adds into; ``seen`` is set when something was added."""
+    """A scalar that a reduction adds into. The flag ``seen`` is set when something present was added; or, where one absent term decides,
+    when something absent was."""
 
     var: ir.Var
     op: str
     seen: ir.Var | None = None
+    absence: Absence = Absence.LEFT_OUT
+
+    @property
+    def present(self) -> ir.Expr:
+        """Whether the scalar is present, after all is added."""
+        if self.seen is None:
+            return ir.TRUE
+        return ir.Op("logical_not", (self.seen,), BOOL) if self.absence is Absence.ONE_DECIDES else self.seen
 
 
 @dataclass(frozen=True)

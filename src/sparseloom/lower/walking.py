@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sparseloom.core.dtypes import BOOL, INT64
+from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
 from sparseloom.formats.level import Level, LevelView
@@ -136,7 +136,17 @@ def bound_place(context: Context, walker: Walker, present: ir.Expr = ir.TRUE) ->
     added = ir.Op("add", (total, ir.Load(values, entry)), values.dtype)
     loop = ir.For(entry, walker.position, walker.run_end, ir.Assign(total, added))
     place = parent.below(depth, walker.position, walker.run_end, present, total)
-    return ir.block(ir.Declare(total, ir.constant(0, values.dtype)), loop), place
+    return ir.block(ir.Declare(total, _nothing(values.dtype)), loop), place
+
+
+def _nothing(dtype: DType) -> ir.Expr:
+    """What leaves every value as it is when it is added; with 0.0, a stored -0.0 would lose its sign."""
+    match dtype.kind:
+        case "f":
+            return ir.constant(-0.0, dtype)
+        case "c":
+            return ir.constant(complex(-0.0, -0.0), dtype)
+    return ir.constant(0, dtype)
 
 
 def settle(context: Context, scope: Scope, accesses: list[Access]) -> tuple[ir.Stmt, Scope]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
@@ -12,6 +13,14 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import VALUE_DTYPES, DType
 from sparseloom.core.errors import CompilerBug, DTypeError
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Literal, Reduce
+
+
+class Absence(Enum):
+    """When a reduction is absent: as its operator is on two arguments. Over nothing at all it is its identity."""
+
+    LEFT_OUT = "left out"  # where all terms are absent; they equal the identity, and need not be visited
+    ALL_ABSENT = "all absent"  # where all terms are absent; they take part: the least of absent zeros and others is visited everywhere
+    ONE_DECIDES = "one decides"  # where one term is absent, for it annihilates: a product with an absent factor
 
 
 def dtype_of(expr: Expr) -> DType:
@@ -39,6 +48,19 @@ def fill_of(expr: Expr) -> Scalar | None:
     """What ``expr`` is worth where every sparse operand is absent, or ``None`` if that depends on dense operands or sizes."""
     found = _fill(expr)
     return None if found is None else found.value
+
+
+def absence_of(op: str, body: Expr) -> Absence | None:
+    """When reducing ``body`` with ``op`` gives an absent value; None if never, as what absent terms make depends on how many there are."""
+    fill, dtype = _fill(body), reduced_dtype(op, body)
+    if fill is None or not fill.absent:
+        return None
+    value = _cast(fill.value, dtype)
+    if algebra.same_value(value, algebra.identity(op, dtype)):
+        return Absence.LEFT_OUT
+    if algebra.annihilates(op, 0, value):
+        return Absence.ONE_DECIDES
+    return Absence.ALL_ABSENT if algebra.same_value(_cast(algebra.compute(op, (value, value), dtype), dtype), value) else None
 
 
 def result_fill(assign: Assign, dtype: DType) -> Scalar:
@@ -136,9 +158,11 @@ def _applied_fill(apply: Apply) -> _Fill | None:
 
 
 def _reduced_fill(op: str, body: Expr, dtype: DType) -> _Fill | None:
-    """Absent terms that equal the identity need not be visited; any others are counted, so the sizes would matter."""
+    """Absent terms make what each of them is, as 0 does in a sum and anything in a minimum; or else it depends on how many there are."""
     fill = _fill(body)
-    identity = algebra.identity(op, dtype)
-    if fill is not None and fill.absent and algebra.same_value(_cast(fill.value, dtype), identity):
-        return _Fill(identity, True)
+    match absence_of(op, body):
+        case Absence.LEFT_OUT:
+            return _Fill(algebra.identity(op, dtype), True)
+        case Absence.ONE_DECIDES | Absence.ALL_ABSENT if fill is not None:
+            return _Fill(_cast(fill.value, dtype), True)
     return None

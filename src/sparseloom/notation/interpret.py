@@ -9,7 +9,8 @@ Beside each value stands whether the point is *absent*: stored by no sparse oper
 * A number is never absent, but it is *constant*: it does not make a result present. One that stands alone is the fill of the result.
 * An absent argument whose value annihilates the operation decides the result, which is absent too: 0 * inf is 0 there.
 * Any other result is absent if all arguments are absent or constant, and one is absent.
-* A reduction is absent if every term is absent and equal to the identity.
+* A reduction is absent as its operator is on two arguments: where one absent term annihilates, which then is the value; or where all
+  terms are absent and two of them make the same value as one. Over nothing it is its identity, which is present unless it is the fill.
 * In the end, whatever is not the fill of the result is present.
 """
 
@@ -169,13 +170,19 @@ class _Space:
         for var in reduce.variables:
             shape[self.axis[var]] = self.extent[var]
         values = np.broadcast_to(body.values.astype(dtype), shape)
-        skipped = np.broadcast_to(body.absent & _same(body.values.astype(dtype), identity), shape)
+        absent = np.broadcast_to(body.absent, shape)
         function: np.ufunc = getattr(np, reduce.op)
         with np.errstate(all="ignore"):
             folded = function.reduce(values, axis=axes, dtype=dtype, keepdims=True, initial=identity)
-        # Over nothing at all, only a reduction that could leave terms out is absent.
-        may_skip = fill_of(reduce) is not None
-        return _Value(folded, np.asarray(skipped.all(axis=axes, keepdims=True) & may_skip), dtype)
+        decided = np.broadcast_to(_annihilating(Apply(reduce.op, ()), 0, _Value(values, absent, dtype)), shape)
+        if decided.any():
+            (decider,) = np.unique(values[decided])
+            one = np.asarray(decided.any(axis=axes, keepdims=True))
+            return _Value(np.where(one, decider, folded), one, dtype)
+        fill = fill_of(reduce)
+        has_terms = all(self.extent[var] > 0 for var in reduce.variables)
+        may_be_absent = fill is not None and (has_terms or bool(_same(np.asarray(identity), fill)))
+        return _Value(folded, np.asarray(absent.all(axis=axes, keepdims=True) & may_be_absent), dtype)
 
 
 def _annihilating(apply: Apply, position: int, arg: _Value) -> NDArray[np.bool_]:

@@ -25,7 +25,7 @@ from sparseloom.iteration.formula import ALWAYS, Formula, Stored
 from sparseloom.iteration.layout import repeats_loosely
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import is_skippable, present, written
-from sparseloom.notation.dtyping import constant_of, dtype_of, fill_of, reduced_dtype
+from sparseloom.notation.dtyping import Absence, absence_of, constant_of, dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Reduce, Stmt, TensorVar, Where
 from sparseloom.notation.printer import show
 from sparseloom.notation.relations import RenameRelation
@@ -149,6 +149,9 @@ class Precompute(Primitive):
                 why = f"{var} is used in {show(self.e)} and outside it, so {self.w} would need it as an index"
                 return Refusal("S708", why, f"add {var} to the set, or reorder its loop outside", at=var)
             moved.append(var)
+        if moved and _tells_absent(assign := plan.path.assign):
+            why = f"{show(assign.lhs)} tells absent terms from present ones, and {self.w}, reduced over {listed(moved)}, would not"
+            return Refusal("S709", why, f"add {listed(moved)} to the set", at=moved[0])
         if moved and not self._may_move(plan):
             why = f"{show(plan.match.rest)} does not distribute over the reduction over {listed(moved)}, so that cannot move into {self.w}"
             return Refusal("S709", why, f"add {listed(moved)} to the set", at=moved[0])
@@ -266,6 +269,12 @@ def _indices(expr: Expr, but: str = "") -> Iterator[IndexVar]:
     for access in accesses(expr):
         if access.tensor.name != but:
             yield from access.indices
+
+
+def _tells_absent(assign: Assign) -> bool:
+    """Whether a reduction depends on which of its terms are absent, although these take part in it."""
+    absence = None if assign.op is None else absence_of(assign.op, assign.rhs)
+    return assign.lhs.tensor.may_be_absent and absence in (Absence.ALL_ABSENT, Absence.ONE_DECIDES)
 
 
 def _innermost(stmt: Stmt) -> Stmt:
