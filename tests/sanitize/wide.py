@@ -52,9 +52,10 @@ def draw_wide(seed: int, number: int) -> tuple[str, Callable[[], Prepared], dict
     small = {v for name, form in forms.items() for mode, v in enumerate(indices[name]) if mode in _dense_modes(form)}
     variables = dict.fromkeys(v for names in indices.values() for v in names)
     sizes = {v: random.choice(SMALL if v in small or random.random() < 0.2 else EXTENTS) for v in variables}
-    storages = {
-        name: _stored(random, form, tuple(sizes[v] for v in indices[name])) for name, form in forms.items() if name != result
-    }
+    counts = {name: random.choice((0, 1, 3, 6, 6, 30, 30, 600)) for name in forms if name != result}
+    if random.random() < 0.12:
+        counts[random.choice(list(counts))] = 20000  # so many do not fit into the cache while they are sorted
+    storages = {name: _stored(random, forms[name], tuple(sizes[v] for v in indices[name]), count) for name, count in counts.items()}
     described = [f"  {name}: {forms[name]} {tuple(sizes[v] for v in indices[name])}" for name in forms]
     closed = close_over(declare(assign, {name: declared(name, storage) for name, storage in storages.items()}), None)
     return "\n".join([text, *described]), lambda: Prepared(closed, storages, forms[result], None, {}), storages
@@ -76,9 +77,8 @@ def _dense_modes(form: Format) -> set[int]:
     return {mode for level, mode in outer if isinstance(level, Dense)}
 
 
-def _stored(random: Random, form: Format, shape: tuple[int, ...]) -> Storage:
+def _stored(random: Random, form: Format, shape: tuple[int, ...], count: int) -> Storage:
     """A few entries, at both ends and around 2^31, so that those of several operands meet; or so many that they are sorted by digits."""
-    count = random.choice((0, 1, 3, 6, 6, 30, 30, 600))
     anywhere = count > 30
     columns = [[random.randrange(size) if anywhere else random.choice(_likely(size)) for _ in range(count)] for size in shape]
     coordinates = np.array(columns, np.int64).reshape(len(shape), count)
