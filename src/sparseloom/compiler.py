@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
@@ -30,7 +30,7 @@ from sparseloom.loops.rename import alpha_rename
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.notation import printer
 from sparseloom.notation.dtyping import dtype_of, reduced_dtype, result_fill
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Races, TensorVar, Unit, Where
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Races, Reduce, TensorVar, Unit, Where
 from sparseloom.runtime.library import Entry, load
 from sparseloom.schedule.laws import appended_result
 from sparseloom.schedule.loops import loops as loops_of
@@ -39,6 +39,7 @@ from sparseloom.schedule.schedule import Schedule
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.targets import c
 
+MOST_SPARSE = 500
 STAGES = ("notation", "concrete", "loops", "c")
 
 
@@ -186,9 +187,20 @@ def load_together(many: Sequence[Stages]) -> None:
         stages.keep_in_mind(entry)
 
 
+def check_length(assign: Assign) -> None:
+    """Refuse so many sparse operands that compiling the loop which merges them would take minutes."""
+    sparse = sum(isinstance(n, Access) and not n.tensor.format.is_dense for n in walk(assign.rhs))
+    if sparse > MOST_SPARSE:
+        raise NotationError(
+            f"the statement reads sparse operands {sparse} times, and {MOST_SPARSE} is the limit\n"
+            "  help: compute it in several statements, and add to the result with +="
+        )
+
+
 def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assign:
     """Settle the result's format, dtype and fill."""
-    if dtype is not None and dtype != dtype_of(assign.rhs):
+    check_length(assign)
+    if dtype is not None and any(dtype_of(part) != dtype for part in _partial_results(assign.rhs)):
         assign = Assign(assign.lhs, _with_room(assign.rhs, dtype), assign.op)
     form = default_format(assign) if format is None else format
     own = dtype_of(assign.rhs) if assign.op is None else reduced_dtype(assign.op, assign.rhs)
@@ -196,6 +208,12 @@ def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assig
         raise DTypeError(f"{assign.op} accumulates truth values, so the result cannot be {dtype}\n  help: leave dtype= away")
     tensor = TensorVar(assign.lhs.tensor.name, len(assign.lhs.indices), form, dtype or own, fill=result_fill(assign, dtype or own))
     return Assign(Access(tensor, assign.lhs.indices), assign.rhs, assign.op)
+
+
+def _partial_results(rhs: Expr) -> Iterator[Expr]:
+    """The right side, and what is computed on the way to it."""
+    yield rhs
+    yield from (found for found in walk(rhs) if isinstance(found, Apply | Reduce))
 
 
 def _with_room(rhs: Expr, dtype: DType) -> Expr:

@@ -116,6 +116,21 @@ FAMILIES: dict[str, tuple[Family, float]] = {
             0.08,
         ),
         (
+            # Wide values of narrow dtypes: where they meet wider ones, it matters which were combined first.
+            Family(
+                "narrow",
+                ("bool", "int8", "int8", "uint8", "int16", "int64", "uint64"),
+                ("absolute", "logical_not"),
+                (*_ORDERED, *_COMPARISONS, *_LOGICAL),
+                ("arctan", "tanh"),
+                (*_REDUCTIONS, "multiply"),
+                subtracts=False,
+                smallest=-120,
+                literals=(0, 1, 2, 3, 100, True),
+            ),
+            0.1,
+        ),
+        (
             Family(
                 "mixed",
                 (*_FLOATS, *_SIGNED, *_UNSIGNED, "bool"),

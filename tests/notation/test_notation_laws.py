@@ -28,8 +28,8 @@ def typed(assign: Assign, random: Random, fills: tuple[int, ...]) -> tuple[Assig
     for tensor in tensors_of(assign.rhs):
         format = csf(tensor.order) if tensor.order else dense(0)
         declarations[tensor.name] = TensorVar(tensor.name, tensor.order, format, random.choice(DTYPES), fill=random.choice(fills))
-    closed = close_over(declare(assign, declarations))
     try:
+        closed = close_over(declare(assign, declarations))
         return closed, dtype_of(closed.rhs)
     except DTypeError:
         return None

@@ -12,6 +12,7 @@ matter for sparse code are three:
 from __future__ import annotations
 
 import math
+import operator as arithmetic
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +59,7 @@ _UNARY = {
     "bool": "logical_not isnan isinf isfinite",
 }
 _CASTS = {f"as_{dtype.name}": dtype for dtype in dtypes.VALUE_DTYPES}
-_COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
+COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 
 OPERATORS: dict[str, Operator] = {
     op.name: op
@@ -76,7 +77,7 @@ OPERATORS: dict[str, Operator] = {
         Operator("arctan2", 2, "inexact"),
         Operator("hypot", 2, "inexact"),
         Operator("where", 3, "select"),
-        *(Operator(name, 2, "bool", symbol) for name, symbol in _COMPARISONS.items()),
+        *(Operator(name, 2, "bool", symbol) for name, symbol in COMPARISONS.items()),
         *(Operator(name, 1, "cast") for name in _CASTS),
         *(Operator(name, 1, rule) for rule, names in _UNARY.items() for name in names.split()),
     )
@@ -150,6 +151,8 @@ def compute(op: str, arguments: Sequence[Any], dtype: DType) -> Any:
     if found.rule == "select":
         condition, then, other = arguments
         return np.where(np.asarray(condition, bool), np.asarray(then).astype(dtype), np.asarray(other).astype(dtype))
+    if found.name in COMPARISONS and all(np.asarray(a).dtype.kind in "iu" for a in arguments):
+        return getattr(np, found.name)(*arguments)  # int64 and uint64 have no dtype in common, but NumPy compares them exactly
     with np.errstate(all="ignore"):  # such as nan to an integer
         converted = [np.asarray(a).astype(dtype) for a in arguments]
     if found.rule == "cast":
@@ -162,6 +165,40 @@ def compute(op: str, arguments: Sequence[Any], dtype: DType) -> Any:
         for argument in converted[1:]:
             value = function(value, argument)
         return value
+
+
+def constant(op: str, values: Sequence[Scalar]) -> Scalar:
+    """``op`` on numbers alone, as Python computes with them: whole numbers do not wrap, and truth values count as 0 and 1."""
+    name = operator(op).name
+    whole = [int(value) for value in values if isinstance(value, int)]
+    if len(whole) == len(values) and name == "power" and whole[1] < 0:
+        values = [float(value) for value in whole]
+    elif len(whole) == len(values) and name in _ON_WHOLE_NUMBERS:
+        return _whole(name, whole)
+    result: Scalar = np.asarray(compute(op, values, compute_dtype(op, values))).astype(result_dtype(op, values)).item()
+    return result
+
+
+_ON_WHOLE_NUMBERS: dict[str, Callable[..., int]] = {
+    "add": arithmetic.add, "subtract": arithmetic.sub, "multiply": arithmetic.mul, "negative": arithmetic.neg, "power": pow,
+    "minimum": min, "maximum": max, "equal": arithmetic.eq, "not_equal": arithmetic.ne, "less": arithmetic.lt,
+    "less_equal": arithmetic.le, "greater": arithmetic.gt, "greater_equal": arithmetic.ge,
+}  # fmt: skip
+
+
+def _whole(name: str, values: Sequence[int]) -> int:
+    """An operator on whole numbers, exactly. A result that no dtype holds is refused before it grows."""
+    function = _ON_WHOLE_NUMBERS[name]
+    value, *others = values
+    if not others:
+        return function(value)
+    for other in others:
+        enormous = name == "power" and abs(value) > 1 and other > 64
+        value = 2**64 if enormous else function(value, other)
+        if not -(2**63) <= value < 2**64:
+            help = f"write one of them as a float, {values[0]}.0"
+            raise DTypeError(f"{name} of {values[0]} and {other} does not fit in 64 bits\n  help: {help}")
+    return value
 
 
 def integer_power(base: Any, exponent: Any) -> Any:
@@ -262,6 +299,6 @@ def semiring(wanted: Semiring | str) -> Semiring:
     """Find a semiring by name, or pass one through."""
     if isinstance(wanted, Semiring):
         return wanted
-    if wanted not in SEMIRINGS:
+    if not isinstance(wanted, str) or wanted not in SEMIRINGS:
         raise NotationError(f"there is no semiring {wanted!r}; there are {', '.join(SEMIRINGS)}, or give a sl.Semiring")
     return SEMIRINGS[wanted]

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import BOOL, DType
+from sparseloom.core.dtypes import BOOL, FLOAT64, DType, is_integer
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import annihilating
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
 from sparseloom.lower.scope import Scope
-from sparseloom.notation.dtyping import compute_dtype_of, dtype_of, fill_of
+from sparseloom.notation.dtyping import compute_dtype_of, constant_of, dtype_of, fill_of
 from sparseloom.notation.nodes import Access, Apply, Expr, Literal
 
 
@@ -67,6 +69,9 @@ def _lower_access(context: Context, access: Access, scope: Scope) -> Value:
 
 
 def _lower_apply(context: Context, expr: Apply, scope: Scope) -> Value:
+    number = constant_of(expr)
+    if number is not None:
+        return Value(ir.constant(number, dtype_of(expr)), ir.FALSE, number, constant=True)
     args = [lower_expression(context, arg, scope) for arg in expr.args]
     dtype, compute = dtype_of(expr), compute_dtype_of(expr)
     fill = fill_of(expr)
@@ -79,7 +84,7 @@ def _lower_apply(context: Context, expr: Apply, scope: Scope) -> Value:
         return Value(operate(expr.op, values, compute, dtype), present, fill)
     present = ir.either(*(arg.present for arg in args if not arg.constant))
     if present == ir.FALSE and fill is not None:
-        return Value(ir.constant(fill, dtype), ir.FALSE, fill, constant=all(arg.constant for arg in args))
+        return Value(ir.constant(fill, dtype), ir.FALSE, fill)
     return Value(operate(expr.op, _without_identities(expr.op, args, compute), compute, dtype), present, fill)
 
 
@@ -100,15 +105,28 @@ def operate(op: str, args: list[ir.Expr], compute: DType, dtype: DType) -> ir.Ex
     if law.rule == "select":
         condition, then, other = args
         return ir.Select(cast(condition, BOOL), cast(then, dtype), cast(other, dtype))
+    if compute == FLOAT64 and law.name in _DECIDED_BY_A_MINUS and all(is_integer(arg.dtype) for arg in args):
+        return _compare_whole(law.name, *args)
     converted = [cast(arg, compute) for arg in args]
     if law.rule == "cast" or (len(converted) == 1 and law.arity == 2):
         return converted[0]
-    if law.arity == 2 and len(converted) > 2:
-        total = converted[0]
-        for arg in converted[1:]:
-            total = ir.Op(law.name, (total, arg), dtype)
-        return total
     return ir.Op(law.name, tuple(converted), dtype)
+
+
+# What a comparison says when its left side is negative and its right side is unsigned.
+_DECIDED_BY_A_MINUS = {"equal": False, "not_equal": True, "less": True, "less_equal": True, "greater": False, "greater_equal": False}
+_MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+
+
+def _compare_whole(op: str, left: ir.Expr, right: ir.Expr) -> ir.Expr:
+    """Compare integers exactly that promote to float64, which does not hold them all: a signed and an unsigned one of 64 bits."""
+    common = np.result_type(left.dtype, right.dtype)
+    if is_integer(common):  # the other was a number, which is signed too
+        return ir.Op(op, (cast(left, common), cast(right, common)), BOOL)
+    if left.dtype.kind == "u":
+        op, left, right = _MIRRORED.get(op, op), right, left
+    below = ir.Op("less", (left, ir.constant(0, left.dtype)), BOOL)
+    return ir.Select(below, ir.constant(_DECIDED_BY_A_MINUS[op], BOOL), ir.Op(op, (cast(left, right.dtype), right), BOOL))
 
 
 def cast(value: ir.Expr, dtype: DType) -> ir.Expr:

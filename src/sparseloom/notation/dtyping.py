@@ -12,6 +12,7 @@ from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import VALUE_DTYPES, DType
 from sparseloom.core.errors import CompilerBug, DTypeError
+from sparseloom.core.trees import rewrite
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Literal, Reduce
 
 
@@ -44,23 +45,54 @@ def promoted_dtype(dtypes: Sequence[DType]) -> DType:
     return algebra.compute_dtype("add", dtypes)
 
 
+def as_written(expr: Expr) -> Expr:
+    """The expression with every sum and product computed in the dtypes of its parts from left to right, as NumPy does.
+
+    One node converts all of its arguments to one dtype first. So it stays one only where each of its partial results has that dtype:
+    of three int8, int8 and int64, the first two are added as int8. Numbers at the front are combined as Python has them.
+    """
+
+    def rule(found: object) -> Expr | None:
+        match found:
+            case Apply(op, args, zero) if len(args) > 2 and algebra.operator(op).rule == "promote":
+                return _from_the_left(op, args, zero)
+        return None
+
+    return rewrite(expr, rule)
+
+
+def _from_the_left(op: str, args: Sequence[Expr], zero: Scalar | None) -> Expr:
+    """``op`` on all arguments, nested where the dtype changes on the way."""
+    group, kinds = [args[0]], [_kind(args[0])]
+    sofar = kinds[0]
+    for arg in args[1:]:
+        kind = _kind(arg)
+        following = _combined(op, (sofar, kind))
+        if len(group) > 1 and not (isinstance(sofar, np.dtype) and sofar == following):
+            group, kinds = [_grouped(op, group, kinds, sofar, zero)], [sofar]
+        group.append(arg)
+        kinds.append(kind)
+        sofar = following
+    return _grouped(op, group, kinds, sofar, zero)
+
+
+def _grouped(op: str, args: Sequence[Expr], kinds: Sequence[DType | Scalar], dtype: DType | Scalar, zero: Scalar | None) -> Expr:
+    """One node. Where its arguments would promote otherwise together than in turn, as int8, 0.5 and float32 do, one is converted first."""
+    made = list(args)
+    if isinstance(dtype, np.dtype) and algebra.compute_dtype(op, kinds) != dtype:
+        first = next(k for k, kind in enumerate(kinds) if isinstance(kind, np.dtype))  # a number would stay a number
+        made[first] = Apply(f"as_{dtype.name}", (made[first],))
+    return Apply(op, tuple(made), zero)
+
+
 def fill_of(expr: Expr) -> Scalar | None:
     """What ``expr`` is worth where every sparse operand is absent, or ``None`` if that depends on dense operands or sizes."""
-    found = _fill(expr)
-    return None if found is None else found.value
+    return _known(expr).fill
 
 
 def absence_of(op: str, body: Expr) -> Absence | None:
     """When reducing ``body`` with ``op`` gives an absent value; None if never, as what absent terms make depends on how many there are."""
-    fill, dtype = _fill(body), reduced_dtype(op, body)
-    if fill is None or not fill.absent:
-        return None
-    value = _cast(fill.value, dtype)
-    if algebra.same_value(value, algebra.identity(op, dtype)):
-        return Absence.LEFT_OUT
-    if algebra.annihilates(op, 0, value):
-        return Absence.ONE_DECIDES
-    return Absence.ALL_ABSENT if algebra.same_value(_cast(algebra.compute(op, (value, value), dtype), dtype), value) else None
+    return _absence(op, _known(body))
 
 
 def result_fill(assign: Assign, dtype: DType) -> Scalar:
@@ -88,13 +120,17 @@ def _kind(expr: Expr) -> DType | Scalar:
         case Literal(value):
             return value
         case Apply(op, args):
-            kinds = [_kind(arg) for arg in args]
-            numbers = [kind for kind in kinds if not isinstance(kind, np.dtype)]
-            return _computed(op, numbers, numbers) if len(numbers) == len(kinds) else _promoted(op, kinds)
+            return _combined(op, [_kind(arg) for arg in args])
         case Reduce(op, _, body):
             dtype = dtype_of(body)
             return _promoted(op, (dtype, dtype))
     raise CompilerBug(expr, "an expression is an Access, a Literal, an Apply or a Reduce")
+
+
+def _combined(op: str, kinds: Sequence[DType | Scalar]) -> DType | Scalar:
+    """The dtype of ``op`` on these, or the number that it gives on numbers alone."""
+    numbers = [kind for kind in kinds if not isinstance(kind, np.dtype)]
+    return algebra.constant(op, numbers) if len(numbers) == len(kinds) else _promoted(op, kinds)
 
 
 def _promoted(op: str, kinds: Sequence[DType | Scalar]) -> DType:
@@ -113,56 +149,70 @@ def _strong(kind: DType | Scalar) -> DType:
     return dtype
 
 
-def _computed(op: str, values: Sequence[Scalar], kinds: Sequence[DType | Scalar]) -> Scalar:
-    """``op`` on numbers that have these dtypes."""
-    return _cast(algebra.compute(op, values, algebra.compute_dtype(op, kinds)), algebra.result_dtype(op, kinds))
-
-
 def _cast(value: object, dtype: DType) -> Scalar:
     result: Scalar = np.asarray(value).astype(dtype).item()
     return result
 
 
 @dataclass(frozen=True)
-class _Fill:
-    """A value, and whether it is that of absent entries rather than a constant."""
+class _Known:
+    """What is known of an expression: its kind, what it is worth where nothing is stored, and whether that is absent, not a constant."""
 
-    value: Scalar
-    absent: bool
+    kind: DType | Scalar
+    fill: Scalar | None
+    absent: bool = False
 
 
-def _fill(expr: Expr) -> _Fill | None:
+def _known(expr: Expr) -> _Known:
     match expr:
+        case Access(tensor) if tensor.may_be_absent:
+            return _Known(tensor.dtype, _cast(tensor.fill, tensor.dtype), True)
         case Access(tensor):
-            return _Fill(_cast(tensor.fill, tensor.dtype), True) if tensor.may_be_absent else None
+            return _Known(tensor.dtype, None)
         case Literal(value):
-            return _Fill(value, False)
+            return _Known(value, value)
         case Apply():
-            return _applied_fill(expr)
+            return _applied(expr, [_known(arg) for arg in expr.args])
         case Reduce(op, _, body):
-            return _reduced_fill(op, body, dtype_of(expr))
+            return _reduced(op, _known(body))
     raise CompilerBug(expr, "an expression is an Access, a Literal, an Apply or a Reduce")
 
 
-def _applied_fill(apply: Apply) -> _Fill | None:
+def _applied(apply: Apply, args: Sequence[_Known]) -> _Known:
     """An absent argument that annihilates decides; otherwise all arguments must be known."""
-    fills = [_fill(arg) for arg in apply.args]
-    for position, fill in enumerate(fills):
-        if fill is not None and fill.absent and algebra.annihilates(apply.op, position, fill.value, apply.zero):
-            return _Fill(_cast(fill.value, dtype_of(apply)), True)
-    known = [fill for fill in fills if fill is not None]
-    if len(known) < len(fills):
+    kinds = [arg.kind for arg in args]
+    kind = _combined(apply.op, kinds)
+    if not isinstance(kind, np.dtype):
+        return _Known(kind, kind)
+    for position, arg in enumerate(args):
+        if arg.absent and arg.fill is not None and algebra.annihilates(apply.op, position, arg.fill, apply.zero):
+            return _Known(kind, _cast(arg.fill, kind), True)
+    fills = [arg.fill for arg in args if arg.fill is not None]
+    if len(fills) < len(args):
+        return _Known(kind, None)
+    return _Known(kind, _cast(algebra.compute(apply.op, fills, algebra.compute_dtype(apply.op, kinds)), kind), True)
+
+
+def _absence(op: str, body: _Known) -> Absence | None:
+    own = _strong(body.kind)
+    dtype = algebra.compute_dtype(op, (own, own))
+    if body.fill is None or not body.absent:
         return None
-    value = _computed(apply.op, [fill.value for fill in known], [_kind(arg) for arg in apply.args])
-    return _Fill(value, any(fill.absent for fill in known))
+    value = _cast(body.fill, dtype)
+    if algebra.same_value(value, algebra.identity(op, dtype)):
+        return Absence.LEFT_OUT
+    if algebra.annihilates(op, 0, value):
+        return Absence.ONE_DECIDES
+    return Absence.ALL_ABSENT if algebra.same_value(_cast(algebra.compute(op, (value, value), dtype), dtype), value) else None
 
 
-def _reduced_fill(op: str, body: Expr, dtype: DType) -> _Fill | None:
+def _reduced(op: str, body: _Known) -> _Known:
     """Absent terms make what each of them is, as 0 does in a sum and anything in a minimum; or else it depends on how many there are."""
-    fill = _fill(body)
-    match absence_of(op, body):
+    own = _strong(body.kind)
+    dtype = _promoted(op, (own, own))
+    match _absence(op, body):
         case Absence.LEFT_OUT:
-            return _Fill(algebra.identity(op, dtype), True)
-        case Absence.ONE_DECIDES | Absence.ALL_ABSENT if fill is not None:
-            return _Fill(_cast(fill.value, dtype), True)
-    return None
+            return _Known(dtype, algebra.identity(op, dtype), True)
+        case Absence.ONE_DECIDES | Absence.ALL_ABSENT if body.fill is not None:
+            return _Known(dtype, _cast(body.fill, dtype), True)
+    return _Known(dtype, None)

@@ -9,10 +9,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import NotationError
 from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.notation.caret import refuse
+from sparseloom.notation.dtyping import promoted_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar
 from sparseloom.notation.text import placeholder
 
@@ -79,6 +83,24 @@ def broadcast(assign: Assign, shapes: Sequence[Sequence[int]]) -> tuple[Assign, 
 
     rhs = rewrite(assign.rhs, rule)
     return Assign(assign.lhs, rhs, assign.op), tuple(dropped.values())
+
+
+def converted(assign: Assign, dtypes: Sequence[DType], dtype: DType | None) -> Assign:
+    """Let operands of different dtypes be converted to a common one before they are multiplied, as NumPy's einsum does.
+
+    That is ``dtype`` where it has room for them all, else what they promote to together.
+    """
+    common = promoted_dtype(dtypes)
+    wanted = dtype if dtype is not None and np.can_cast(common, dtype) else common
+    narrow = {f"op{k}" for k, given in enumerate(dtypes) if given != wanted}
+
+    def rule(found: object) -> Expr | None:
+        match found:
+            case Access(tensor) if tensor.name in narrow:
+                return Apply(f"as_{wanted.name}", (found,))
+        return None
+
+    return Assign(assign.lhs, rewrite(assign.rhs, rule), assign.op) if narrow else assign
 
 
 def _input_groups(subscripts: str, inputs: str) -> list[_Group]:

@@ -147,11 +147,12 @@ class _Space:
     def apply(self, apply: Apply) -> _Value:
         args = [self.value(arg) for arg in apply.args]
         kinds = [arg.kind for arg in args]
+        numbers = [kind for kind in kinds if not isinstance(kind, np.dtype)]
+        if len(numbers) == len(kinds):
+            return self.constant(algebra.constant(apply.op, numbers))
         dtype = algebra.result_dtype(apply.op, kinds)
         computed = algebra.compute(apply.op, [arg.values for arg in args], algebra.compute_dtype(apply.op, kinds))
         values = np.asarray(computed).astype(dtype)
-        if all(arg.is_constant for arg in args):
-            return self.constant(values.item())
         absent = np.logical_and.reduce(np.broadcast_arrays(*(arg.absent | arg.is_constant for arg in args)))
         for position, arg in reversed(list(enumerate(args))):  # the first argument that decides is written last
             decided = _annihilating(apply, position, arg)

@@ -15,7 +15,7 @@ from sparseloom.core.dtypes import FLOAT64, DType
 from sparseloom.core.errors import CompilerBug, DTypeError, NotationError
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.notation.caret import refuse
-from sparseloom.notation.dtyping import promoted_dtype
+from sparseloom.notation.dtyping import as_written, promoted_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce, TensorVar
 from sparseloom.notation.printer import show
 
@@ -61,13 +61,13 @@ def close_over(assign: Assign, semiring: Semiring | None = None) -> Assign:
     """Make every reduction of a declared statement explicit.
 
     Each top-level term of the right side is added up over the variables that it has and the left side lacks. Under a
-    semiring, add and multiply, however they are spelled, mean the semiring's two operators.
+    semiring, add and multiply, however they are spelled, mean the semiring's two operators. Dtypes promote from left to right.
     """
     check_scopes(assign)
     closed = Assign(assign.lhs, _close(assign.rhs, frozenset(assign.lhs.indices)), assign.op)
-    if semiring is None or (semiring.add, semiring.multiply) == ("add", "multiply"):
-        return closed
-    return _translate(closed, semiring)
+    if semiring is not None and (semiring.add, semiring.multiply) != ("add", "multiply"):
+        closed = _translate(closed, semiring)
+    return Assign(closed.lhs, as_written(closed.rhs), closed.op)
 
 
 def _close(expr: Expr, kept: frozenset[IndexVar]) -> Expr:

@@ -10,9 +10,10 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import get_type_hints
 
-from sparseloom.core.errors import NotationError
+from sparseloom.core.errors import DTypeError, NotationError
 from sparseloom.core.trees import Node, field_names, rewrite, walk
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.notation.dtyping import as_written
 from sparseloom.notation.nodes import Access, Expr, IndexVar, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.text import parse
@@ -173,7 +174,10 @@ def _declared(expr: Expr, known: Mapping[str, TensorVar]) -> Expr | Refusal:
     def rule(found: Node) -> Node | None:
         return Access(known[found.tensor.name], found.indices) if isinstance(found, Access) else None
 
-    return rewrite(expr, rule)
+    try:
+        return as_written(rewrite(expr, rule))
+    except DTypeError as fault:
+        return Refusal("S007", str(fault))
 
 
 def _parsed(text: str, known: Mapping[str, TensorVar]) -> Expr | Refusal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Callable
 from typing import Any, Self
@@ -18,8 +17,8 @@ from sparseloom.notation.nodes import IndexVar
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
-from sparseloom.tensor.operators import Argument, elementwise, matmul
-from sparseloom.tensor.reductions import reduce
+from sparseloom.tensor.operators import Argument, dot, elementwise, matmul
+from sparseloom.tensor.reductions import reduce, reduced_count
 
 _BITWISE = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "invert": "logical_not"}
 _SPELLED_OTHERWISE = {"fabs": "absolute"}
@@ -140,9 +139,14 @@ class Arithmetic:
         return self._made(matmul(_as_storage(argument), self.storage)) if argument is not None else NotImplemented
 
     def dot(self, other: Any) -> Any:
-        """``A @ other``, or ``A * other`` for a number, as SciPy's method."""
+        """NumPy's dot: ``A @ other`` up to two modes each, ``A * other`` for a number.
+
+        Beyond, the sum over the last mode of the one and the last but one of the other, for all pairs of their other modes.
+        """
         argument = as_argument(other)
-        return self @ other if isinstance(argument, Storage) and argument.shape else self * other
+        if not isinstance(argument, Storage) or not argument.shape or not self.storage.shape:
+            return self * other
+        return self._made(dot(self.storage, argument))
 
     def conj(self) -> Self:
         """The complex conjugate; a real tensor itself."""
@@ -211,15 +215,14 @@ class Arithmetic:
         return _without_out(out, self._reduced)("logical_and", axis, None, keepdims)
 
     def mean(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
-        """The mean along ``axis``, absent entries included; of integers, in float64."""
+        """The mean along ``axis``, absent entries included; of integers, in float64. As in NumPy, ``dtype`` is that of sum and result."""
         wanted = as_inexact(self.storage.dtype) if dtype is None else value_dtype(dtype)
         total = _without_out(out, self.sum)(axis, wanted, None, keepdims)
-        shape = total.shape if axis is not None else ()
-        count = math.prod(self.storage.shape) / max(math.prod(shape), 1)
+        count = np.int64(reduced_count(self.storage.shape, axis))
         with np.errstate(all="ignore"):
             if not isinstance(total, Arithmetic):
-                return total / total.dtype.type(count)
-            return self._made(from_numpy(to_numpy(total.storage) / wanted.type(count)).storage)
+                return (total / count).astype(wanted)
+            return self._made(from_numpy(np.asarray(to_numpy(total.storage) / count).astype(wanted)).storage)
 
     def matvec(self, x: Any) -> NDArray[Any]:
         """``A @ x`` as a NumPy array, so that the tensor serves as a ``scipy.sparse.linalg`` operator."""

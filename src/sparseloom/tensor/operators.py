@@ -89,6 +89,26 @@ def matmul(left: Storage, right: Storage) -> Storage:
     return statement.run(outer, Reduce("add", (summed,), product), (*batch, *rows, *columns), format)
 
 
+def dot(left: Storage, right: Storage) -> Storage:
+    """NumPy's dot: the sum over the last mode of the left and the last but one of the right, for all pairs of their other modes."""
+    if len(left.shape) <= 2 and len(right.shape) <= 2:
+        return matmul(left, right)
+    inner = right.shape[-2] if len(right.shape) > 1 else right.shape[0]
+    if left.shape[-1] != inner:
+        sizes = f"the last mode of the left has size {left.shape[-1]}, but {inner} is needed"
+        raise ShapeError(f"dot of {left.shape} and {right.shape}: {sizes}")
+    *outer, summed = variables(len(left.shape) + len(right.shape) - 1)
+    rows, columns = outer[: len(left.shape) - 1], outer[len(left.shape) - 1 :]
+    place = max(len(right.shape) - 2, 0)
+    statement = Statement()
+    first = statement.access(left, (*rows, summed))
+    second = statement.access(right, (*columns[:place], summed, *columns[place:]))
+    product = Apply("multiply", (first, second))
+    shape = (*left.shape[:-1], *right.shape[:place], *right.shape[place + 1 :])
+    format = dense(len(outer)) if left.format.is_dense or right.format.is_dense else None
+    return statement.run(outer, Reduce("add", (summed,), product), shape, format)
+
+
 def broadcast_shape(op: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The common shape, as NumPy broadcasts. NumPy's own function refuses shapes that no dense array can have."""
     order = max(map(len, shapes), default=0)
@@ -129,17 +149,19 @@ def _settled(op: str, arguments: Sequence[Argument]) -> list[Storage | Scalar]:
     )
     weak = [argument.dtype if isinstance(argument, (Storage, np.generic)) else argument for argument in arguments]
     common = algebra.compute_dtype(op, weak)
+    # Whole numbers are compared as they are: the dtype to which they promote may not hold them.
+    exact = op in algebra.COMPARISONS and all(np.result_type(kind).kind in "biu" for kind in weak)
     settled: list[Storage | Scalar] = []
     for argument in arguments:
         match argument:
             case Storage():
-                promotes = any(isinstance(other, np.generic) for other in arguments) and as_literals and op != "where"
+                promotes = any(isinstance(other, np.generic) for other in arguments) and as_literals and op != "where" and not exact
                 settled.append(cast(argument, common) if promotes and argument.dtype != common else argument)
             case np.generic():
                 value_dtype(argument.dtype)
                 settled.append(argument.item() if as_literals else dense_storage(np.asarray(argument)))
             case _:
-                settled.append(argument if as_literals else dense_storage(np.asarray(argument, common)))
+                settled.append(argument if as_literals else dense_storage(np.asarray(argument, None if exact else common)))
     return settled
 
 

@@ -47,6 +47,11 @@ def reduce(op: str, storage: Storage, axis: Any = None, dtype: DType | None = No
     return from_numpy(np.ascontiguousarray(to_numpy(result)).reshape(shape)).storage
 
 
+def reduced_count(shape: Sequence[int], axis: Any) -> int:
+    """How many values each result of a reduction over ``axis`` has seen."""
+    return math.prod(shape[mode] for mode in _axes(axis, len(shape)))
+
+
 def _axes(axis: Any, order: int) -> tuple[int, ...]:
     """The modes that an axis argument names."""
     if axis is None:
