@@ -346,7 +346,7 @@ class _Orderer:
         self, nest: Nest, own: tuple[IndexVar, ...], outer: tuple[IndexVar, ...], accesses: list[Access]
     ) -> tuple[IndexVar, ...]:
         lhs, current = nest.assign.lhs, list(accesses)
-        stored = {a: visible_edges(nest, a, self._blocks) for a in accesses}
+        stored = visible_edges(nest, accesses, self._blocks)
         converted: list[Access] = []
         while True:
             edges = self._edges(nest, current, stored)

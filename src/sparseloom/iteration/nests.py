@@ -201,13 +201,18 @@ def accesses(nest: Nest) -> list[Access]:
     return list(dict.fromkeys(found))
 
 
-def visible_edges(nest: Nest, access: Access, blocks: Blocks) -> set[Edge]:
-    """The storage order of an operand as the loops of a nest see it: a producer runs loops over its own variables itself."""
-    if access in walk(nest.assign):
-        return hard_edges(access, blocks)
-    readers = [producer for producer in nest.producers if access in accesses(producer)]
-    hidden = set.intersection(*(set(producer.variables) for producer in readers))
-    return {(x, y) for x, y in hard_edges(access, blocks) if x not in hidden and y not in hidden}
+def visible_edges(nest: Nest, operands: list[Access], blocks: Blocks) -> dict[Access, set[Edge]]:
+    """The storage order of operands as the loops of a nest see it: a producer runs loops over its own variables itself."""
+    own = {n for n in walk(nest.assign) if isinstance(n, Access)}
+    produced = [({*accesses(producer)}, {*producer.variables}) for producer in nest.producers]
+
+    def edges(access: Access) -> set[Edge]:
+        if access in own:
+            return hard_edges(access, blocks)
+        hidden = set.intersection(*(variables for read, variables in produced if access in read))
+        return {(x, y) for x, y in hard_edges(access, blocks) if x not in hidden and y not in hidden}
+
+    return {access: edges(access) for access in operands}
 
 
 def depth_of(producer: Nest, order: tuple[IndexVar, ...], blocks: Blocks) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -151,6 +151,7 @@ _NAMESPACE: dict[str, Any] = {
     "fail": _fail,
     "across": _across,
     "power": _power,
+    "reduce": reduce,
     "sort_entries": sort_entries,
     **{f"np_{d}": d.type for d in VALUE_DTYPES},
     **{f"np_{name}": getattr(np, name) for name, op in OPERATORS.items() if op.rule != "cast"},
@@ -170,6 +171,7 @@ def _number(dtype: DType) -> str:
     return {BOOL: "bool", INT64: "int", FLOAT64: "float"}.get(dtype, f"np_{dtype}")
 
 
+_MOST_NESTED = 16  # Python reads no more than 200 parentheses in one another
 _NATIVE = (BOOL, INT64, FLOAT64)
 _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*",
@@ -364,6 +366,11 @@ class _Writer:
 
     def _operator(self, name: str, args: list[str], dtype: DType, result: DType) -> str:
         """An operator on arguments of ``dtype``; more than two arguments combine from the left."""
+        if dtype == BOOL and _ON_BOOL.get(name) in ("and", "or"):
+            return f"({f' {_ON_BOOL[name]} '.join(args)})"
+        if len(args) > _MOST_NESTED:
+            step = self._operator(name, ["left", "right"], dtype, result)
+            return f"reduce(lambda left, right: {step}, ({', '.join(args)}))"
         if len(args) > 2:
             first = self._operator(name, args[:2], dtype, result)
             return self._operator(name, [first, *args[2:]], dtype, result)

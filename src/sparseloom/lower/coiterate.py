@@ -334,10 +334,12 @@ def _case(loop: Loop, members: tuple[Access, ...], case: tuple[Access, ...], cop
 
 
 def _least(coordinates: Sequence[ir.Expr]) -> ir.Expr:
-    least = coordinates[0]
-    for other in coordinates[1:]:
-        least = ir.Op("minimum", (least, other), INT64)
-    return least
+    """The least of some coordinates, in pairs: of many, no expression becomes deep."""
+    found = list(coordinates)
+    while len(found) > 1:
+        pairs = [found[k : k + 2] for k in range(0, len(found), 2)]
+        found = [ir.Op("minimum", tuple(pair), INT64) if len(pair) > 1 else pair[0] for pair in pairs]
+    return found[0]
 
 
 def _collapsed(loop: Loop, formula: Formula, members: tuple[Access, ...]) -> ir.Stmt:

@@ -26,8 +26,11 @@ from sparseloom.core.errors import NotationError
 from sparseloom.notation.caret import refuse
 from sparseloom.notation.tokens import Token, number, tokenize
 
-# Deeper trees would meet the recursion limit of the passes that follow.
+# Deeper trees would meet the recursion limit of the passes that follow, and longer ones take minutes to compile.
 DEEPEST = 80
+LONGEST = 4000
+TOO_DEEP = (f"it is nested more than {DEEPEST} deep", "compute a part of it in a statement of its own")
+TOO_LONG = (f"it has more than {LONGEST} numbers and accesses", "compute it in several statements, and add to the result with +=")
 
 # ``complex(1, 2)`` is how the number 1+2j is written.
 FUNCTIONS: frozenset[str] = frozenset(OPERATORS) | {name for name in ALIASES if name.isidentifier()} | {"complex"}
@@ -137,6 +140,7 @@ class _Reader:
         self.tokens = tokenize(text)
         self.place = 0
         self.nested = 0
+        self.leaves = 0
 
     @property
     def token(self) -> Token:
@@ -174,7 +178,7 @@ class _Reader:
         right = self.expression()
         self.expect_end()
         if depth(right) > DEEPEST:
-            raise self.refuse(f"it is nested more than {DEEPEST} deep", "compute a part of it in a statement of its own", 0)
+            raise self.refuse(*TOO_DEEP, 0)
         return Statement(left, right, accumulates)
 
     def left_side(self) -> Name | Element:
@@ -206,7 +210,7 @@ class _Reader:
     def signed(self) -> Syntax:
         self.nested += 1
         if self.nested > DEEPEST:
-            raise self.refuse(f"it is nested more than {DEEPEST} deep", "compute a part of it in a statement of its own")
+            raise self.refuse(*TOO_DEEP)
         try:
             if not self.follows("-", "+"):
                 return self.power()
@@ -230,12 +234,16 @@ class _Reader:
         return Operation("power", (base, self.signed()), symbol.at)
 
     def atom(self) -> Syntax:
+        self.leaves += 1
+        if self.leaves > LONGEST:
+            raise self.refuse(*TOO_LONG)
         if self.at_number():
             return self.number()
         if self.token.kind == "name":
             return self.named()
         if self.follows("("):
             self.advance()
+            self.leaves -= 1  # it is counted inside
             inside = self.expression()
             self.expect(")")
             return inside

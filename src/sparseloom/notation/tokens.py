@@ -10,12 +10,14 @@ from sparseloom.notation.caret import refuse
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
-      | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?j?)
+      | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?j?)
       | (?P<name>[^\W\d]\w*)
       | (?P<symbol>\*\*|[-+*/<>=!]=|[-+*/<>=()\[\]{},])""",
     re.VERBOSE,
 )
 
+LONGEST_NAME = 1000
+MOST_TOKENS = 100_000
 _STRANGERS = {
     "^": "a power is written with **",
     "@": "a product is written with its indices: A(i,j) * x(j)",
@@ -56,6 +58,11 @@ def tokenize(text: str) -> list[Token]:
                 f"cannot read the statement: {found.group()!r} follows a number",
                 text, at, f"a product is written with *: {tokens[-1].text} * {found.group()}",
             )  # fmt: skip
+        if kind == "name" and len(found.group()) > LONGEST_NAME:
+            help = f"names have at most {LONGEST_NAME} characters"
+            raise refuse("cannot read the statement: the name is too long", text, at, help)
+        if len(tokens) == MOST_TOKENS:
+            raise refuse("cannot read the statement: it is too long", text, at, "compute it in several statements")
         if kind != "space":
             tokens.append(Token(kind, found.group(), at))
         at = found.end()

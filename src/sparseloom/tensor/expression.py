@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -20,6 +20,7 @@ from sparseloom.execution import declared
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Apply, Expr, IndexVar, Literal, TensorVar
 from sparseloom.notation.printer import show
+from sparseloom.notation.syntax import DEEPEST, LONGEST, TOO_DEEP, TOO_LONG
 from sparseloom.notation.terms import combine
 from sparseloom.tensor.interop.numpy import from_numpy
 
@@ -48,14 +49,21 @@ class Operand:
 class Expression:
     """A value in index notation. Operators combine expressions; nothing is computed before it is assigned to a tensor."""
 
-    __slots__ = ("increment", "node", "operands")
+    __slots__ = ("depth", "increment", "leaves", "node", "operands")
     __array_ufunc__ = None  # so that NumPy leaves ``array * expression`` to us, and we can refuse it with a reason
     __hash__ = object.__hash__
 
-    def __init__(self, node: Expr, operands: Mapping[str, Operand], increment: tuple[Expression, Expression] | None = None) -> None:
+    def __init__(self, node: Expr, operands: Mapping[str, Operand], parts: Sequence[Expression] = ()) -> None:
         self.node = node
         self.operands = operands
-        self.increment = increment
+        self.increment: tuple[Expression, Expression] | None = None
+        # A sum that goes on with its first part is no deeper than that.
+        goes_on = bool(parts) and isinstance(node, Apply) and len(node.args) > len(parts)
+        self.depth: int = max((part.depth + (0 if goes_on and k == 0 else 1) for k, part in enumerate(parts)), default=0)
+        self.leaves: int = sum(part.leaves for part in parts) or 1
+        for is_beyond, (what, help) in ((self.depth > DEEPEST, TOO_DEEP), (self.leaves > LONGEST, TOO_LONG)):
+            if is_beyond:
+                raise NotationError(f"the expression cannot be computed: {what}\n  help: {help}")
 
     def __repr__(self) -> str:
         return f"Expression({show(self.node)})"
@@ -75,7 +83,9 @@ class Expression:
     def __iadd__(self, other: Any) -> Expression:
         added = lift(other)
         total = binary("add", self, added)
-        return Expression(total.node, total.operands, (self, added)) if isinstance(self.node, Access) else total
+        if isinstance(self.node, Access):
+            total.increment = (self, added)
+        return total
 
     def __sub__(self, other: Any) -> Expression:
         return binary("subtract", self, other)
@@ -166,20 +176,21 @@ def lift(value: Any) -> Expression:
 
 def binary(op: str, left: Any, right: Any) -> Expression:
     """``left op right``."""
-    first = lift(left)
-    second, operands = _beside(first, lift(right))
-    return Expression(combine(op, first.node, second), operands)
+    first, second = lift(left), lift(right)
+    renamed, operands = _beside(first, second)
+    return Expression(combine(op, first.node, renamed), operands, (first, second))
 
 
 def apply(op: str, *values: Any) -> Expression:
     """A function on expressions."""
     nodes: list[Expr] = []
+    parts = [lift(value) for value in values]
     sofar = Expression(Literal(0), {})
-    for value in values:
-        found, operands = _beside(sofar, lift(value))
+    for part in parts:
+        found, operands = _beside(sofar, part)
         nodes.append(found)
         sofar = Expression(sofar.node, operands)
-    return Expression(Apply(op, tuple(nodes)), sofar.operands)
+    return Expression(Apply(op, tuple(nodes)), sofar.operands, parts)
 
 
 def _beside(left: Expression, right: Expression) -> tuple[Expr, dict[str, Operand]]:

@@ -101,7 +101,7 @@ def _reduction(name: str, op: str) -> Callable[[Any, Any], Expression]:
         if not bound or not builtins.all(isinstance(variable, IndexVar) for variable in bound):
             raise NotationError(f"the first argument of sl.{name} must be index variables, as in sl.{name}(j, A[i, j])")
         body = lift(expression)
-        return Expression(Reduce(op, bound, body.node), body.operands)
+        return Expression(Reduce(op, bound, body.node), body.operands, (body,))
 
     reduction.__name__ = reduction.__qualname__ = name
     reduction.__doc__ = f"The {name} of an expression over one variable or a tuple of them: ``{name}(j, A[i, j])``."
