@@ -45,9 +45,26 @@ _LONGEST_LOOP = 2**62
 
 def known_target(name: str) -> str:
     """The name of a target, or a refusal that says which there are."""
-    if name not in TARGETS:
+    if not isinstance(name, str) or name not in TARGETS:
         raise NotationError(f"there is no target {name!r}; there are {', '.join(TARGETS)}")
     return name
+
+
+def known_sizes(sizes: Mapping[str, int] | None) -> dict[str, int]:
+    """Extents by variable, as Python's own numbers; what is no number is refused."""
+    if sizes is None:
+        return {}
+    if not isinstance(sizes, Mapping):
+        raise ShapeError(f"sizes is a mapping from variables to extents, such as {{'i': 10}}, not a {type(sizes).__name__}")
+    found: dict[str, Any] = {}
+    for name, size in sizes.items():
+        if not isinstance(name, str | IndexVar):
+            raise ShapeError(f"sizes names variables, and {name!r} is a {type(name).__name__}\n  help: write sizes={{'i': 10}}")
+        given: Any = size
+        if not isinstance(given, int | float | np.number):
+            raise ShapeError(f"sizes says that {name} runs to a {type(size).__name__}; a size is a whole number, at least 0")
+        found[str(name)] = int(given) if isinstance(given, np.integer) else given
+    return found
 
 
 def execute(
@@ -405,8 +422,10 @@ def _check_sizes(assign: Assign, sizes: Mapping[str, int]) -> None:
     for name, size in sizes.items():
         if name not in known:
             raise ShapeError(f"sizes names {name!r}, but the variables are {', '.join(sorted(known))}\n  in {printer.show(assign)}")
-        if not isinstance(size, int | np.integer) or size < 0:
+        if not isinstance(size, int) or size < 0:
             raise ShapeError(f"sizes says that {name} runs to {size!r}; a size is a whole number, at least 0\n  in {printer.show(assign)}")
+        if size >= 2**63:
+            raise ShapeError(f"sizes says that {name} runs to 2**63 or further, and coordinates have 64 bits\n  in {printer.show(assign)}")
 
 
 @dataclass(frozen=True, eq=False)

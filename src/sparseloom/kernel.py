@@ -13,7 +13,7 @@ from sparseloom.conversion import convert
 from sparseloom.core.algebra import Semiring, same_value
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ShapeError, StorageError
-from sparseloom.execution import Prepared, declared, known_target, weight
+from sparseloom.execution import Prepared, declared, known_sizes, known_target, weight
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage, with_own_indices
@@ -35,7 +35,8 @@ class Kernel:
     """A statement that can be called on tensors.
 
     It is compiled when it first meets a combination of formats and dtypes, and remembers every one. Operands go by position in
-    order of first appearance, or by name. Any array-like serves; one in another format than the kernel was made for is converted.
+    order of first appearance, by name, or in a dict. Any array-like serves; one in another format than the kernel was made for is
+    converted.
 
     >>> import numpy as np, sparseloom as sl
     >>> k = sl.program("y(i) = A(i,j) * x(j)", formats={"A": "csr"})
@@ -61,7 +62,7 @@ class Kernel:
         self._format = format
         self._dtype = dtype
         self._ring = ring
-        self._sizes = dict(sizes or {})
+        self._sizes = known_sizes(sizes)
         self._target = known_target(target)
         self._schedule = schedule
         self._workspace = known_workspace(workspace)
@@ -85,8 +86,13 @@ class Kernel:
 
     # Calling
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Tensor:
-        """Run on these operands. ``out`` is a result to fill again; left out, a new tensor is made."""
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Tensor:
+        """Run on these operands. ``out`` is a result to fill again; left out, a new tensor is made.
+
+        Operands go by position, by name, or in one dict by name: an operand that is called ``out`` itself is passed so.
+        """
+        if args and isinstance(args[0], dict):
+            args, named = _from_dict(args, named)
         given = (*args, *named.values(), out) if named else (*args, out)
         key = (*map(id, given), *named)
         known = self._recalled.get(key)
@@ -143,7 +149,7 @@ class Kernel:
             self._recalled.clear()
         self._recalled[key] = found
 
-    def bind(self, *args: Any, out: Any = None, **named: Any) -> Bound:
+    def bind(self, /, *args: Any, out: Any = None, **named: Any) -> Bound:
         """Prepare one call; the bound kernel runs again and again on the same arrays, reading their values anew.
 
         Index arrays are checked now and trusted from then on: whoever changes them must bind again.
@@ -167,7 +173,7 @@ class Kernel:
         call = prepared.bind(storages, self._target, values)
         return Bound(call, self.result_name, prepared.fills_values)
 
-    def assemble(self, *args: Any, **named: Any) -> Tensor:
+    def assemble(self, /, *args: Any, **named: Any) -> Tensor:
         """Run on these operands, and keep the result's structure in mind: ``compute`` then fills in new values only.
 
         >>> import numpy as np, scipy.sparse as sp, sparseloom as sl
@@ -185,7 +191,7 @@ class Kernel:
         self._assembled[made] = {name: _structure(storage) for name, storage in storages.items()}
         return Tensor(made, self.result_name)
 
-    def compute(self, *args: Any, out: Tensor, **named: Any) -> Tensor:
+    def compute(self, /, *args: Any, out: Tensor, **named: Any) -> Tensor:
         """Compute the values of ``out``, which ``assemble`` made of operands with the same structure as these."""
         storages = self._operands(args, named, None)
         known = self._assembled.get(out.storage)
@@ -235,6 +241,8 @@ class Kernel:
         return None if self._formats is None else self._format if name == self.result_name else self._formats[name]
 
     def _by_name(self, args: Sequence[Any], named: Mapping[str, Any], out: Any) -> dict[str, Any]:
+        if args and isinstance(args[0], dict):
+            args, named = _from_dict(args, named)
         if len(args) > len(self.operand_names):
             raise NotationError(
                 f"{len(args)} operands were given, but {self._text} has {len(self.operand_names)}: {', '.join(self.operand_names)}"
@@ -255,6 +263,8 @@ class Kernel:
         missing = [name for name in self.operand_names if name not in given]
         if missing:
             them = ", ".join(f"{name}=..." for name in missing)
+            if out is not None and "out" in missing:
+                raise name_is_an_option("out", self._text)
             raise NotationError(f"{self._text} needs {', '.join(missing)}, and nothing was given for it\n  help: pass {them}")
         return given
 
@@ -337,6 +347,25 @@ class Kernel:
             filled = [replace(t, fill=zero, dtype=dtype_under(zero, t.dtype, common)) for t in sparse]
             typed = declare(typed, {tensor.name: tensor for tensor in (*filled, replace(typed.lhs.tensor, fill=zero))})
         return Prepared.without_data(close_over(typed, self._ring), self._format, self._dtype, self._schedule, self._workspace)
+
+
+def name_is_an_option(name: str, text: str) -> NotationError:
+    """The error for an operand that was passed by a name which says something else in a call."""
+    help = f"pass the operands by position, or in a dict: {{{name!r}: ..., ...}}"
+    return NotationError(f"{name}= is an option of the call, so it cannot pass the operand {name} of {text}\n  help: {help}")
+
+
+def _from_dict(args: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[()], dict[str, Any]]:
+    """Operands that came in one dict, and perhaps some by name beside it."""
+    given, *others = args
+    if others:
+        raise NotationError("operands go in one dict, or by position, but not both\n  help: put them all into the dict, under their names")
+    for name in given:
+        if not isinstance(name, str):
+            raise NotationError(f"operands in a dict go by their names, and {name!r} is a {type(name).__name__}")
+        if name in named:
+            raise NotationError(f"{name} was given twice, in the dict and by name")
+    return (), {**given, **named}
 
 
 class Bound:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 from sparseloom.core.algebra import Semiring, semiring
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ScheduleError
+from sparseloom.execution import known_sizes, known_target
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense, name_of
 from sparseloom.formats.text import as_format
-from sparseloom.kernel import Kernel
-from sparseloom.notation.einsum import broadcast, parse_einsum
+from sparseloom.iteration.rows import RowKind, known_workspace
+from sparseloom.kernel import Kernel, name_is_an_option
+from sparseloom.notation.einsum import broadcast, converted, parse_einsum
 from sparseloom.notation.nodes import Assign
 from sparseloom.notation.terms import tensors_of
 from sparseloom.notation.text import parse
@@ -68,7 +71,8 @@ def program(
 
 def evaluate(
     text: str,
-    *,
+    /,
+    *operands: Any,
     format: Format | str | None = None,
     dtype: Any = None,
     semiring: Semiring | str | None = None,
@@ -76,18 +80,42 @@ def evaluate(
     target: str = "c",
     out: Any = None,
     workspace: str | None = None,
-    **operands: Any,
+    **named: Any,
 ) -> Tensor:
     """Compute a statement on operands as they are stored. ``workspace`` is as in ``program``.
 
     >>> import numpy as np, sparseloom as sl
     >>> sl.evaluate("y(i) = A(i,j) * x(j)", A=np.eye(2), x=np.array([3.0, 4.0])).to_numpy()
     array([3., 4.])
+
+    Operands also go by position, in order of appearance, or in a dict, which takes every name:
+
+    >>> sl.evaluate("y(i) = out(i) + dtype(i)", {"out": np.ones(2), "dtype": np.ones(2)}).to_numpy()
+    array([2., 2.])
     """
+    in_dict = operands[0] if operands and isinstance(operands[0], dict) else {}
+    names = tuple(sorted({*named, *(name for name in in_dict if isinstance(name, str))}))
+    given = {"format": format, "dtype": dtype, "semiring": semiring, "sizes": sizes, "workspace": workspace}
+    options = [name for name, value in given.items() if value is not None]
+    if not isinstance(target, str) or target != "c":
+        options.append("target")
+    if options and not (operands and not in_dict):
+        _check_options(_statement(text), names, tuple(options))
     wanted = None if format is None else (format if isinstance(format, Format) else str(format))
-    extents = tuple(sorted((sizes or {}).items()))
-    kernel = _kernel_for(text, tuple(sorted(operands)), wanted, _dtype(dtype), _semiring(semiring), extents, target, workspace)
-    return kernel(out=out, **operands)
+    extents = tuple(sorted(known_sizes(sizes).items()))
+    arguments = wanted, _dtype(dtype), _semiring(semiring), extents, known_target(target), known_workspace(workspace)
+    kernel = _kernel_for(_statement(text), names, *arguments)
+    return kernel(*operands, out=out, **named)
+
+
+@lru_cache(maxsize=512)
+def _check_options(text: str, names: tuple[str, ...], options: tuple[str, ...]) -> None:
+    """Refuse an option that was meant as the operand of that name."""
+    parsed = parse(text, names)
+    needed = (*parsed.operands, parsed.result) if parsed.assign.op else parsed.operands
+    for name in options:
+        if name in needed and name not in names:
+            raise name_is_an_option(name, text)
 
 
 @lru_cache(maxsize=512)
@@ -99,11 +127,16 @@ def _kernel_for(
     ring: Semiring | None,
     sizes: tuple[tuple[str, int], ...],
     target: str,
-    workspace: str | None,
+    workspace: RowKind | None,
 ) -> Kernel:
     statement = parse(text, names).assign
     form = None if format is None else as_format(format, statement.lhs.tensor.order)
-    return Kernel(statement, text, None, form, dtype, ring, dict(sizes), target, "", workspace)
+    return Kernel(statement, text, None, form, dtype, ring, dict(sizes), target, "", workspace and workspace.value)
+
+
+def _statement(text: Any) -> str:
+    """A statement, which must be text: it is looked up before it is read."""
+    return text if isinstance(text, str) else parse(text).text
 
 
 def einsum(
@@ -128,8 +161,10 @@ def einsum(
     for k, modes in enumerate(squeezed):
         if modes:
             tensors[k] = tensors[k][tuple(0 if mode in modes else slice(None) for mode in range(tensors[k].ndim))]
+    wanted = _dtype(dtype)
+    statement = converted(statement, [t.dtype for t in tensors], wanted)
     form = None if format is None else as_format(format, statement.lhs.tensor.order)
-    kernel = _einsum_kernel(statement, subscripts, form, _dtype(dtype), target)
+    kernel = _einsum_kernel(statement, subscripts, form, wanted, target)
     return kernel(out=out, **{f"op{k}": tensor for k, tensor in enumerate(tensors)})
 
 
@@ -146,7 +181,11 @@ def _from_lists(first: Any, rest: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
 
     def spell(labels: Sequence[Any]) -> str:
         try:
-            return "".join("..." if label is Ellipsis else letters[label] for label in labels)
+            numbers = [label if label is Ellipsis else operator.index(label) for label in labels]
+            # Negative ones would count from the end, and NumPy takes truth values for no numbers either.
+            if any(isinstance(number, bool) or (number is not Ellipsis and number < 0) for number in (*labels, *numbers)):
+                raise IndexError
+            return "".join("..." if number is Ellipsis else letters[number] for number in numbers)
         except (IndexError, TypeError):
             raise NotationError(f"the labels {labels!r} must be whole numbers from 0 to {len(letters) - 1}, or Ellipsis") from None
 

@@ -27,7 +27,7 @@ def value_dtype(wanted: Any) -> DType:
     """Return the native dtype for ``wanted``, or say which dtypes there are."""
     try:
         dtype: DType = np.dtype(wanted).newbyteorder("=")
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError, KeyError, OverflowError):  # what NumPy raises for text that it cannot read
         raise DTypeError(f"{wanted!r} is not a value type; there are {', '.join(map(str, VALUE_DTYPES))}") from None
     if dtype not in VALUE_DTYPES:
         raise DTypeError(f"values of type {dtype} are not supported; there are {', '.join(map(str, VALUE_DTYPES))}")

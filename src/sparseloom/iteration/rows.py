@@ -53,7 +53,7 @@ def known_workspace(name: str | None) -> RowKind | None:
     if name is None:
         return None
     names = [kind.value for kind in RowKind]
-    if name not in names:
+    if not isinstance(name, str) or name not in names:
         raise NotationError(f"there is no workspace {name!r}; there are {', '.join(names)}")
     return RowKind(name)
 
