@@ -10,6 +10,7 @@ from sparseloom.cli.terminal import say
 from sparseloom.compiler import STAGES
 from sparseloom.execution import Prepared
 from sparseloom.program import program
+from sparseloom.tensor.io.source import replacing
 
 ABOUT = "Compile a statement and print the C. Operands without a format are dense, and so is the result."
 EXAMPLES = """
@@ -42,7 +43,8 @@ def execute(options: argparse.Namespace) -> int:
     if options.output is None:
         print(text)
     else:
-        options.output.write_text(text + "\n", encoding="utf-8")
+        with replacing(options.output) as file:
+            file.write(f"{text}\n".encode())
         say(f"wrote {options.output}")
     return 0
 

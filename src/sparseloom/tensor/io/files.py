@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sparseloom.conversion import convert
-from sparseloom.core.errors import FormatError
+from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.tensor.creation import asarray
+from sparseloom.tensor.io.room import require_storable
+from sparseloom.tensor.io.source import fault
 from sparseloom.tensor.tensor import Tensor
 
 Reader = Callable[[Path, Format | None], Storage]
@@ -24,23 +26,39 @@ def read(path: str | os.PathLike[str], format: Format | str | None = None, name:
     """Read a tensor from an .mtx, .tns (each also .gz), .npz or .npy file.
 
     Without ``format``, a matrix comes as csr, a tensor of other order as csf, and an array or an archive as it was stored.
+    The file is not trusted: it is read in pieces, and a file that is damaged, holds other than it declares, asks for more memory
+    than there is, or is no plain file is a ``StorageError``. A missing or unreadable one is the system's ``OSError``.
     """
-    path = Path(path)
+    path = _named(path)
     reader, _ = _kind_of(path)
-    if format is None or isinstance(format, Format):
-        return Tensor(reader(path, format), name)
-    storage = reader(path, None)
-    return Tensor(convert(storage, as_format(format, len(storage.shape))), name)
+    wanted = format if isinstance(format, Format) else None
+    try:
+        storage = reader(path, wanted)
+        if format is not None and wanted is None:
+            wanted = as_format(format, len(storage.shape))
+            require_storable(path, wanted, storage.shape, len(storage.values), storage.values.itemsize)
+            storage = convert(storage, wanted)
+    except MemoryError as problem:
+        # The file says how much is asked for, so it is refused as any other that cannot be read.
+        raise fault(path, f"there is not enough memory for what it holds\n  help: ask for another format; {problem}") from None
+    return Tensor(storage, name)
 
 
 def write(path: str | os.PathLike[str], tensor: object) -> None:
     """Write a tensor, or anything ``asarray`` takes, to an .mtx, .tns (each also .gz), .npz or .npy file.
 
-    The file appears whole or not at all: what stood there before stays until the new one is complete.
+    The file appears whole or not at all: what stood there before stays until the new one is complete. Only a plain file is replaced.
     """
-    path = Path(path)
+    path = _named(path)
     _, writer = _kind_of(path)
     writer(path, asarray(tensor).storage)
+
+
+def _named(path: object) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise StorageError(f"a file is given by its name, a str or os.PathLike, not by {type(path).__name__}")
+    name = os.fspath(path)
+    return Path(os.fsdecode(name) if isinstance(name, bytes) else name)
 
 
 def _kind_of(path: Path) -> tuple[Reader, Writer]:

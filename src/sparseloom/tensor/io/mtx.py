@@ -23,8 +23,10 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import csr, dense
 from sparseloom.formats.pack import from_dense, to_dense, unpack
 from sparseloom.formats.storage import Storage
-from sparseloom.tensor.io.source import Sink, fault, read_bytes, write_text
-from sparseloom.tensor.io.table import Table, strip_comments, words
+from sparseloom.tensor.io.lines import Block, Lines
+from sparseloom.tensor.io.room import require_array, require_free, require_storable
+from sparseloom.tensor.io.source import Sink, fault, open_plain, write_text
+from sparseloom.tensor.io.table import Layout, Rows, in_words, known_sizes, read_rows
 
 _FIELDS = {"real": 1, "double": 1, "integer": 1, "unsigned-integer": 1, "complex": 2, "pattern": 0}
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
@@ -47,14 +49,16 @@ class Header:
 
 def read_mtx(path: Path, format: Format | None = None) -> Storage:
     """Read a matrix: csr from a coordinate file, dense from an array file, unless a format is given."""
-    text = read_bytes(path)
-    header = _read_header(path, text)
-    sizes, table = _read_sizes(path, text, header)
-    if header.layout == "coordinate":
+    with open_plain(path) as file:
+        lines = Lines(path, file, b"%", alone=True)
+        header = _read_header(path, lines.first)
+        sizes = _read_sizes(lines, header)
         shape = (sizes[0], sizes[1])
-        coordinates, values = _read_coordinates(table, header, shape, sizes[2])
-        return store(format or csr, shape, coordinates, values)
-    return from_dense(_read_array(table, header, (sizes[0], sizes[1])), format or dense(2), 0)
+        if header.layout == "array":
+            return from_dense(_read_array(lines, header, shape), format or dense(2), 0)
+        coordinates, values = _read_coordinates(lines, header, shape, sizes[2])
+    require_storable(path, format or csr, shape, len(values), values.itemsize)
+    return store(format or csr, shape, coordinates, values)
 
 
 def write_mtx(path: Path, storage: Storage) -> None:
@@ -73,8 +77,7 @@ def write_mtx(path: Path, storage: Storage) -> None:
     write_text(path, lambda file: _write_coordinates(file, storage))
 
 
-def _read_header(path: Path, text: bytes) -> Header:
-    line = text[: text.find(b"\n") if b"\n" in text else len(text)]
+def _read_header(path: Path, line: bytes) -> Header:
     words = line.decode("ascii", "replace").lower().split()
     if not words or words[0] != "%%matrixmarket":
         raise fault(path, "the first line must begin with %%MatrixMarket", 1, line)
@@ -91,40 +94,20 @@ def _read_header(path: Path, text: bytes) -> Header:
     return Header(layout, field, symmetry)
 
 
-def _read_sizes(path: Path, text: bytes, header: Header) -> tuple[tuple[int, ...], Table]:
-    """The numbers of the size line, and the table that follows it."""
+def _read_sizes(lines: Lines, header: Header) -> tuple[int, ...]:
+    """The numbers of the size line."""
     names = ("rows", "columns", "entries") if header.layout == "coordinate" else ("rows", "columns")
-    begin, number = 0, 0
-    while begin < len(text):
-        end = text.find(b"\n", begin)
-        end = len(text) if end < 0 else end
-        line, begin, number = text[begin:end], end + 1, number + 1
-        if not line.strip() or line.lstrip().startswith(b"%"):
-            continue
-        words = line.split()
-        if len(words) != len(names) or not all(word.isdigit() for word in words):
-            raise fault(path, f"the size line must hold {len(names)} counts: {', '.join(names)}", number, line)
-        sizes = tuple(int(word) for word in words)
-        if max(sizes) >= 2**63:
-            raise fault(path, "a size does not fit in 64 bits", number, line)
-        if header.symmetry != "general" and sizes[0] != sizes[1]:
-            raise fault(path, f"a {header.symmetry} matrix must be square, not {sizes[0]} by {sizes[1]}", number, line)
-        return sizes, Table(path, strip_comments(text[begin:], b"%", only_at_start=True), number + 1)
-    raise fault(path, f"the file ends before its size line ({', '.join(names)})", max(number, 1))
-
-
-def _read_numbers(table: Table, header: Header, columns: int) -> NDArray[Any]:
-    if header.field.endswith("integer"):
-        return table.integers(columns)
-    return table.numbers(columns)
-
-
-def _count_rows(table: Table, found: int, declared: int, what: str) -> None:
-    """A file must hold as many rows as it declares."""
-    if found < declared:
-        raise fault(table.path, f"{declared} {what} are declared, but the file ends after {found}", table.last_line)
-    if found > declared:
-        raise table.fault(declared, f"{declared} {what} are declared, but more follow")
+    found = lines.next()
+    if found is None:
+        raise fault(lines.path, f"the file ends before its size line ({', '.join(names)})", max(lines.number - 1, 1))
+    number, line = found
+    words = line.split()
+    if len(words) != len(names) or not all(word.isdigit() for word in words):
+        raise fault(lines.path, f"the size line must hold {len(names)} counts: {', '.join(names)}", number, line)
+    sizes = known_sizes(lines.path, words, number, line)
+    if header.symmetry != "general" and sizes[0] != sizes[1]:
+        raise fault(lines.path, f"a {header.symmetry} matrix must be square, not {sizes[0]} by {sizes[1]}", number, line)
+    return sizes
 
 
 def _values(numbers: NDArray[Any], header: Header) -> NDArray[Any]:
@@ -134,35 +117,56 @@ def _values(numbers: NDArray[Any], header: Header) -> NDArray[Any]:
             return np.ones(len(numbers))
         case "complex":
             return np.ascontiguousarray(numbers, np.float64).view(np.complex128)[:, 0]
-        case "integer":
-            return np.ascontiguousarray(numbers[:, 0])
         case "unsigned-integer":
-            return np.ascontiguousarray(numbers[:, 0], np.uint64)
-    return np.ascontiguousarray(numbers[:, 0], np.float64)
+            return numbers[:, 0].astype(np.uint64, copy=False)
+    return numbers[:, 0]
 
 
-def _read_coordinates(table: Table, header: Header, shape: tuple[int, int], declared: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    numbers = _read_numbers(table, header, 2 + header.words)
-    _count_rows(table, len(numbers), declared, "entries")
-    coordinates = table.coordinates(numbers[:, :2], ("row", "column"), shape)
-    values = _values(numbers[:, 2:], header)
+def _layout(header: Header, names: tuple[str, ...], shape: tuple[int, ...], declared: int, what: str) -> Layout:
+    return Layout(names, shape, header.words, header.field.endswith("integer"), declared, what)
+
+
+def _read_coordinates(lines: Lines, header: Header, shape: tuple[int, int], declared: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    layout = _layout(header, ("row", "column"), shape, declared, "entries")
+    coordinates, numbers = read_rows(lines, layout, _Triangle(header).inspect)
+    values = _values(numbers, header)
     if header.symmetry == "general":
         return coordinates, values
-    return _mirror(table, header, coordinates, values)
-
-
-def _mirror(table: Table, header: Header, coordinates: NDArray[np.int64], values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Add the other triangle of a symmetric matrix, whichever of the two is stored."""
-    rows, columns = coordinates
-    above, below = np.flatnonzero(columns > rows), np.flatnonzero(columns < rows)
-    if above.size and below.size:
-        other = above if len(above) < len(below) else below
-        raise table.fault(int(other[0]), f"a {header.symmetry} file stores one triangle, but entries stand on both sides of the diagonal")
-    diagonal = np.flatnonzero((rows == columns) & (values != 0))
-    if header.symmetry == "skew-symmetric" and diagonal.size:
-        raise table.fault(int(diagonal[0]), "the diagonal of a skew-symmetric matrix is zero")
-    off = above if above.size else below
+    off = np.flatnonzero(coordinates[0] != coordinates[1])
     return np.hstack((coordinates, coordinates[::-1, off])), np.concatenate((values, _reflected(values[off], header)))
+
+
+@dataclass
+class _Triangle:
+    """What entries must keep to: the one triangle of a symmetric matrix that is stored, whichever it is."""
+
+    header: Header
+    side: int = 0  # that of the first entry off the diagonal: 1 below, -1 above
+
+    def inspect(self, block: Block, rows: Rows) -> None:
+        """Refuse entries that the header rules out."""
+        _refuse_negative(block, rows, self.header)
+        if self.header.symmetry == "general":
+            return
+        sides = np.sign(rows.coordinates[0] - rows.coordinates[1])
+        off = np.flatnonzero(sides)
+        if off.size:
+            self.side = self.side or int(sides[off[0]])
+            other = np.flatnonzero(sides == -self.side)
+            if other.size:
+                what = f"a {self.header.symmetry} file stores one triangle, but entries stand on both sides of the diagonal"
+                raise block.fault(int(other[0]), what)
+        if self.header.symmetry == "skew-symmetric":
+            diagonal = np.flatnonzero((sides == 0) & (rows.values != 0).any(axis=1))
+            if diagonal.size:
+                raise block.fault(int(diagonal[0]), "the diagonal of a skew-symmetric matrix is zero")
+
+
+def _refuse_negative(block: Block, rows: Rows, header: Header) -> None:
+    """A file of unsigned integers has no negative ones."""
+    if header.field == "unsigned-integer" and rows.values.min() < 0:
+        row = int(np.flatnonzero(rows.values[:, 0] < 0)[0])
+        raise block.fault(row, f"the value {rows.values[row, 0]} is negative, but the header says {header.field}")
 
 
 def _reflected(values: NDArray[Any], header: Header) -> NDArray[Any]:
@@ -175,19 +179,25 @@ def _reflected(values: NDArray[Any], header: Header) -> NDArray[Any]:
     return values
 
 
-def _read_array(table: Table, header: Header, shape: tuple[int, int]) -> NDArray[Any]:
+def _read_array(lines: Lines, header: Header, shape: tuple[int, int]) -> NDArray[Any]:
     """An array file: columns one after another; a symmetric one holds the lower triangle only."""
     rows, columns = shape
-    count = {"general": rows * columns, "skew-symmetric": rows * (rows - 1) // 2}.get(header.symmetry, rows * (rows + 1) // 2)
-    numbers = _read_numbers(table, header, header.words)
-    _count_rows(table, len(numbers), count, "values")
-    values = _values(numbers, header)
+    if not rows or not columns:
+        require_array(lines.path, shape, 16)
+    skipped = 1 if header.symmetry == "skew-symmetric" else 0
+    count = rows * columns if header.symmetry == "general" else (rows - skipped) * (rows - skipped + 1) // 2
+    layout = _layout(header, (), (), count, "values")
+    values = _values(read_rows(lines, layout, lambda block, rows: _refuse_negative(block, rows, header)).values, header)
     if header.symmetry == "general":
         return values.reshape(columns, rows).T
-    result = np.zeros(shape, values.dtype)
-    column, row = np.triu_indices(rows, k=1 if header.symmetry == "skew-symmetric" else 0)
-    result[column, row] = _reflected(values, header)
-    result[row, column] = values
+    require_free(lines.path, rows * columns * values.itemsize, "the whole matrix")
+    result, begin = np.zeros(shape, values.dtype), 0
+    for column in range(rows):
+        length = rows - skipped - column
+        part = values[begin : begin + length]
+        result[column, column + skipped :] = _reflected(part, header)
+        result[column + skipped :, column] = part
+        begin += length
     return result
 
 
@@ -202,7 +212,7 @@ def _write_coordinates(file: Sink, storage: Storage) -> None:
     for begin in range(0, len(values), _LINES_AT_ONCE):
         part = slice(begin, begin + _LINES_AT_ONCE)
         rows, columns = (coordinates[:, part] + 1).tolist()
-        lines = [f"{i} {j} {value}\n" for i, j, value in zip(rows, columns, words(values[part]), strict=True)]
+        lines = [f"{i} {j} {value}\n" for i, j, value in zip(rows, columns, in_words(values[part]), strict=True)]
         file.write("".join(lines).encode())
 
 
@@ -211,5 +221,5 @@ def _write_array(file: Sink, array: NDArray[Any]) -> None:
     file.write(f"{array.shape[0]} {array.shape[1]}\n".encode())
     flat = array.T.reshape(-1)
     for begin in range(0, len(flat), _LINES_AT_ONCE):
-        lines = words(flat[begin : begin + _LINES_AT_ONCE])
+        lines = in_words(flat[begin : begin + _LINES_AT_ONCE])
         file.write(("\n".join(lines) + "\n").encode())

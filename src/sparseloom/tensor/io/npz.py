@@ -6,15 +6,21 @@ zero, have a layout of their own: the format's letters, the shape, the fill, and
 
 from __future__ import annotations
 
+import errno
+import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.core.dtypes import known_fill, value_dtype
 from sparseloom.core.errors import SparseloomError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, coo, csc, csr
@@ -23,25 +29,37 @@ from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import parse_format
 from sparseloom.tensor.arrays import arrays_of, storage_of
 from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates, is_bsr
-from sparseloom.tensor.io.npy import parse_npy
-from sparseloom.tensor.io.source import fault, replacing
+from sparseloom.tensor.io.npy import read_array
+from sparseloom.tensor.io.room import require_storable
+from sparseloom.tensor.io.source import fault, open_plain, replacing
 
 Arrays = Mapping[str, NDArray[Any]]
 _OWN = "sparseloom_format"
+# How many bytes one byte can unpack to, for the ways in which NumPy packs.
+_PACKING = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
+_SLACK = 1032
+_DAMAGES = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError,
+)  # fmt: skip
+_LONGEST_TEXT = 4096
 
 
 def read_npz(path: Path, format: Format | None = None) -> Storage:
     """Read a tensor in the format it was written in, unless another is given."""
-    arrays = _read_members(path)
-    try:
-        storage = _own(arrays) if _OWN in arrays else _scipys(path, arrays)
-    except KeyError as missing:
-        raise fault(path, f"the array {missing} is missing; there are {', '.join(sorted(arrays))}") from None
-    except SparseloomError as problem:
-        if str(problem).startswith("cannot read"):
-            raise
-        raise fault(path, str(problem)) from None
-    return storage if format is None else convert(storage, format)
+    with open_plain(path) as file:
+        arrays = _Members(path, file)
+        try:
+            storage = _own(arrays) if _OWN in arrays else _scipys(path, arrays)
+        except KeyError as missing:
+            raise fault(path, f"the array {missing} is missing; there are {', '.join(sorted(arrays))}") from None
+        except SparseloomError as problem:
+            if str(problem).startswith("cannot read"):
+                raise
+            raise fault(path, str(problem)) from None
+    if format is None:
+        return storage
+    require_storable(path, format, storage.shape, len(storage.values), storage.values.itemsize)
+    return convert(storage, format)
 
 
 def write_npz(path: Path, storage: Storage) -> None:
@@ -51,16 +69,63 @@ def write_npz(path: Path, storage: Storage) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def _read_members(path: Path) -> dict[str, NDArray[Any]]:
-    arrays = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                member = name.removesuffix(".npy")
-                arrays[member] = parse_npy(path, archive.read(name), member)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as problem:
-        raise fault(path, f"it is not a whole .npz archive ({problem}); fetch or write the file again") from None
-    return arrays
+class _Members(Mapping[str, NDArray[Any]]):
+    """The arrays of an archive by name, each read when it is asked for: others may be of any kind and size."""
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        """Read the directory of the archive."""
+        self._path = path
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        with self._whole():
+            self._archive = zipfile.ZipFile(file)
+        for info in self._archive.infolist():
+            name = info.filename.removesuffix(".npy")
+            if name in self._members:
+                raise fault(path, f"it holds two arrays that are called {name!r}")
+            self._members[name] = info
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._members)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such an array, which is not read."""
+        return name in self._members
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Read an array, no further than the directory says that it goes."""
+        info = self._members[name]
+        if info.compress_type not in _PACKING:
+            raise fault(self._path, f"array {name!r}: it is packed in a way that NumPy does not write")
+        if info.file_size > _PACKING[info.compress_type] * info.compress_size + _SLACK:
+            raise fault(self._path, f"array {name!r}: {info.compress_size} bytes cannot unpack to {info.file_size}")
+        with self._whole(), self._archive.open(info) as stream:
+            return read_array(self._path, stream, info.file_size, name)
+
+    def besides(self, *names: str) -> _Members:
+        """The same archive without some of its arrays."""
+        others = copy(self)
+        others._members = {name: info for name, info in self._members.items() if name not in names}
+        return others
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Say what is wrong with a damaged archive, of which Python has many words to tell."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except OSError as problem:
+            if problem.errno != errno.EINVAL:  # the directory names a place before the file
+                raise
+            raise fault(self._path, "it is not a whole .npz archive; fetch or write the file again") from None
+        except _DAMAGES as problem:
+            what = f"it is not a whole .npz archive ({problem}); fetch or write the file again"
+            raise fault(self._path, what) from None
 
 
 def _scipys(path: Path, arrays: Arrays) -> Storage:
@@ -71,12 +136,11 @@ def _scipys(path: Path, arrays: Arrays) -> Storage:
     shape, data = _shape(arrays["shape"]), arrays["data"]
     match kind:
         case "csr" | "csc":
-            return from_compressed(csr if kind == "csr" else csc, shape, arrays["indptr"], arrays["indices"], data).storage
+            return from_compressed(csr if kind == "csr" else csc, shape, _index(arrays["indptr"]), _index(arrays["indices"]), data).storage
         case "bsr" if data.ndim == 3:
-            return from_compressed(bcsr(data.shape[1:]), shape, arrays["indptr"], arrays["indices"], data).storage
+            return from_compressed(bcsr(data.shape[1:]), shape, _index(arrays["indptr"]), _index(arrays["indices"]), data).storage
         case "coo":
-            coordinates = tuple(arrays["coords"]) if "coords" in arrays else (arrays["row"], arrays["col"])
-            return from_coordinates(shape, coordinates, data).storage
+            return from_coordinates(shape, _coordinate_arrays(arrays), data).storage
         case "dia":
             return _from_diagonals(shape, arrays["offsets"], data)
     raise fault(path, f"the layout {kind!r} is not one of csr, csc, coo, bsr, dia")
@@ -86,30 +150,64 @@ def _from_diagonals(shape: tuple[int, ...], offsets: NDArray[Any], data: NDArray
     """SciPy's dia: ``data[k, j]`` stands in column j, ``offsets[k]`` above the diagonal; zeros are not stored."""
     if data.ndim != 2 or offsets.shape != data.shape[:1] or len(shape) != 2:
         raise StorageError(f"{offsets.size} diagonals need a data array with as many rows, not one of shape {data.shape}")
+    if offsets.dtype.kind not in "iu" or offsets.dtype == np.uint64:
+        raise StorageError(f"the offsets of diagonals must be integers, not {offsets.dtype}")
+    value_dtype(data.dtype)
+    if len(np.unique(offsets)) != len(offsets):
+        raise StorageError("the offsets of diagonals must differ from each other")
+    # A diagonal that misses the matrix may be any number away.
+    near = np.clip(offsets.astype(np.int64), -shape[0], shape[1])
     columns = np.broadcast_to(np.arange(data.shape[1]), data.shape)
-    rows = columns - offsets[:, None]
+    rows = columns - near[:, None]
     kept = (rows >= 0) & (rows < shape[0]) & (columns < shape[1]) & (data != 0)
     return pack(csr, shape, np.stack((rows[kept], columns[kept])), data[kept])
 
 
-def _own(arrays: Arrays) -> Storage:
+def _own(arrays: _Members) -> Storage:
     format = parse_format(_text(arrays[_OWN]))
-    shape = _shape(arrays["shape"])
-    if arrays["fill"].size != 1:
-        raise StorageError(f"the fill must be one value, not {arrays['fill'].size}")
-    levels = {name: array for name, array in arrays.items() if name not in (_OWN, "shape", "fill")}
-    return storage_of(format, shape, levels, arrays["fill"].item())
+    shape, fill = _shape(arrays["shape"]), arrays["fill"]
+    if fill.ndim:
+        raise StorageError(f"the fill must be one value, not an array of shape {fill.shape}")
+    storage = storage_of(format, shape, arrays.besides(_OWN, "shape", "fill"))
+    return replace(storage, fill=known_fill(fill.item(), storage.dtype))
 
 
 def _shape(array: NDArray[Any]) -> tuple[int, ...]:
     if array.size and array.dtype.kind not in "iu":
         raise StorageError(f"the shape must be integers, not {array.dtype}")
-    return tuple(int(size) for size in np.atleast_1d(array))
+    if array.ndim > 1:
+        raise StorageError(f"the shape must be a row of integers, not an array of {array.ndim} dimensions")
+    sizes = tuple(int(size) for size in np.atleast_1d(array))
+    if any(not 0 <= size < 2**63 for size in sizes):
+        raise StorageError(f"the shape {sizes} has a size below 0 or beyond 64 bits")
+    return sizes
 
 
 def _text(array: NDArray[Any]) -> str:
-    value = array.item() if array.size == 1 else ""
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
+    """The text in an array; none where there is something else, or more than a name can have."""
+    if array.size != 1 or array.dtype.kind not in "SU" or array.nbytes > _LONGEST_TEXT:
+        return ""
+    letters = array.reshape(1).view(np.uint8 if array.dtype.kind == "S" else np.uint32)
+    return "".join(chr(letter) if letter < 128 else "?" for letter in letters.tolist()).rstrip("\0")
+
+
+def _index(array: NDArray[Any]) -> NDArray[Any]:
+    """A row of integers."""
+    if array.dtype.kind not in "iu":
+        raise StorageError(f"index arrays must hold integers, not {array.dtype}")
+    if array.ndim != 1:
+        raise StorageError(f"an index array has {array.ndim} dimensions; it must have one")
+    return array
+
+
+def _coordinate_arrays(arrays: Arrays) -> tuple[NDArray[Any], ...]:
+    """SciPy has two names for the two of a matrix, and one for those of other orders."""
+    if "coords" not in arrays:
+        return _index(arrays["row"]), _index(arrays["col"])
+    coordinates = arrays["coords"]
+    if coordinates.ndim != 2:
+        raise StorageError(f"the coordinates must have a row per mode, not {coordinates.ndim} dimensions")
+    return tuple(map(_index, coordinates))
 
 
 def _as_scipy(storage: Storage) -> dict[str, Any] | None:

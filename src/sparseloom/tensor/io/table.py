@@ -1,153 +1,257 @@
-"""Tables of numbers in text: one row per line, the same number of columns in each.
+"""Tables of numbers in text: one row per line, the same number of columns in each, coordinates before values.
 
-The whole body is parsed at once; only when that fails is the text read again, line by line, to say where.
+The text is parsed block by block, each at once; only where that fails is a block read again, line by line, to say where.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.dtypes import FLOAT64, INT64, DType
-from sparseloom.tensor.io.source import fault
+from sparseloom.core.dtypes import FLOAT64, INT32, INT64, DType
+from sparseloom.core.errors import StorageError
+from sparseloom.tensor.io.lines import Block, Lines, within
+from sparseloom.tensor.io.room import Room
+from sparseloom.tensor.io.source import fault, shortened
 
 UINT64: DType = np.dtype(np.uint64)
 _LARGEST = np.iinfo(np.int64).max
+_NARROW = np.iinfo(np.int32).max
 _EXACT = 2**53  # beyond this a float64 skips integers
+_TAB, _BREAK, _RETURN, _SPACE = 9, 10, 13, 32
+_LONGEST = 40  # letters of an integer that may fit into 64 bits; who writes more zeros in front is out of luck
+_NO_TYPE = "the integers of this file are too large or too small for one 64-bit type"
 
 
 @dataclass(frozen=True)
-class Table:
-    """The rest of a text file: its lines from number ``first_line`` on, comments blanked out."""
+class Layout:
+    """What the rows of a table hold: a coordinate per name, counting from 1 and up to its size if there is a shape, then a value."""
 
-    path: Path
-    body: bytes
-    first_line: int
-
-    def fault(self, row: int, what: str) -> Exception:
-        """The error for a row of numbers, which names its line."""
-        number, text = self.line_of(row)
-        return fault(self.path, what, number, text)
-
-    def line_of(self, row: int) -> tuple[int, bytes]:
-        """The line number and text of a row of numbers; blank lines do not count as rows."""
-        left = row
-        for offset, text in enumerate(self.body.split(b"\n")):
-            if not text.strip():
-                continue
-            if left == 0:
-                return self.first_line + offset, text
-            left -= 1
-        return self.last_line, b""
+    names: tuple[str, ...]
+    shape: tuple[int, ...] | None
+    words: int  # numbers that make one value
+    integral: bool  # whether values are integers
+    declared: int | None = None  # how many rows there are, if the file says so
+    what: str = "entries"  # what a row is called
 
     @property
-    def last_line(self) -> int:
-        """The number of the last line that holds anything."""
-        return self.first_line + self.body.rstrip().count(b"\n")
+    def order(self) -> int:
+        """How many coordinates a row has."""
+        return len(self.names)
 
-    def numbers(self, columns: int) -> NDArray[Any]:
-        """The numbers, one row per line: int64 if all are integers that fit, else float64."""
-        rows = self._count_rows(columns)
-        flat = _parse(self.body, INT64, rows * columns)
-        if flat is None or _at_limit(flat).size:
-            flat = _parse(self.body, FLOAT64, rows * columns)
-        if flat is None:
-            raise self._bad_number(_is_number, "a number")
-        return flat.reshape(rows, columns)
+    @property
+    def columns(self) -> int:
+        """How many numbers a row has."""
+        return len(self.names) + self.words
 
-    def integers(self, columns: int) -> NDArray[Any]:
-        """As ``numbers``, for a file that promises integers: int64, or uint64 if some are too large for that."""
-        rows = self._count_rows(columns)
-        flat = _parse(self.body, INT64, rows * columns)
-        if flat is None:
-            raise self._bad_number(_is_integer, "an integer")
-        # The parser cuts off at the limits, so what stands there is read again.
-        if self._cut_off(flat, columns) is None:
-            return flat.reshape(rows, columns)
+
+def known_sizes(path: Path, words: Sequence[bytes], line: int, text: bytes) -> tuple[int, ...]:
+    """The sizes that a line declares, in digits."""
+    if any(len(word) > _LONGEST or int(word) > _LARGEST for word in words):
+        raise fault(path, "a size does not fit in 64 bits", line, text)
+    return tuple(map(int, words))
+
+
+class Rows(NamedTuple):
+    """Rows as arrays: coordinates counting from 0, one row per mode, and one column of values per word."""
+
+    coordinates: NDArray[Any]
+    values: NDArray[Any]
+
+
+Inspect = Callable[[Block, Rows], None]
+
+
+def read_rows(lines: Lines, layout: Layout, inspect: Inspect = lambda block, rows: None) -> Rows:
+    """Read all that is left of a file. ``inspect`` sees every block, and raises what it has against it."""
+    found, last_line = _Gathered(layout, Room(lines.path)), lines.number
+    for block in lines.blocks():
+        rows = found.add(block)
+        if rows is not None:
+            inspect(block, rows)
+            last_line = block.last_line or last_line
+    if layout.declared is not None and found.count < layout.declared:
+        raise fault(lines.path, f"{layout.declared} {layout.what} are declared, but the file ends after {found.count}", last_line)
+    return found.joined()
+
+
+@dataclass
+class _Gathered:
+    """The rows of the blocks so far."""
+
+    layout: Layout
+    room: Room
+    count: int = 0
+    coordinates: list[NDArray[Any]] = field(default_factory=list)
+    values: list[NDArray[Any]] = field(default_factory=list)
+    negative: tuple[int, bytes] | None = None  # the first line with a negative value
+
+    def add(self, block: Block) -> Rows | None:
+        """Take the rows of one more block, if it has any."""
+        layout = self.layout
+        words = _words(block, layout.columns)
+        if not words.rows:
+            return None
+        count = words.rows
+        if layout.declared is not None and self.count + count > layout.declared:
+            raise block.fault(layout.declared - self.count, f"{layout.declared} {layout.what} are declared, but more follow")
+        columns, values = (_integers if layout.integral else _numbers)(block, layout, words)
+        rows = Rows(_coordinates(block, columns, layout), values)
+        self._check_signs(block, rows.values)
+        self.count += count
+        self.coordinates.append(rows.coordinates)
+        self.values.append(rows.values)
+        self.room.take(rows.coordinates.nbytes + rows.values.nbytes)
+        return rows
+
+    def _check_signs(self, block: Block, values: NDArray[Any]) -> None:
+        """All integers of a file must fit into one dtype, int64 or uint64."""
+        if not self.layout.integral or not self.layout.words:
+            return
+        if self.negative is None and values.dtype == INT64 and values.min() < 0:
+            self.negative = block.line_of(int(np.flatnonzero(values[:, 0] < 0)[0]))
+        if self.negative is not None and (values.dtype == UINT64 or any(part.dtype == UINT64 for part in self.values)):
+            raise fault(block.path, _NO_TYPE, *self.negative)
+
+    def joined(self) -> Rows:
+        """The rows of all blocks; each block is let go as soon as it is copied."""
+        wide = any(part.dtype == INT64 for part in self.coordinates)
+        coordinates = np.empty((self.layout.order, self.count), INT64 if wide else INT32)
+        kinds = {part.dtype for part in self.values} or {INT64 if self.layout.integral else FLOAT64}
+        values = np.empty((self.count, self.layout.words), UINT64 if UINT64 in kinds else kinds.pop())
+        end = self.count
+        while self.values:
+            here, part = self.coordinates.pop(), self.values.pop()
+            begin = end - len(part)
+            coordinates[:, begin:end] = here
+            values[begin:end] = part
+            end = begin
+        return Rows(coordinates, values)
+
+
+class _Words(NamedTuple):
+    """Where the words of a block begin, where its lines end, and how many of them are rows."""
+
+    text: NDArray[np.uint8]
+    starts: NDArray[np.intp]
+    ends: NDArray[np.intp]
+    rows: int
+
+
+def _words(block: Block, columns: int) -> _Words:
+    """Find the words of a block. Every line that holds any must hold as many as there are columns."""
+    text = np.frombuffer(block.body, np.uint8)
+    # Blanks are what NumPy's parser takes for them; other control characters are parts of words, which it refuses.
+    blank = text - _TAB <= _RETURN - _TAB
+    blank |= text == _SPACE
+    begins = ~blank
+    begins[1:] &= blank[:-1]
+    starts = np.flatnonzero(begins)
+    ends = np.flatnonzero(text == _BREAK)
+    if not block.body.endswith(b"\n"):
+        ends = np.append(ends, len(text))
+    rows, left = divmod(len(starts), columns)
+    if left == 0 and rows == len(ends):
+        first, last = starts[::columns], starts[columns - 1 :: columns]
+        if (last < ends).all() and (ends[:-1] < first[1:]).all():
+            return _Words(text, starts, ends, rows)
+    return _Words(text, starts, ends, _count_rows(block, columns, starts, ends))
+
+
+def _count_rows(block: Block, columns: int, starts: NDArray[np.intp], ends: NDArray[np.intp]) -> int:
+    """How many lines hold numbers, where some are blank or wrong."""
+    held = np.bincount(np.searchsorted(ends, starts), minlength=1)
+    wrong = np.flatnonzero((held != columns) & (held != 0))
+    if wrong.size:
+        line = int(wrong[0])
+        text = block.body.split(b"\n", line + 1)[line]
+        raise fault(block.path, f"expected {columns} numbers, found {held[line]}", block.first_line + line, text)
+    return int(np.count_nonzero(held))
+
+
+def _numbers(block: Block, layout: Layout, words: _Words) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The coordinates, exact where they are spelled as integers, and the values in float64."""
+    order, rows = layout.order, words.rows
+    flat = _parse(block.body, INT64, rows * layout.columns)
+    if flat is not None and _cut_off(block.body, flat) is None:
+        table = flat.reshape(rows, layout.columns)
+        return table[:, :order], table[:, order:].astype(FLOAT64)
+    if order and layout.words:
+        before, behind = _parted(words, layout)
+        coordinates, values = _parse(before, INT64, rows * order), _parse(behind, FLOAT64, rows * layout.words)
+        if coordinates is not None and values is not None and _cut_off(before, coordinates) is None:
+            return coordinates.reshape(rows, order), values.reshape(rows, layout.words)
+    flat = _parse(block.body, FLOAT64, rows * layout.columns)
+    if flat is None:
+        raise _bad_number(block, _is_number, "a number")
+    table = flat.reshape(rows, layout.columns)
+    return table[:, :order], table[:, order:]
+
+
+def _parted(words: _Words, layout: Layout) -> tuple[bytes, bytes]:
+    """The text of the coordinates and that of the values. Apart, the former are read as integers, which is ten times as fast."""
+    begins = words.starts[layout.order :: layout.columns]
+    ends = np.minimum(words.ends[np.searchsorted(words.ends, begins)] + 1, len(words.text))
+    is_value = within(begins, ends, len(words.text))
+    return words.text[~is_value].tobytes(), words.text[is_value].tobytes()
+
+
+def _integers(block: Block, layout: Layout, words: _Words) -> tuple[NDArray[Any], NDArray[Any]]:
+    """As ``_numbers``, for a file that promises integers: int64, or uint64 if some are too large for that."""
+    order, rows, columns = layout.order, words.rows, layout.columns
+    flat = _parse(block.body, INT64, rows * columns)
+    if flat is None:
+        raise _bad_number(block, _is_integer, "an integer")
+    # The parser cuts off at the limits, so what stands there is looked at again.
+    if _cut_off(block.body, flat) is not None:
         negative = np.flatnonzero(flat < 0)
         if negative.size:
-            raise self.fault(int(negative[0]) // columns, "the integers of this file are too large or too small for one 64-bit type")
-        flat = _parse(self.body, UINT64, rows * columns)
-        beyond = None if flat is None else self._cut_off(flat, columns)
+            raise block.fault(int(negative[0]) // columns, _NO_TYPE)
+        flat = _parse(block.body, UINT64, rows * columns)
+        beyond = None if flat is None else _cut_off(block.body, flat)
         if flat is None or beyond is not None:
-            raise self.fault(beyond or 0, "an integer is too large for 64 bits")
-        return flat.reshape(rows, columns)
+            raise block.fault((beyond or 0) // columns, "an integer is too large for 64 bits")
+    table = flat.reshape(rows, columns)
+    return table[:, :order], np.ascontiguousarray(table[:, order:])
 
-    def _cut_off(self, flat: NDArray[Any], columns: int) -> int | None:
-        """The first row with an integer that was cut off at the limits of the dtype."""
-        for place in _at_limit(flat).tolist():
-            row, column = divmod(place, columns)
-            if int(self.line_of(row)[1].split()[column]) != int(flat[place]):
-                return int(row)
-        return None
 
-    def _count_rows(self, columns: int) -> int:
-        """How many lines hold numbers; each must hold as many as there are columns."""
-        width = self._tokens_per_line()
-        wrong = np.flatnonzero((width != columns) & (width != 0))
-        if wrong.size:
-            line = int(wrong[0])
-            text = self.body.split(b"\n", line + 1)[line]
-            raise fault(self.path, f"expected {columns} numbers, found {len(text.split())}", self.first_line + line, text)
-        return int(np.count_nonzero(width))
-
-    def coordinates(self, columns: NDArray[Any], names: tuple[str, ...], shape: tuple[int, ...] | None) -> NDArray[np.int64]:
-        """Check 1-based coordinates, given as rows of ``columns``; return them 0-based, one row per mode."""
-        result = np.empty((columns.shape[1], columns.shape[0]), np.int64)
-        for mode, name in enumerate(names):
-            column = columns[:, mode]
-            if column.dtype.kind == "f":
-                broken = np.flatnonzero((column != np.floor(column)) | ~(np.abs(column) < _EXACT))
-                if broken.size:
-                    raise self.fault(int(broken[0]), f"the {name} {column[broken[0]]:g} is not an integer below 2**53")
-            limit = _LARGEST if shape is None else shape[mode]
+def _coordinates(block: Block, columns: NDArray[Any], layout: Layout) -> NDArray[Any]:
+    """Check coordinates that count from 1; return them counting from 0, one row per mode, as int32 where that holds them."""
+    for mode, name in enumerate(layout.names):
+        column = columns[:, mode]
+        if column.dtype.kind == "f":
+            broken = np.flatnonzero((column != np.floor(column)) | ~(np.abs(column) < _EXACT))
+            if broken.size:
+                raise block.fault(int(broken[0]), f"the {name} {column[broken[0]]:g} is not an integer below 2**53")
+        limit = _LARGEST if layout.shape is None else layout.shape[mode]
+        if column.min() < 1 or column.max() > limit:
             outside = np.flatnonzero((column < 1) | (column > limit))
-            if outside.size:
-                value = int(column[outside[0]])
-                bounds = "below 1 (coordinates count from 1)" if shape is None else f"outside 1 to {limit}"
-                raise self.fault(int(outside[0]), f"the {name} {value} is {bounds}")
-            result[mode] = column
-            result[mode] -= 1
-        return result
-
-    def _tokens_per_line(self) -> NDArray[np.uint8]:
-        """How many words stand on each line, counted without splitting (lines of more than 255 words count modulo 256)."""
-        text = np.frombuffer(self.body, np.uint8)
-        if not text.size:
-            return np.zeros(0, np.uint8)
-        blank = text <= 32
-        begins = ~blank
-        begins[1:] &= blank[:-1]
-        starts = np.concatenate(([0], np.flatnonzero(text == 10) + 1))
-        counts: NDArray[np.uint8] = np.add.reduceat(begins.view(np.uint8), starts[starts < text.size], dtype=np.uint8)
-        return counts
-
-    def _bad_number(self, is_good: Callable[[bytes], bool], wanted: str) -> Exception:
-        """Find the first word that is not what was wanted."""
-        for offset, text in enumerate(self.body.split(b"\n")):
-            for word in text.split():
-                if not is_good(word):
-                    shown = word.decode("ascii", "backslashreplace")
-                    return fault(self.path, f"{shown!r} is not {wanted}", self.first_line + offset, text)
-        return fault(self.path, f"some word in it is not {wanted}", self.first_line)
+            bounds = "below 1 (coordinates count from 1)" if layout.shape is None else f"outside 1 to {limit}"
+            raise block.fault(int(outside[0]), f"the {name} {int(column[outside[0]])} is {bounds}")
+    largest = columns.max(initial=0) if layout.shape is None else max(layout.shape, default=0)
+    result = np.empty(columns.shape[::-1], INT32 if largest <= _NARROW else INT64)
+    np.subtract(columns.T, 1, out=result, casting="unsafe")
+    return result
 
 
-def strip_comments(body: bytes, mark: bytes, only_at_start: bool) -> bytes:
-    """Blank out comments but keep the line breaks, so that line numbers stay true."""
-    if mark not in body:
-        return body
-    pattern = (rb"(?m)^[ \t]*" if only_at_start else b"") + re.escape(mark) + rb"[^\n]*"
-    return re.sub(pattern, b"", body)
+def _bad_number(block: Block, is_good: Callable[[bytes], bool], wanted: str) -> StorageError:
+    """Find the first word that is not what was wanted."""
+    for offset, text in enumerate(block.body.split(b"\n")):
+        for word in text.split():
+            if not is_good(word):
+                return fault(block.path, f"{shortened(word)!r} is not {wanted}", block.first_line + offset, text)
+    return fault(block.path, f"some word in it is not {wanted}", block.first_line)
 
 
-def words(values: NDArray[Any]) -> list[str]:
+def in_words(values: NDArray[Any]) -> list[str]:
     """Each value as text that reads back exactly, a complex one as two words."""
     match values.dtype.kind:
         case "c":
@@ -160,16 +264,42 @@ def words(values: NDArray[Any]) -> list[str]:
 
 
 def _parse(text: bytes, dtype: DType, expected: int) -> NDArray[Any] | None:
-    """Parse all words as ``dtype``, or ``None`` if one of them is something else."""
+    """Parse all words as ``dtype``, or ``None`` if one of them is something else.
+
+    The parser may make one number of two words, of a sign and what follows it, but never two of one word. So each word is a number if
+    there are as many.
+    """
     if not expected:
         return np.empty(0, dtype)  # NumPy makes one number of blank text
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # older NumPy stops at a bad word with this warning
-        try:
-            flat = np.fromstring(text, dtype, sep=" ")
-        except ValueError:
-            return None
+    if dtype.kind != "f" and text.rstrip().endswith((b"+", b"-")):
+        return None  # and it takes a sign at the end for an integer
+    try:
+        flat = np.fromstring(text, dtype, sep=" ") if _RAISES else _parse_strictly(text, dtype)
+    except (ValueError, DeprecationWarning):
+        return None
     return flat if flat.size == expected else None
+
+
+def _parse_strictly(text: bytes, dtype: DType) -> NDArray[Any]:
+    """Older NumPy stops at a bad word and only warns. Filters of warnings belong to all threads, hence the lock."""
+    with _FILTERS, warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        return np.fromstring(text, dtype, sep=" ")
+
+
+def _parser_raises() -> bool:
+    """Whether NumPy refuses a bad word by itself."""
+    try:
+        _parse_strictly(b"?", INT64)
+    except DeprecationWarning:
+        return False
+    except ValueError:
+        pass
+    return True
+
+
+_FILTERS = threading.Lock()
+_RAISES = _parser_raises()
 
 
 def _at_limit(flat: NDArray[Any]) -> NDArray[np.intp]:
@@ -178,6 +308,13 @@ def _at_limit(flat: NDArray[Any]) -> NDArray[np.intp]:
     if not flat.size or (flat.max() < limits.max and (limits.min == 0 or flat.min() > limits.min)):
         return np.empty(0, np.intp)
     return np.flatnonzero((flat == limits.max) | ((flat == limits.min) & (limits.min < 0)))
+
+
+def _cut_off(text: bytes, flat: NDArray[Any]) -> int | None:
+    """The first integer that was cut off at the limits of the dtype."""
+    places = _at_limit(flat).tolist()
+    words = text.split() if places else []
+    return next((place for place in places if len(words[place]) > _LONGEST or int(words[place]) != int(flat[place])), None)
 
 
 def _is_number(word: bytes) -> bool:
@@ -189,8 +326,4 @@ def _is_number(word: bytes) -> bool:
 
 
 def _is_integer(word: bytes) -> bool:
-    try:
-        int(word)
-    except ValueError:
-        return False
-    return b"_" not in word
+    return re.fullmatch(rb"[+-]?[0-9]+", word) is not None

@@ -11,45 +11,44 @@ tools write, or by the comment ``# sparseloom: shape 3 2 4 dtype float64``, as t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparseloom.conversion import store
-from sparseloom.core.dtypes import DType, value_dtype
+from sparseloom.core.dtypes import VALUE_DTYPES, DType
 from sparseloom.core.errors import DTypeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf, csr, dense
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
-from sparseloom.tensor.io.source import Sink, fault, read_bytes, write_text
-from sparseloom.tensor.io.table import Table, strip_comments, words
+from sparseloom.tensor.io.lines import Block, Lines
+from sparseloom.tensor.io.room import require_storable
+from sparseloom.tensor.io.source import Sink, fault, open_plain, write_text
+from sparseloom.tensor.io.table import Layout, Rows, in_words, known_sizes, read_rows
 
-_REMARK = re.compile(rb"\A# sparseloom: shape((?: \d+)*) dtype (\w+)\r?(?:\n|\Z)")
+_REMARK = re.compile(rb"# sparseloom: shape((?: \d+)*) dtype (\w+)\s*")
 _LINES_AT_ONCE = 200_000
 
 
 def read_tns(path: Path, format: Format | None = None) -> Storage:
     """Read a tensor: csr if it has two modes, else csf, unless a format is given."""
-    text = read_bytes(path)
-    shape, dtype = _read_remark(path, text)
-    table = Table(path, strip_comments(text, b"#", only_at_start=False), 1)
-    if shape is None:
-        shape, table = _read_sizes(table)
-    words = _first_words(table)
-    if not words and shape is None:
-        raise fault(path, "there is no entry in it, so its sizes are unknown", 1)
-    order = len(words) - 1 if shape is None else len(shape)
-    numbers = _numbers(table, order + 1, dtype)
-    names = tuple(f"coordinate of mode {mode}" for mode in range(order))
-    coordinates = table.coordinates(numbers[:, :order], names, shape)
+    with open_plain(path) as file:
+        lines = Lines(path, file, b"#", alone=False)
+        shape, dtype = _read_remark(path, lines.first)
+        if shape is None:
+            shape = _read_sizes(lines)
+        order = _order_of_entries(lines) if shape is None else len(shape)
+        names = tuple(f"coordinate of mode {mode}" for mode in range(order))
+        layout = Layout(names, shape, 1, dtype.kind in "iub")
+        coordinates, numbers = read_rows(lines, layout, lambda block, rows: _refuse_outside(block, rows, dtype))
     if shape is None:
         shape = tuple(int(row.max()) + 1 for row in coordinates)
-    values = np.ascontiguousarray(numbers[:, order]).astype(dtype)
-    return store(format or _natural(order), shape, coordinates, values)
+    with np.errstate(over="ignore"):  # what is too large for the dtype is infinite, as in any text
+        values = numbers[:, 0].astype(dtype, copy=False)
+    wanted = format or _natural(order)
+    require_storable(path, wanted, shape, len(values), values.itemsize)
+    return store(wanted, shape, coordinates, values)
 
 
 def write_tns(path: Path, storage: Storage) -> None:
@@ -65,37 +64,49 @@ def _natural(order: int) -> Format:
     return dense(0) if order == 0 else csr if order == 2 else csf(order)
 
 
-def _read_remark(path: Path, text: bytes) -> tuple[tuple[int, ...] | None, DType]:
+def _read_remark(path: Path, line: bytes) -> tuple[tuple[int, ...] | None, DType]:
     """The shape and dtype from our own comment, if it is there; values are float64 otherwise."""
-    remark = _REMARK.match(text)
+    remark = _REMARK.fullmatch(line)
     if remark is None:
         return None, np.dtype(np.float64)
-    shape = tuple(int(size) for size in remark[1].split())
-    try:
-        return shape, value_dtype(remark[2].decode())
-    except DTypeError as problem:
-        raise fault(path, str(problem), 1, remark[0]) from None
+    name = remark[2].decode("ascii")
+    dtype = next((known for known in VALUE_DTYPES if str(known) == name), None)
+    if dtype is None:
+        # By its whole name: 'f', all that is left of 'float64' where a file is cut off, is another dtype.
+        raise fault(path, f"{name!r} is not a value type; there are {', '.join(map(str, VALUE_DTYPES))}", 1, line)
+    return known_sizes(path, remark[1].split(), 1, line), dtype
 
 
-def _first_words(table: Table) -> Sequence[bytes]:
-    """The words of the first line that has any."""
-    begin = re.search(rb"\S[^\n]*", table.body)
-    return begin[0].split() if begin else ()
-
-
-def _read_sizes(table: Table) -> tuple[tuple[int, ...] | None, Table]:
+def _read_sizes(lines: Lines) -> tuple[int, ...] | None:
     """The two lines with order and sizes, if the file begins with them."""
-    head = re.match(rb"\s*(\d{1,2})[ \t\r]*\n\s*(\d+(?:[ \t]+\d+)*)[ \t\r]*(?:\n|\Z)", table.body)
-    if head is None or len(head[2].split()) != int(head[1]):
-        return None, table
-    return tuple(int(size) for size in head[2].split()), Table(table.path, table.body[head.end() :], 1 + head[0].count(b"\n"))
+    first = lines.next()
+    if first is None or not re.fullmatch(rb"\d{1,2}", first[1].strip()):
+        lines.put_back(first)
+        return None
+    second = lines.next()
+    sizes = second[1].split() if second is not None else []
+    if second is None or len(sizes) != int(first[1]) or not all(size.isdigit() for size in sizes):
+        lines.put_back(first, second)
+        return None
+    return known_sizes(lines.path, sizes, *second)
 
 
-def _numbers(table: Table, columns: int, dtype: DType) -> NDArray[Any]:
-    """The table; a file of large integers must not go through float64."""
-    if dtype.kind in "iub":
-        return table.integers(columns)
-    return table.numbers(columns)
+def _order_of_entries(lines: Lines) -> int:
+    """How many modes the first entry has."""
+    first = lines.peek()
+    if first is None:
+        raise fault(lines.path, "there is no entry in it, so its sizes are unknown", 1)
+    return len(first[1].split()) - 1
+
+
+def _refuse_outside(block: Block, rows: Rows, dtype: DType) -> None:
+    """Integers must fit into the dtype that the file names."""
+    if dtype.kind not in "iub":
+        return
+    limits = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    if rows.values.min() < limits[0] or rows.values.max() > limits[1]:
+        row = int(np.flatnonzero((rows.values < limits[0]) | (rows.values > limits[1]))[0])
+        raise block.fault(row, f"the value {rows.values[row, 0]} does not fit into {dtype}")
 
 
 def _write(file: Sink, storage: Storage) -> None:
@@ -108,5 +119,5 @@ def _write(file: Sink, storage: Storage) -> None:
     for begin in range(0, len(values), _LINES_AT_ONCE):
         part = slice(begin, begin + _LINES_AT_ONCE)
         columns = [list(map(str, row)) for row in (coordinates[:, part] + 1).tolist()]
-        columns.append(words(values[part]))
+        columns.append(in_words(values[part]))
         file.write("".join(" ".join(line) + "\n" for line in zip(*columns, strict=True)).encode())
