@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sparseloom.compiler import Stages, choose_loops, lower_concrete
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import INT32, INT64, DType
+from sparseloom.core.dtypes import INT64, DType, width_for
 from sparseloom.core.errors import FormatError, NotationError, ToolchainError
 from sparseloom.formats import pack
 from sparseloom.formats.format import Format
@@ -73,8 +73,8 @@ def _repeats(storage: Storage, format: Format) -> bool:
 def _converted(storage: Storage, format: Format, drop_zeros: bool, detours: int = 2) -> Storage | None:
     """What compiled kernels make; None if there is no kernel for these formats, or no compiler."""
     given = storage.index_dtype
-    narrow = given != INT64 and max(storage.shape, default=0) <= settings.int32_limit
-    for width in (INT32, INT64) if narrow else (INT64,):
+    first = width_for(max(storage.shape, default=0), settings.int32_limit, (given,))
+    for width in dict.fromkeys((first, INT64)):
         try:
             plan = _plan(storage.format, storage.dtype, given, storage.fill, format, width, drop_zeros, settings.int32_limit)
             if isinstance(plan, _Plan):

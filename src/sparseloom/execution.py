@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from sparseloom.compiler import Stages, Work, build, choose_loops, resolve, with_index_dtype
 from sparseloom.conversion import convert
-from sparseloom.core.dtypes import INT32, INT64, DType
+from sparseloom.core.dtypes import INT32, INT64, DType, widest, width_for
 from sparseloom.core.errors import DTypeError, FormatError, NotationError, ScheduleError, ShapeError, StorageError, ToolchainError
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
@@ -26,12 +25,12 @@ from sparseloom.formats.pack import position_counts, stored_count
 from sparseloom.formats.storage import Storage, with_own_indices
 from sparseloom.iteration.accumulate import merges_initial, name_initial
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.provenance import Provenance, children
 from sparseloom.iteration.rows import SHORT, RowKind, choose_row, scheduled_row
 from sparseloom.lower.promises import broken_promise
+from sparseloom.lower.ranges import check_ranges
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, Stmt, TensorVar
-from sparseloom.notation.relations import BoundRelation, PosRelation
+from sparseloom.notation.relations import BoundRelation
 from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import BoundViolated, IndexOverflow
 from sparseloom.runtime.library import Entry
@@ -40,7 +39,6 @@ from sparseloom.runtime.settings import settings
 from sparseloom.schedule.loops import relations_of
 
 TARGETS = ("c", "interpret")
-_LONGEST_LOOP = 2**62
 
 
 def known_target(name: str) -> str:
@@ -122,13 +120,14 @@ class Prepared:
         self._last = (0, 1)  # how many entries the last result had, and how many were read: the next one has room for as many
         self.sizes = extents(assign, operands, sizes)
         self.shape = tuple(self.sizes[v.name] for v in assign.lhs.indices)
-        wide = max((*self.sizes.values(), 0)) > settings.int32_limit or any(s.index_dtype == INT64 for s in operands.values())
+        self._narrowest = width_for(max((*self.sizes.values(), 0)), settings.int32_limit)  # what holds every coordinate
+        width = widest((self._narrowest, *(storage.index_dtype for storage in operands.values())))
         resolved = resolve(assign, format, dtype)
         # A result whose diagonal cuts blocks is made without blocks, and converted in the end.
         self._blocked = resolved.lhs.tensor.format if cuts_blocks(resolved.lhs) else None
         if self._blocked is not None:
             resolved = resolve(assign, csf(len(self.shape)), dtype)
-        self._assign = with_index_dtype(resolved, INT64 if wide else INT32)
+        self._assign = with_index_dtype(resolved, width)
         self._initial = self._find_initial(assign.lhs.tensor) if merges_initial(self._assign) else None
         read = self._with_initial(operands, None if self._initial is None else self._initial.name)
         self._cheapest = tuple(sorted(read, key=lambda name: len(read[name].values)))
@@ -173,7 +172,7 @@ class Prepared:
             stages = self._scheduled(self._assign)
         except ScheduleError as refusal:
             raise ScheduleError(f"{refusal}{self._held()}") from None
-        _check_ranges(stages.concrete, self.sizes)
+        check_ranges(stages.concrete.stmt, self.sizes)
         return stages
 
     def _held(self) -> str:
@@ -266,11 +265,17 @@ class Prepared:
 
         ``structure`` is a sparse result whose values alone are to be computed.
         """
+        try:
+            return self._bind(operands, target, values, structure)
+        except IndexOverflow:  # an operand has too many entries when it is converted
+            return self.widened()._bind(operands, target, values, structure)
+
+    def _bind(self, operands: Mapping[str, Storage], target: str, values: NDArray[Any] | None, structure: Storage | None) -> Call:
         stages = self._running if structure is None else self._refilling(structure)
         lowered, tensor = stages.lowered, self._assign.lhs.tensor
         storages = self._with_initial(operands, stages.concrete.initial)
         if structure is not None:
-            storages[tensor.name] = structure
+            storages[tensor.name] = with_indices_as(structure, stages.assign.lhs.tensor.index_dtype)
         refreshes: list[Callable[[], None]] = []
         for conversion in stages.concrete.conversions:
             storages[conversion.target.name], refresh = converted(storages[conversion.source.name], conversion.target)
@@ -307,7 +312,8 @@ class Prepared:
 
     def _refilling(self, structure: Storage) -> Stages:
         """The kernel for the values of a result that has this structure already."""
-        assign = self._assign if structure.format.is_dense else with_index_dtype(self._assign, structure.index_dtype or INT32)
+        width = widest((structure.index_dtype, self._narrowest))
+        assign = self._assign if structure.format.is_dense else with_index_dtype(self._assign, width)
         return self._scheduled(assign, refill=True) if self._runs_as_asked else self._unscheduled(assign, refill=True)
 
     def _entry(self, stages: Stages) -> Entry | None:
@@ -378,22 +384,6 @@ def cuts_blocks(lhs: Access) -> bool:
     return bool(lhs.tensor.format.blocks) and len(set(lhs.indices)) < len(lhs.indices)
 
 
-def _check_ranges(concrete: Concrete, sizes: Mapping[str, int]) -> None:
-    """Refuse loops that a schedule makes longer than 64-bit counters reach. Loops over positions are as short as the storage."""
-    provenance = Provenance.of(concrete.stmt)
-    for relation in provenance.relations:
-        if isinstance(relation, PosRelation) or any(isinstance(provenance.used_by(v), PosRelation) for v in children(relation)):
-            continue
-        var = children(relation)[0]
-        whole = provenance.originals(var)
-        if provenance.position(var) is None and math.prod(sizes.get(v.name, 1) for v in whole) > _LONGEST_LOOP:
-            runs = " * ".join(str(sizes[v.name]) for v in whole if v.name in sizes)
-            raise ShapeError(
-                f"the schedule runs {', '.join(map(str, children(relation)))} over {runs} coordinates, more than 64 bits count\n"
-                "  help: turn a fused loop over coordinates into one over positions with pos(...), or leave the step out"
-            )
-
-
 def extents(assign: Assign, operands: Mapping[str, Storage], sizes: Mapping[str, int]) -> dict[str, int]:
     """The extent of every variable; operands that disagree are refused."""
     _check_sizes(assign, sizes)
@@ -442,7 +432,7 @@ class _ConversionPlan:
         return all(mine is theirs or np.array_equal(mine, theirs) for mine, theirs in pairs)
 
 
-_plans: WeakKeyDictionary[Storage, dict[Format, _ConversionPlan]] = WeakKeyDictionary()
+_plans: WeakKeyDictionary[Storage, dict[tuple[Format, DType | None], _ConversionPlan]] = WeakKeyDictionary()
 
 
 def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[], None]]:
@@ -454,13 +444,13 @@ def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[]
     if not storage.format.is_unique:
         made = with_indices_as(convert(storage, target.format), target.index_dtype)
         return made, lambda: np.copyto(made.values, convert(storage, target.format).values)
-    plans = _plans.setdefault(storage, {})
-    plan = plans.get(target.format)
+    plans, key = _plans.setdefault(storage, {}), (target.format, target.index_dtype)
+    plan = plans.get(key)
     if plan is None or not plan.is_of(storage):
         own = storage if storage.is_sealed else with_own_indices(storage)
         numbered = replace(own, values=np.arange(1, len(storage.values) + 1), fill=0)
         placed = convert(numbered, target.format)
-        plan = plans[target.format] = _ConversionPlan(own.indices, with_indices_as(placed, target.index_dtype), placed.values - 1)
+        plan = plans[key] = _ConversionPlan(own.indices, with_indices_as(placed, target.index_dtype), placed.values - 1)
     sources = plan.sources
     made = replace(plan.made, values=np.empty(len(sources), storage.dtype), fill=storage.fill)
     missing = sources < 0
@@ -475,8 +465,10 @@ def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[]
 
 
 def with_indices_as(storage: Storage, dtype: DType | None) -> Storage:
-    """The same storage with index arrays of a given dtype."""
+    """The same storage with index arrays of a given dtype. What does not fit into it is an overflow."""
     if dtype is None or storage.index_dtype in (None, dtype):
         return storage
+    if dtype == INT32 and max(*storage.shape, *position_counts(storage)) > np.iinfo(np.int32).max:
+        raise IndexOverflow("an operand that is converted needs more than 32 bits for its indices")
     levels = tuple(replace(level, arrays={part: a.astype(dtype) for part, a in level.arrays.items()}) for level in storage.levels)
     return replace(storage, levels=levels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,16 @@ VALUE_DTYPES: tuple[DType, ...] = tuple(
     for name in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
 )
 INDEX_DTYPES: tuple[DType, ...] = (INT32, INT64)
+
+
+def width_for(largest: int, limit: int = 2**31 - 1, given: Iterable[DType | None] = ()) -> DType:
+    """The dtype of indices up to ``largest`` beside those that are ``given``: int64 where one of them is, or where int32 ends too early."""
+    return INT64 if largest > limit else widest(given)
+
+
+def widest(given: Iterable[DType | None]) -> DType:
+    """The dtype that holds indices of all of these; int32 where there is none."""
+    return INT64 if any(dtype is not None and dtype == INT64 for dtype in given) else INT32
 
 
 def value_dtype(wanted: Any) -> DType:

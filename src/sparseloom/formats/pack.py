@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import INDEX_DTYPES, INT32, INT64, DType, value_dtype
+from sparseloom.core.dtypes import INDEX_DTYPES, INT64, DType, value_dtype, width_for
 from sparseloom.core.errors import FormatError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Index, LevelData, Mask, check_room
@@ -301,7 +301,7 @@ def _starts(columns: Sequence[Index], count: int) -> Mask:
 def _index_dtype(wanted: DType | None, largest: int, int32_limit: int) -> DType:
     """The type of index arrays that must hold numbers up to ``largest``."""
     if wanted is None:
-        return INT32 if largest <= int32_limit else INT64
+        return width_for(largest, int32_limit)
     wanted = np.dtype(wanted)
     if wanted not in INDEX_DTYPES:
         raise FormatError(f"indices are int32 or int64, not {wanted}")

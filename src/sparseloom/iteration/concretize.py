@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from sparseloom.core.dtypes import DType, widest
 from sparseloom.core.errors import CompilerBug, NotationError
 from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
@@ -163,7 +164,7 @@ class _Attempt:
     ) -> None:
         self._rows = rows
         self._names = Names({n.name for n in walk(assign) if isinstance(n, TensorVar | IndexVar)})
-        self._converter = _Converter(self._names, costs, in_order)
+        self._converter = _Converter(self._names, costs, in_order, assign.lhs.tensor.index_dtype)
         self._assign = self._converter.prepare(assign, keep_blocks)
         self._blocks = cut_into_blocks([n for n in walk(self._assign) if isinstance(n, Access)], self._names)
         self._shared = shared_pattern(self._assign) if share else None
@@ -261,8 +262,9 @@ def can_run_in_sequence(assign: Assign) -> bool:
 class _Converter:
     """Replaces operands by converted ones and remembers it. ``in_order`` asks for entries that come in order, even to copy them."""
 
-    def __init__(self, names: Names, costs: Mapping[str, float], in_order: bool) -> None:
+    def __init__(self, names: Names, costs: Mapping[str, float], in_order: bool, width: DType | None) -> None:
         self._in_order = in_order
+        self._width = width  # of the statement's indices: blocks that are taken apart may need more than they had
         self._names = names
         self._costs = costs
         self.conversions: list[Conversion] = []
@@ -277,7 +279,7 @@ class _Converter:
             if known.source == tensor and known.target.format == form:
                 return Access(known.target, access.indices)
         name = self._names.fresh(f"{tensor.name}_{_identifier(name_of(form))}")
-        target = TensorVar(name, tensor.order, form, tensor.dtype, tensor.index_dtype, tensor.fill)
+        target = TensorVar(name, tensor.order, form, tensor.dtype, widest((tensor.index_dtype, self._width)), tensor.fill)
         self.conversions.append(Conversion(tensor, target, reason))
         return Access(target, access.indices)
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import BOOL, DType
+from sparseloom.core.dtypes import BOOL
 from sparseloom.formats.level import LevelView
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
@@ -25,7 +25,7 @@ class BlockRow(RowList):
 
     needs_presence = True
 
-    def __init__(self, context: Context, written: Access, index_dtype: DType, first: Scalar) -> None:
+    def __init__(self, context: Context, written: Access, first: Scalar) -> None:
         tensor = written.tensor
         self._first = first
         self._access = written
@@ -38,7 +38,7 @@ class BlockRow(RowList):
         self._values = ir.Array(context.names.fresh(f"{tensor.name}_vals"), tensor.dtype)
         context.before.append(ir.Allocate(self._values, ir.multiply(count, self._block)))
         context.behind.append(ir.Free(self._values))
-        super().__init__(context, tensor.name, count, index_dtype)
+        super().__init__(context, tensor.name, count)
         levels = tuple(self.listed if k == tensor.order - 1 else LevelView(size, {}, {}) for k, size in enumerate(sizes))
         context.views[tensor] = TensorView(tensor, levels, self._values)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from sparseloom.core.dtypes import DType
 from sparseloom.core.names import Names
 from sparseloom.iteration.formula import ALWAYS, Formula
 from sparseloom.iteration.provenance import Provenance
@@ -48,6 +49,7 @@ class Context:
     provenance: Provenance  # as the statement being lowered sees it
     everything: Provenance  # with every renaming: where variables come from, whoever uses them
     int32_limit: int
+    index_dtype: DType  # what holds the coordinates that workspaces keep: as wide as the statement's widest index array
     lower: Callable[[Stmt, Scope], ir.Stmt] = field(init=False)
     masks: dict[TensorVar, ir.Array] = field(default_factory=dict)  # which elements of a workspace were written
     starts: dict[TensorVar, tuple[ir.Expr, ...]] = field(default_factory=dict)  # where the ranges of a workspace's modes begin

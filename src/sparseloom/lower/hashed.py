@@ -30,10 +30,10 @@ class HashRow:
 
     needs_presence = True
 
-    def __init__(self, context: Context, written: Access, index_dtype: DType) -> None:
+    def __init__(self, context: Context, written: Access) -> None:
         tensor, self._fresh = written.tensor, context.names.fresh
         self.is_sorted = tensor.format.levels[0].ordered
-        self._table, self._crd = (self._named(tensor.name, part, index_dtype) for part in ("table", "crd"))
+        self._table, self._crd = (self._named(tensor.name, part, context.index_dtype) for part in ("table", "crd"))
         self._slots = self._named(tensor.name, "slots", INT64)  # the table is longer than coordinates are wide
         self.values = self._named(tensor.name, "vals", tensor.dtype)
         self._room = tuple(self._named(tensor.name, part, UINT8) for part in ("from", "to")) if self.is_sorted else ()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import BOOL, INT32
+from sparseloom.core.dtypes import BOOL, widest
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
 from sparseloom.core.once import cached_property
@@ -136,7 +136,8 @@ class _Lowering(ParallelLoops):
         for access in self.accesses:
             if access.tensor not in views:
                 views[access.tensor] = view_tensor(access, provenance.stored(access), sizes, names)
-        self.context = Context(names, sizes, views, provenance, everything, int32_limit)
+        width = widest(tensor.index_dtype for tensor in views)
+        self.context = Context(names, sizes, views, provenance, everything, int32_limit, width)
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]
         self.inputs = tuple(self.operands)
@@ -378,13 +379,12 @@ class _Lowering(ParallelLoops):
         return ir.block(filled, row.take(self.result, scope))
 
     def _row(self, temporary: Access, producer: Stmt) -> Scatter | HashRow | BlockRow:
-        index_dtype = self.lhs.tensor.index_dtype or INT32
         if temporary.tensor.format.blocks:
-            return BlockRow(self.context, temporary, index_dtype, first_value(producer, temporary))
+            return BlockRow(self.context, temporary, first_value(producer, temporary))
         match temporary.tensor.format.levels[0]:
             case Scattered(hashed=True):
-                return HashRow(self.context, temporary, index_dtype)
-        return Scatter(self.context, temporary, index_dtype)
+                return HashRow(self.context, temporary)
+        return Scatter(self.context, temporary)
 
     def _with_workspace(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         """Fill an array, then read it. In the producer, renamed variables stand for the consumer's."""

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from sparseloom.core.dtypes import INT32, INT64, UINT8
+from sparseloom.core.dtypes import INT64, UINT8
 from sparseloom.formats.level import LevelView
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
@@ -32,7 +32,7 @@ class ListWorkspace:
         names, self._target = context.names, written(producer)
         tensor = self._target.tensor
         levels = range(len(self._target.indices))
-        self._columns = [ir.Array(names.fresh(f"{tensor.name}{k + 1}_crd"), tensor.index_dtype or INT32) for k in levels]
+        self._columns = [ir.Array(names.fresh(f"{tensor.name}{k + 1}_crd"), context.index_dtype) for k in levels]
         self._values = ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype)
         arrays = [*self._columns, self._values]
         self._room = ir.Array(names.fresh(f"{tensor.name}_from"), UINT8), ir.Array(names.fresh(f"{tensor.name}_to"), UINT8)

@@ -8,7 +8,7 @@ The arrays are allocated once, outside all loops; what one row used is reset aft
 
 from __future__ import annotations
 
-from sparseloom.core.dtypes import BOOL, DType
+from sparseloom.core.dtypes import BOOL
 from sparseloom.formats.level import LevelView, load_index
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Context
@@ -18,8 +18,8 @@ from sparseloom.lower.expression import cast
 class RowList:
     """A list of the coordinates below ``extent`` that a row has, and which of them it has."""
 
-    def __init__(self, context: Context, name: str, extent: ir.Expr, index_dtype: DType, ordered: bool = True) -> None:
-        fresh = context.names.fresh
+    def __init__(self, context: Context, name: str, extent: ir.Expr, ordered: bool = True) -> None:
+        fresh, index_dtype = context.names.fresh, context.index_dtype
         self._extent = extent
         self._mask = ir.Array(fresh(f"{name}_set"), BOOL)
         self._list = ir.Array(fresh(f"{name}_list"), index_dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sparseloom.core.dtypes import INT32
+from sparseloom.core.dtypes import widest
 from sparseloom.core.names import Names
 from sparseloom.formats.level import LevelView
 from sparseloom.loops import nodes as ir
@@ -59,7 +59,7 @@ def view_tensor(access: Access, variables: Sequence[IndexVar], sizes: Sizes, nam
     levels = []
     for k, (level, var) in enumerate(zip(tensor.format.levels, variables, strict=True)):
         stem = f"{tensor.name}{k + 1}"
-        arrays = {part: ir.Array(names.fresh(f"{stem}_{part}"), tensor.index_dtype or INT32) for part in level.array_names}
+        arrays = {part: ir.Array(names.fresh(f"{stem}_{part}"), widest((tensor.index_dtype,))) for part in level.array_names}
         scalars = {part: ir.Var(names.fresh(f"{stem}_{part}")) for part in level.scalar_names}
         levels.append(LevelView(sizes.of(var), arrays, scalars))
     return TensorView(tensor, tuple(levels), ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype))

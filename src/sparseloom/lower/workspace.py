@@ -7,7 +7,7 @@ stack, or in the shared memory of a GPU block. Where an entry that was never wri
 from __future__ import annotations
 
 from sparseloom.core import algebra
-from sparseloom.core.dtypes import BOOL, DType
+from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import LevelView
 from sparseloom.loops import nodes as ir
@@ -100,12 +100,12 @@ class Scatter(RowList):
 
     needs_presence = True
 
-    def __init__(self, context: Context, written: Access, index_dtype: DType) -> None:
+    def __init__(self, context: Context, written: Access) -> None:
         tensor, extent = written.tensor, context.sizes.of(written.indices[0])
         self.values = ir.Array(context.names.fresh(f"{tensor.name}_vals"), tensor.dtype)
         context.before.append(ir.Allocate(self.values, extent))
         context.behind.append(ir.Free(self.values))
-        super().__init__(context, tensor.name, extent, index_dtype, tensor.format.levels[0].ordered)
+        super().__init__(context, tensor.name, extent, tensor.format.levels[0].ordered)
         context.views[tensor] = TensorView(tensor, (self.listed,), self.values)
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
