@@ -26,7 +26,9 @@ from sparseloom.formats import pack
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.levels import Compressed, Singleton
+from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, copied, derived, sealed
+from sparseloom.iteration.rows import is_long
 from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
 from sparseloom.runtime.binding import allocate, bind_entry, gather, read_result
 from sparseloom.runtime.calling import IndexOverflow
@@ -43,7 +45,8 @@ def convert(storage: Storage, format: Format, drop_zeros: bool = False) -> Stora
         raise FormatError(f"a tensor of order {len(storage.shape)} cannot be stored as {format}, which is for order {format.order}")
     if not drop_zeros and (format == storage.format or pack.is_weaker(format, storage.format)):
         return pack.convert(storage, format, settings.int32_limit)
-    made = None if _is_small(storage) or _repeats(storage, format) else _converted(storage, format, drop_zeros)
+    packs = _is_small(storage) or _repeats(storage, format) or _has_long_blocks(storage, format)
+    made = None if packs else _converted(storage, format, drop_zeros)
     if made is None:
         made = pack.convert(pack.without_fill(storage) if drop_zeros else storage, format, settings.int32_limit)
     return derived(made, storage)
@@ -63,6 +66,11 @@ def store(format: Format, shape: Sequence[int], coordinates: ArrayLike, values: 
 
 def _is_small(storage: Storage) -> bool:
     return len(storage.values) < settings.small_conversion
+
+
+def _has_long_blocks(storage: Storage, format: Format) -> bool:
+    """Whether a kernel would walk, or have room for, many more blocks than there are entries."""
+    return bool(format.blocks) and is_long(max(storage.shape, default=0), len(storage.values))
 
 
 def _repeats(storage: Storage, format: Format) -> bool:
@@ -120,6 +128,7 @@ def _plan(
 def _run(storage: Storage, plan: _Plan) -> Storage:
     lowered, storages = plan.stages.lowered, {"A": storage}
     sizes = {f"i{mode}": size for mode, size in enumerate(storage.shape)}
+    require_room(plan.format, storage.shape, storage.dtype.itemsize)
     values = allocate(plan.target, storage.shape) if plan.format.is_dense else None
     arguments = gather(lowered, storages, sizes, values, len(storage.values))
 

@@ -22,10 +22,11 @@ from sparseloom.explain import explain
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf, name_of
 from sparseloom.formats.pack import position_counts, stored_count
+from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, with_own_indices
 from sparseloom.iteration.accumulate import merges_initial, name_initial
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.rows import SHORT, RowKind, choose_row, scheduled_row
+from sparseloom.iteration.rows import SHORT, RowKind, choose_row, is_long, scheduled_row
 from sparseloom.lower.promises import broken_promise
 from sparseloom.lower.ranges import check_ranges
 from sparseloom.notation import printer
@@ -123,8 +124,9 @@ class Prepared:
         self._narrowest = width_for(max((*self.sizes.values(), 0)), settings.int32_limit)  # what holds every coordinate
         width = widest((self._narrowest, *(storage.index_dtype for storage in operands.values())))
         resolved = resolve(assign, format, dtype)
-        # A result whose diagonal cuts blocks is made without blocks, and converted in the end.
-        self._blocked = resolved.lhs.tensor.format if cuts_blocks(resolved.lhs) else None
+        # Such a result is made without blocks, and converted in the end.
+        self._unblocks = self._why_without_blocks(resolved.lhs, sparse_entries(operands.values()))
+        self._blocked = resolved.lhs.tensor.format if self._unblocks else None
         if self._blocked is not None:
             resolved = resolve(assign, csf(len(self.shape)), dtype)
         self._assign = with_index_dtype(resolved, width)
@@ -137,6 +139,14 @@ class Prepared:
         self._scheduled_rows = scheduled_row(self._row_extent, workspace)
         reduced = (v for n in walk(self._assign) if isinstance(n, Reduce) for v in n.variables)
         self._share = all(self.sizes[v.name] > 0 for v in reduced)
+
+    def _why_without_blocks(self, lhs: Access, entries: int) -> str:
+        """Why the loops cannot put a result into blocks; empty if they can. With a schedule this does not depend on the data."""
+        if cuts_blocks(lhs):
+            return "a diagonal cuts blocks"
+        if lhs.tensor.format.blocks and not self._schedule and is_long(max(self.shape, default=0), entries):
+            return "modes are long and operands have few entries"
+        return ""
 
     @classmethod
     def without_data(
@@ -239,7 +249,7 @@ class Prepared:
     def explain(self) -> str:
         """Who drives each loop, which races there are, what is converted, and where the result goes."""
         told = explain(self.stages, self.sizes if self._has_data else {}, self._stored)
-        return told if self._blocked is None else f"{told}\n  then it is converted to {name_of(self._blocked)}: a diagonal cuts blocks"
+        return told if self._blocked is None else f"{told}\n  then it is converted to {name_of(self._blocked)}: {self._unblocks}"
 
     @property
     def current(self) -> Prepared:
@@ -250,7 +260,7 @@ class Prepared:
         """The same with the result's positions in 64 bits, which is what runs from now on."""
         wide = copy(self)
         wide.__dict__.pop("stages", None)
-        wide._assign = with_index_dtype(self._assign, INT64)
+        wide._assign, wide._narrowest = with_index_dtype(self._assign, INT64), INT64
         self._wide = wide
         return wide
 
@@ -345,6 +355,7 @@ class Prepared:
             return allocate(tensor, self.shape)
         if lowered.shared is not None:
             return aligned(len(storages[lowered.shared].values), tensor.dtype)
+        require_room(tensor.format, self.shape, tensor.dtype.itemsize)
         return None
 
     def _points(self) -> int:

@@ -21,6 +21,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.level import Index, LevelData, Mask, check_room
 from sparseloom.formats.levels import Compressed, Singleton
 from sparseloom.formats.named import coo
+from sparseloom.formats.room import is_countable, require_array, require_places
 from sparseloom.formats.storage import NO_INDICES, Storage
 
 Values = NDArray[Any]
@@ -119,6 +120,7 @@ def to_dense(storage: Storage) -> Values:
         return stored.transpose(np.argsort(format.modes)) if format.modes else stored
     if not format.is_unique:
         storage = convert(storage, coo(len(shape)))
+    require_array(shape, storage.dtype.itemsize)
     columns, values = _mode_columns(storage)
     array = np.full(shape, storage.fill, storage.dtype)
     array[tuple(columns)] = values
@@ -142,6 +144,7 @@ def from_dense(
 
 def pattern(storage: Storage) -> Mask:
     """Which coordinates are stored, as a boolean array of the tensor's shape. The inside of a block counts as stored."""
+    require_array(storage.shape, 1)
     present = np.full(storage.shape, storage.format.is_dense)
     if not storage.format.is_dense:
         present[tuple(_mode_columns(storage)[0])] = True
@@ -164,6 +167,8 @@ def _checked_shape(format: Format, shape: Sequence[int]) -> tuple[int, ...]:
         raise FormatError(f"the shape {sizes} has {len(sizes)} modes; the format {format} is for {format.order}")
     if any(size < 0 for size in sizes):
         raise ShapeError(f"the shape {sizes} has a negative size")
+    if not is_countable(format, sizes):
+        raise ShapeError(f"the shape {sizes} has a size that does not fit in 64 bits")
     return sizes
 
 
@@ -235,6 +240,7 @@ def _pack_columns(
     if format.levels and not format.levels[-1].full and format.levels[-1].compact:
         return Storage(format, shape, levels, np.ascontiguousarray(values), fill)  # one entry per position, in order
     check_room("a dense level", count)
+    require_places(format, sizes, count * values.dtype.itemsize)
     placed = np.full(count, fill, values.dtype)
     placed[positions] = values
     return Storage(format, shape, levels, placed, fill)
@@ -318,6 +324,8 @@ def _build_levels(
     positions: Index = np.zeros(entries, np.int64)
     count, separate = 1, False
     for head, end in format.chains:
+        if not format.levels[head].full:
+            require_places(format, sizes[:head], count * index_dtype.itemsize)
         # Below a level that keeps repeated entries apart, every entry has nodes of its own.
         separate = separate or (keep and not format.levels[end].unique)
         each = separate or end + 1 == len(columns) or format.levels[end].full

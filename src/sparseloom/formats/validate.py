@@ -13,6 +13,7 @@ import numpy as np
 from sparseloom.core.dtypes import VALUE_DTYPES
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.level import Checked, Fault, LevelData
+from sparseloom.formats.room import is_countable
 from sparseloom.formats.storage import Storage
 
 _MODE_NAMES = "ijklmn"
@@ -63,6 +64,8 @@ def _check_shape(storage: Storage, name: str) -> None:
     format, shape = storage.format, storage.shape
     if len(shape) != format.order or any(type(size) is not int or size < 0 for size in shape):
         raise StorageError(f"{name}: the shape {shape!r} must be {format.order} sizes of at least 0, as the format {format} has")
+    if not is_countable(format, shape):
+        raise StorageError(f"{name}: the shape {shape!r} has a size that does not fit in 64 bits")
     if len(storage.levels) != len(format.levels):
         raise StorageError(f"{name}: the format {format} has {len(format.levels)} levels, but there is data for {len(storage.levels)}")
 

@@ -58,13 +58,18 @@ def known_workspace(name: str | None) -> RowKind | None:
     return RowKind(name)
 
 
+def is_long(extent: int, entries: int) -> bool:
+    """Whether a row has too many coordinates for so few entries to give each of them a place."""
+    return extent > max(SHORT, SPREAD * entries)
+
+
 def choose_row(extent: int, entries: int, asked: RowKind | None) -> RowChoice:
     """The workspace for rows of ``extent`` coordinates, where sparse operands have so many entries."""
     if asked is not None:
         return RowChoice(asked, "as asked")
     if extent <= SHORT:
         return SHORT_ROWS
-    if extent <= SPREAD * entries:
+    if not is_long(extent, entries):
         return RowChoice(RowKind.DENSE, "chosen because operands have many entries for the length of a row")
     return RowChoice(RowKind.HASH, "chosen because rows are long and operands have few entries")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sparseloom.core.errors import FormatError
+from sparseloom.core.room import require_room
 from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.storage import NO_INDICES, Seal, Storage, lend
 from sparseloom.loops import interpret
@@ -19,11 +19,9 @@ from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import TensorVar
 from sparseloom.runtime.calling import Pack, adopt, bind, failure, run
 from sparseloom.runtime.library import Entry
-from sparseloom.runtime.memory import aligned, free_memory
+from sparseloom.runtime.memory import aligned
 
 Arguments = list[Any]
-
-ALWAYS_ALLOWED = 64 << 20  # bytes; asking how much memory is free takes longer than many a kernel runs
 
 
 @dataclass(frozen=True)
@@ -171,13 +169,9 @@ def is_interpretable(function: Function, work: int, limit: int = 2_000_000) -> b
 def allocate(tensor: TensorVar, shape: tuple[int, ...]) -> NDArray[Any]:
     """Room for the values of a dense result. One that would take more than half of the free memory is refused."""
     extents = tensor.format.level_sizes(shape)
-    size = math.prod(extents) * tensor.dtype.itemsize
-    if size > ALWAYS_ALLOWED:
-        room = free_memory()
-        if room is not None and 2 * size > room:
-            raise FormatError(
-                f"{tensor.name} would be dense: {' x '.join(map(str, shape))} values of {tensor.dtype} take {size / 1e9:.3g} GB, "
-                f"more than half of the {room / 1e9:.3g} GB of memory that are free\n"
-                "  help: ask for a sparse result, as in sl.evaluate(..., format='csr'), or compute a part of it"
-            )
+    require_room(
+        math.prod(extents) * tensor.dtype.itemsize,
+        f"{tensor.name} would be dense: {' x '.join(map(str, shape))} values of {tensor.dtype}",
+        "ask for a sparse result, as in sl.evaluate(..., format='csr'), or compute a part of it",
+    )
     return aligned(math.prod(extents), tensor.dtype)

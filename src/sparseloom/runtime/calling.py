@@ -34,6 +34,10 @@ class IndexOverflow(SparseloomError):
     """A position does not fit into the index type of a result; the caller tries again with a wider one."""
 
 
+class OutOfMemory(SparseloomError, MemoryError):
+    """A kernel asked for memory, and the system refused."""
+
+
 class BoundViolated(ShapeError):
     """A bound that a schedule promises does not hold; whoever knows the schedule can say which."""
 
@@ -187,7 +191,7 @@ def failure(status: int) -> Exception:
     """The exception for a status other than OK."""
     match status:
         case Status.OUT_OF_MEMORY.value:
-            return MemoryError("a kernel could not allocate memory for its result or workspace")
+            return OutOfMemory("a kernel could not allocate memory for its result or workspace")
         case Status.INDEX_OVERFLOW.value:
             return IndexOverflow("a position does not fit into the index type of the result")
         case Status.BOUND_VIOLATED.value:

@@ -1,4 +1,4 @@
-"""Memory: how much of it is free, and arrays that begin where vectors like it."""
+"""Memory: arrays that begin where vectors like it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,6 @@ from sparseloom.runtime.calling import address_of
 
 LINE = 64  # bytes of a cache line, and of the largest vector register
 SMALL = 1 << 14  # below this many bytes the alignment is not worth its time
-
-
-def free_memory() -> int | None:
-    """The bytes that can be had without swapping, or ``None`` where the system does not say."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None
 
 
 def aligned(count: int, dtype: DType) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.operators import Argument, dot, elementwise, matmul
-from sparseloom.tensor.reductions import reduce, reduced_count
+from sparseloom.tensor.reductions import as_float, reduce, reduced_count
 
 _BITWISE = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "invert": "logical_not"}
 _SPELLED_OTHERWISE = {"fabs": "absolute"}
@@ -218,7 +218,8 @@ class Arithmetic:
         """The mean along ``axis``, absent entries included; of integers, in float64. As in NumPy, ``dtype`` is that of sum and result."""
         wanted = as_inexact(self.storage.dtype) if dtype is None else value_dtype(dtype)
         total = _without_out(out, self.sum)(axis, wanted, None, keepdims)
-        count = np.int64(reduced_count(self.storage.shape, axis))
+        places = reduced_count(self.storage.shape, axis)
+        count = np.int64(places) if places < 2**63 else np.float64(as_float(places))
         with np.errstate(all="ignore"):
             if not isinstance(total, Arithmetic):
                 return (total / count).astype(wanted)

@@ -26,6 +26,7 @@ from sparseloom.notation.nodes import Reduce
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.operators import Statement, cast, variables
 
+_EXACT = 2**53  # beyond this a float64 skips integers
 _EMPTY_REFUSED = {"minimum": "smallest", "maximum": "largest"}
 
 
@@ -92,12 +93,42 @@ def _over(op: str, storage: Storage, axes: Sequence[int]) -> Storage:
     return statement.run([loops[mode] for mode in kept], Reduce(op, summed, access) if summed else access, [storage.shape[m] for m in kept])
 
 
+def _repeated(op: str, fill: Any, count: int) -> Any:
+    """What so many absent entries make. They may be more than 64 bits count, so integers are reckoned modulo 2**64."""
+    match op, fill.dtype.kind:
+        case "add", "i" | "u":
+            return _wrapped(int(fill) * count, fill.dtype)
+        case "multiply", "i" | "u":
+            return _wrapped(pow(int(fill), count, 2**64), fill.dtype)
+        case "add", _:
+            return fill * as_float(count)
+        case "multiply", "f" if fill < 0:
+            return (-1 if count % 2 else 1) * (-fill) ** as_float(count)
+        case "multiply", _:
+            return fill ** as_float(count)
+    return fill
+
+
+def _wrapped(number: int, dtype: DType) -> Any:
+    return np.array(number % 2**64, np.uint64).astype(dtype)[()]
+
+
+def as_float(count: int) -> float:
+    """A count as a float, however large it is."""
+    return float(count) if count.bit_length() <= 1023 else math.inf
+
+
 def _with_absent(op: str, stored: NDArray[Any], storage: Storage, axes: Sequence[int]) -> NDArray[Any]:
     """Let absent entries take part in a reduction of the stored ones."""
     ones = replace(storage, values=np.ones(len(storage.values), INT64), fill=0)
-    absent = math.prod(storage.shape[mode] for mode in axes) - to_numpy(_over("add", ones, axes))
+    places, present = math.prod(storage.shape[mode] for mode in axes), to_numpy(_over("add", ones, axes))
     fill = storage.dtype.type(storage.fill)
     with np.errstate(all="ignore"):
+        if places > _EXACT:
+            repeated = [_repeated(op, fill, places - int(count)) for count in present.ravel()]
+            rest = np.array(repeated, stored.dtype).reshape(stored.shape)
+            return np.where(present < places, algebra.compute(op, (stored, rest), stored.dtype), stored)
+        absent = places - present
         match op:
             case "add":
                 return np.where(absent > 0, stored + fill * absent, stored).astype(stored.dtype)
