@@ -56,6 +56,8 @@ from sparseloom.notation.nodes import (
     Where,
 )
 
+MOST_VARIABLES = 24  # twice as many take minutes to compile
+
 
 @dataclass(frozen=True)
 class Conversion:
@@ -99,6 +101,7 @@ def concretize(
     ``costs`` says how many entries each operand has, where that is known. ``share`` allows the result to take over the structure
     of an operand with the same pattern. ``rows`` is the workspace for rows whose entries come in no order.
     """
+    _check_depth(assign)
     try:
         chosen = _best(assign, costs or {}, share, rows, keep_blocks=True)
     except BlocksInTheWay:
@@ -111,6 +114,16 @@ def concretize(
 
 def _names(stmt: Stmt) -> frozenset[str]:
     return frozenset(n.name for n in walk(stmt) if isinstance(n, TensorVar | IndexVar))
+
+
+def _check_depth(assign: Assign) -> None:
+    """Refuse more loops than can be ordered, lowered and compiled in a second."""
+    count = len({n for n in walk(assign) if isinstance(n, IndexVar)})
+    if count > MOST_VARIABLES:
+        raise NotationError(
+            f"a statement has at most {MOST_VARIABLES} variables, and this one has {count}\n"
+            "  help: join modes that always stand together into one, or compute it in steps that have fewer"
+        )
 
 
 def _in_blocks(assign: Assign, costs: Mapping[str, float], rows: RowChoice) -> Concrete:

@@ -85,17 +85,26 @@ class Edges:
 
 def loop_order(variables: Sequence[IndexVar], edges: Edges) -> tuple[IndexVar, ...] | set[IndexVar]:
     """The variables in loop order, first appearances first among equals; or those that a cycle of hard edges holds back."""
-    waiting = list(dict.fromkeys(variables))
+    waiting = dict.fromkeys(variables)
+    hard, firm, soft = (_before(waiting, kind) for kind in (edges.hard, edges.firm, edges.soft))
     placed: list[IndexVar] = []
-
-    def blocked(var: IndexVar, kind: set[Edge]) -> bool:
-        return any(b == var and a in waiting and a != var for a, b in kind)
-
     while waiting:
-        ready = [var for var in waiting if not blocked(var, edges.hard)]
+        ready = [var for var in waiting if not hard[var]]
         if not ready:
             return set(waiting)
-        best = min(ready, key=lambda var: (blocked(var, edges.firm), blocked(var, edges.soft)))
-        waiting.remove(best)
+        best = min(ready, key=lambda var: (bool(firm[var]), bool(soft[var])))
+        del waiting[best]
         placed.append(best)
+        for kind in (hard, firm, soft):
+            for before in kind.values():
+                before.discard(best)
     return tuple(placed)
+
+
+def _before(variables: Iterable[IndexVar], edges: set[Edge]) -> dict[IndexVar, set[IndexVar]]:
+    """The variables that must come before each."""
+    found: dict[IndexVar, set[IndexVar]] = {var: set() for var in variables}
+    for a, b in edges:
+        if a != b and a in found and b in found:
+            found[b].add(a)
+    return found

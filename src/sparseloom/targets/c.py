@@ -22,6 +22,7 @@ from sparseloom.targets.c_team import TEAM_NAMES
 
 _OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", *TEAM_NAMES, *MEMORY_NAMES, *STATUS_NAMES])
 _WIDTH = 110
+_MOST_EFFORT = 20_000  # takes a C compiler some two seconds
 
 
 def translation_unit(kernels: Sequence[tuple[Function, str]]) -> str:
@@ -86,7 +87,14 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
             statements.line(f"release_pieces({made});")
         statements.line("return status;")
     threads = any("#pragma omp parallel" in line for line in statements.lines)
+    if _effort(statements.lines) > _MOST_EFFORT:
+        head = [f"PLAINLY {head[0]}", *head[1:]]
     return "\n".join([*head, *statements.lines, "}", "", *_entry(name, entry, params, threads), ""])
+
+
+def _effort(lines: Sequence[str]) -> int:
+    """What the time of a C compiler grows with: lines times the depth of the loops."""
+    return len(lines) * max((len(line) - len(line.lstrip()) for line in lines), default=0) // 2
 
 
 class _Parameter:

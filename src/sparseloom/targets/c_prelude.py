@@ -34,6 +34,14 @@ _HEADERS = {
 }
 
 _FIXED = {
+    # For a kernel of so many nested loops that to optimise it takes minutes.
+    "PLAINLY": """
+#ifdef __clang__
+#define PLAINLY __attribute__((optnone, noinline))
+#else
+#define PLAINLY __attribute__((optimize("O0")))
+#endif
+""",
     # Unaligned, and allowed to alias the arrays they are loaded from.
     "vector_float64": "typedef double vector_float64 __attribute__((vector_size(64), aligned(8), may_alias));",
     "vector_float32": "typedef float vector_float32 __attribute__((vector_size(64), aligned(4), may_alias));",
