@@ -6,17 +6,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from sparseloom.conversion import convert
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.format import Format
-from sparseloom.formats.storage import Storage
-from sparseloom.formats.text import as_format
+from sparseloom.formats.storage import Storage, sealed
 from sparseloom.tensor.creation import asarray
-from sparseloom.tensor.io.room import require_storable
 from sparseloom.tensor.io.source import fault
 from sparseloom.tensor.tensor import Tensor
 
-Reader = Callable[[Path, Format | None], Storage]
+Reader = Callable[[Path, Format | str | None], Storage]
 Writer = Callable[[Path, Storage], None]
 
 _SUFFIXES = (".mtx", ".mtx.gz", ".tns", ".tns.gz", ".npz", ".npy")
@@ -31,17 +28,13 @@ def read(path: str | os.PathLike[str], format: Format | str | None = None, name:
     """
     path = _named(path)
     reader, _ = _kind_of(path)
-    wanted = format if isinstance(format, Format) else None
     try:
-        storage = reader(path, wanted)
-        if format is not None and wanted is None:
-            wanted = as_format(format, len(storage.shape))
-            require_storable(path, wanted, storage.shape, len(storage.values), storage.values.itemsize)
-            storage = convert(storage, wanted)
+        # The reader stores what it reads in this format at once: another one may have a place for every row of a huge matrix.
+        storage = reader(path, format)
     except MemoryError as problem:
         # The file says how much is asked for, so it is refused as any other that cannot be read.
         raise fault(path, f"there is not enough memory for what it holds\n  help: ask for another format; {problem}") from None
-    return Tensor(storage, name)
+    return Tensor(sealed(storage), name)
 
 
 def write(path: str | os.PathLike[str], tensor: object) -> None:

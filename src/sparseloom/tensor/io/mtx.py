@@ -23,6 +23,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import csr, dense
 from sparseloom.formats.pack import from_dense, to_dense, unpack
 from sparseloom.formats.storage import Storage
+from sparseloom.formats.text import as_format
 from sparseloom.tensor.io.lines import Block, Lines
 from sparseloom.tensor.io.room import require_array, require_free, require_storable
 from sparseloom.tensor.io.source import Sink, fault, open_plain, write_text
@@ -47,18 +48,19 @@ class Header:
         return _FIELDS[self.field]
 
 
-def read_mtx(path: Path, format: Format | None = None) -> Storage:
+def read_mtx(path: Path, format: Format | str | None = None) -> Storage:
     """Read a matrix: csr from a coordinate file, dense from an array file, unless a format is given."""
     with open_plain(path) as file:
         lines = Lines(path, file, b"%", alone=True)
         header = _read_header(path, lines.first)
+        wanted = None if format is None else as_format(format, 2)
         sizes = _read_sizes(lines, header)
         shape = (sizes[0], sizes[1])
         if header.layout == "array":
-            return from_dense(_read_array(lines, header, shape), format or dense(2), 0)
+            return from_dense(_read_array(lines, header, shape), wanted or dense(2), 0)
         coordinates, values = _read_coordinates(lines, header, shape, sizes[2])
-    require_storable(path, format or csr, shape, len(values), values.itemsize)
-    return store(format or csr, shape, coordinates, values)
+    require_storable(path, wanted or csr, shape, len(values), values.itemsize)
+    return store(wanted or csr, shape, coordinates, values)
 
 
 def write_mtx(path: Path, storage: Storage) -> None:

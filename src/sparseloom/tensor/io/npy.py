@@ -21,6 +21,7 @@ from sparseloom.core.errors import DTypeError
 from sparseloom.formats.format import Format
 from sparseloom.formats.pack import convert, to_dense
 from sparseloom.formats.storage import Storage
+from sparseloom.formats.text import as_format
 from sparseloom.tensor.interop.numpy import from_numpy
 from sparseloom.tensor.io.room import require_array, require_free, require_storable
 from sparseloom.tensor.io.source import PIECE, fault, open_plain, write_text
@@ -53,7 +54,7 @@ class _Header:
     shape: tuple[int, ...]
 
 
-def read_npy(path: Path, format: Format | None = None) -> Storage:
+def read_npy(path: Path, format: Format | str | None = None) -> Storage:
     """Read an array: dense, unless a format is given."""
     with open_plain(path) as file:
         array = read_array(path, file, os.fstat(file.fileno()).st_size, "")
@@ -63,8 +64,9 @@ def read_npy(path: Path, format: Format | None = None) -> Storage:
         raise fault(path, str(problem)) from None
     if format is None:
         return storage
-    require_storable(path, format, storage.shape, int(np.count_nonzero(array)), array.itemsize)
-    return convert(storage, format)
+    wanted = as_format(format, len(storage.shape))
+    require_storable(path, wanted, storage.shape, int(np.count_nonzero(array)), array.itemsize)
+    return convert(storage, wanted)
 
 
 def write_npy(path: Path, storage: Storage) -> None:

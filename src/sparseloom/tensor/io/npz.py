@@ -26,7 +26,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, coo, csc, csr
 from sparseloom.formats.pack import convert, pack
 from sparseloom.formats.storage import Storage
-from sparseloom.formats.text import parse_format
+from sparseloom.formats.text import as_format, parse_format
 from sparseloom.tensor.arrays import arrays_of, storage_of
 from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates, is_bsr
 from sparseloom.tensor.io.npy import read_array
@@ -44,7 +44,7 @@ _DAMAGES = (
 _LONGEST_TEXT = 4096
 
 
-def read_npz(path: Path, format: Format | None = None) -> Storage:
+def read_npz(path: Path, format: Format | str | None = None) -> Storage:
     """Read a tensor in the format it was written in, unless another is given."""
     with open_plain(path) as file:
         arrays = _Members(path, file)
@@ -58,8 +58,9 @@ def read_npz(path: Path, format: Format | None = None) -> Storage:
             raise fault(path, str(problem)) from None
     if format is None:
         return storage
-    require_storable(path, format, storage.shape, len(storage.values), storage.values.itemsize)
-    return convert(storage, format)
+    wanted = as_format(format, len(storage.shape))
+    require_storable(path, wanted, storage.shape, len(storage.values), storage.values.itemsize)
+    return convert(storage, wanted)
 
 
 def write_npz(path: Path, storage: Storage) -> None:

@@ -22,6 +22,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf, csr, dense
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
+from sparseloom.formats.text import as_format
 from sparseloom.tensor.io.lines import Block, Lines
 from sparseloom.tensor.io.room import require_storable
 from sparseloom.tensor.io.source import Sink, fault, open_plain, write_text
@@ -31,7 +32,7 @@ _REMARK = re.compile(rb"# sparseloom: shape((?: \d+)*) dtype (\w+)\s*")
 _LINES_AT_ONCE = 200_000
 
 
-def read_tns(path: Path, format: Format | None = None) -> Storage:
+def read_tns(path: Path, format: Format | str | None = None) -> Storage:
     """Read a tensor: csr if it has two modes, else csf, unless a format is given."""
     with open_plain(path) as file:
         lines = Lines(path, file, b"#", alone=False)
@@ -46,7 +47,7 @@ def read_tns(path: Path, format: Format | None = None) -> Storage:
         shape = tuple(int(row.max()) + 1 for row in coordinates)
     with np.errstate(over="ignore"):  # what is too large for the dtype is infinite, as in any text
         values = numbers[:, 0].astype(dtype, copy=False)
-    wanted = format or _natural(order)
+    wanted = _natural(order) if format is None else as_format(format, order)
     require_storable(path, wanted, shape, len(values), values.itemsize)
     return store(wanted, shape, coordinates, values)
 
