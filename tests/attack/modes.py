@@ -221,9 +221,9 @@ def reductions(tensor: sl.Tensor, entries: Entries) -> str:
     assert tensor.all() == (not zeros), f"all: {tensor.all()}"
     assert tensor.prod() == (0 if zeros else np.prod(values)), f"prod: {tensor.prod()}"
     assert np.isclose(tensor.mean(), sum(values) / places), f"mean: {tensor.mean()}"
-    whole = (tensor + 1).sum()
-    assert np.isclose(whole, sum(values) + places), f"(A + 1).sum() is {whole}, not {sum(values) + places}"
-    counted = sl.asarray(tensor, fill=0).to("coo" if tensor.ndim > 1 else "s")
+    counted = tensor.to("coo" if tensor.ndim > 1 else "s")
+    whole, wanted_sum = sl.asarray(counted, fill=1.0).sum(), sum(values) + places - counted.nnz
+    assert np.isclose(whole, wanted_sum), f"filled with 1, the sum is {whole}, not {wanted_sum}"
     if tensor.ndim > 1:
         wanted = contract("i", [(entries, "ijk"[: tensor.ndim])])
         text = f"R(i) = A({','.join('ijk'[: tensor.ndim])})"

@@ -152,8 +152,8 @@ def _with_initial_dtype(case: Case) -> Case:
     return replace(case, specs={**case.specs, name: replace(spec, dtype=dtype, smallest=smallest, fill=fill, specials=specials)})
 
 
-def _draw_sizes(random: Random, assign: Assign, large: bool) -> dict[str, int]:
-    """Extents that agree wherever one tensor is used twice, or a variable stands at two modes."""
+def tied_variables(assign: Assign) -> dict[str, str]:
+    """Every variable, and one that stands for all that must have its extent."""
     variables = list(dict.fromkeys(n.name for n in walk(assign) if isinstance(n, IndexVar)))
     same = {name: name for name in variables}
 
@@ -164,9 +164,15 @@ def _draw_sizes(random: Random, assign: Assign, large: bool) -> dict[str, int]:
     for access in accesses(assign):
         for a, b in zip(first.setdefault(access.tensor.name, access.indices), access.indices, strict=True):
             same[root(a.name)] = root(b.name)
+    return {name: root(name) for name in variables}
+
+
+def _draw_sizes(random: Random, assign: Assign, large: bool) -> dict[str, int]:
+    """Extents that agree wherever one tensor is used twice, or a variable stands at two modes."""
+    root = tied_variables(assign)
     while True:
-        drawn = {name: random.choice(_LARGE_SIZES if large else _SIZES) for name in variables}
-        sizes = {name: drawn[root(name)] for name in variables}
+        drawn = {name: random.choice(_LARGE_SIZES if large else _SIZES) for name in root}
+        sizes = {name: drawn[root[name]] for name in root}
         points = 1
         for size in sizes.values():
             points *= max(size, 1)

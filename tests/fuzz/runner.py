@@ -111,30 +111,30 @@ def int32_limit(limit: int) -> Iterator[None]:
 
 
 def _run_batch(batch: Sequence[Case], tally: Tally) -> None:
-    jobs = [job for case in batch if (job := _guarded(tally, case, prepare, case, tally)) is not None]
-    jobs = _loaded(jobs, tally)
+    jobs = [job for case in batch if (job := guarded(tally, case, prepare, case, tally)) is not None]
+    jobs = loaded(jobs, tally)
     wide = []
     for job in jobs:
-        match _guarded(tally, job.case, run, job):
+        match guarded(tally, job.case, run, job):
             case "overflow":
                 wide.append(replace(job, prepared=job.prepared.widened()))
             case "agree":
                 tally.compared += 1
-    for job in _loaded(wide, tally):
+    for job in loaded(wide, tally):
         tally.widened += 1
-        match _guarded(tally, job.case, run, job):
+        match guarded(tally, job.case, run, job):
             case "agree":
                 tally.compared += 1
             case "overflow":
                 tally.failures.append((job.case, "positions overflow in 64 bits"))
 
 
-def _loaded(jobs: list[Job], tally: Tally) -> list[Job]:
+def loaded(jobs: list[Job], tally: Tally) -> list[Job]:
     """Compile the jobs together; if that fails, one by one, to find out which of them is to blame."""
     try:
         load_together([job.prepared.stages for job in jobs])
     except SparseloomError:
-        return [job for job in jobs if _guarded(tally, job.case, _load, job)]
+        return [job for job in jobs if guarded(tally, job.case, _load, job)]
     return jobs
 
 
@@ -143,7 +143,7 @@ def _load(job: Job) -> bool:
     return True
 
 
-def _guarded(tally: Tally, case: Case, step: Any, *args: Any) -> Any:
+def guarded(tally: Tally, case: Case, step: Any, *args: Any) -> Any:
     """Run one step; whatever goes wrong is a failure of this case, and the others go on."""
     try:
         return step(*args)

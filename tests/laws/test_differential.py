@@ -8,10 +8,12 @@ import pytest
 from fuzz.drawing import Case, cases, draw
 from fuzz.runner import Tally, attempt, compare, prepare
 from fuzz.shrink import shrink
+from fuzz.stretched import compare_stretched, stretched_cases
 from fuzz.tally import PROPERTY, packed
 
 CHUNKS = 30
 NARROW_CHUNKS = 6
+FAR_CHUNKS = 6
 
 
 def report(tally: Tally) -> str:
@@ -40,6 +42,15 @@ def test_all_oracles_agree(chunk: int, seed: int, case_count: int, record_proper
 @pytest.mark.parametrize("chunk", range(NARROW_CHUNKS))
 def test_all_oracles_agree_where_int32_ends_at_127(chunk: int, seed: int, case_count: int, record_property: object) -> None:
     compare_share(CHUNKS + chunk, seed, -(-max(case_count // 6, 500) // NARROW_CHUNKS), record_property, large=True)
+
+
+@pytest.mark.parametrize("chunk", range(FAR_CHUNKS))
+def test_all_oracles_agree_on_modes_longer_than_32_bits_count(chunk: int, seed: int, case_count: int, record_property: object) -> None:
+    share = -(-case_count // (10 * FAR_CHUNKS))
+    tally = compare_stretched(stretched_cases(seed, chunk), share)
+    record_property(PROPERTY, packed(tally))  # type: ignore[operator]
+    assert not tally.failures, "\n\n".join(f"{case}\n{problem}" for case, problem in tally.failures)
+    assert tally.compared >= share
 
 
 def test_nearly_all_valid_statements_are_accepted(seed: int) -> None:
