@@ -251,7 +251,7 @@ FOUND = {
         A=Spec("d", "float64", 3),
     ),
     "absent terms that count are reduced into a block of an appended result": found(
-        "R(n,i) = max(r0, logical_not(A(i,r0)))",
+        "R(n,i) = sum(r0, cos(A(i,r0)))",
         "sd",
         {"n": 2, "i": 3, "r0": 2},
         "reorder(r0,i)",

@@ -27,8 +27,8 @@ DIA: dict[str, Any] = {"format": b"dia", "shape": (2, 2), "data": np.ones((2, 2)
 @pytest.mark.parametrize(
     ("arrays", "expected"),
     [
-        (OWN | {"fill": "text"}, "the fill must be a number, not 'text'"),
-        (OWN | {"fill": b"text"}, "the fill must be a number, not b'text'"),
+        (OWN | {"fill": "text"}, "the fill 'text' is not a value of type float64: it must be a number"),
+        (OWN | {"fill": b"text"}, "the fill b'text' is not a value of type float64: it must be a number"),
         (OWN | {"fill": 1j}, "the fill 1j is not a value of type float64"),
         (OWN | {"fill": 1.5, "values": np.ones(2, int)}, "the fill 1.5 is not a value of type int64"),
         (OWN | {"fill": np.array([0.0])}, "the fill must be one value, not an array of shape (1,)"),

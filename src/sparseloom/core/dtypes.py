@@ -49,7 +49,7 @@ def known_fill(fill: Any, dtype: DType) -> Any:
     """The fill as a plain number, if values of ``dtype`` can be equal to it; text, None and numbers of a wider kind are refused."""
     kind = getattr(fill, "dtype", np.dtype(type(fill)) if isinstance(fill, (bool, int, float, complex)) else None)
     if kind is None or np.ndim(fill) or kind.kind not in "biufc":
-        raise DTypeError(f"the fill must be a number, not {fill!r}")
+        raise DTypeError(f"the fill {fill!r} is not a value of type {dtype}: it must be a number")
     number = fill.item() if isinstance(fill, (np.generic, np.ndarray)) else fill
     if _holds(dtype, number):
         return dtype.type(number).item()

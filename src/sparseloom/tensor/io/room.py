@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 
 from sparseloom.core.errors import StorageError
+from sparseloom.core.room import free_memory
 from sparseloom.formats.format import Format
-from sparseloom.runtime.memory import free_memory
 from sparseloom.tensor.io.source import fault
 
 _UNASKED = 1 << 26  # bytes that are not worth a look at the free memory
