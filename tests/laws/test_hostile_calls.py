@@ -66,8 +66,8 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "more positions than memory": (
         lambda: sl.zeros((2**62, 3), "csr"),
         sl.FormatError,
-        "a level above a compressed one with 4611686018427387904 positions is too large for memory; "
-        "use a compressed level for the largest mode",
+        "csr has a place for every coordinate of some modes, and those of 4611686018427387904 take 3.69e+10 GB, more than any memory has\n"
+        "  help: use a format that stores entries only, such as coo or dcsr",
     ),
     "sizes that disagree": (
         lambda: sl.evaluate(SPMV, A=A, x=np.ones(4)),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sparseloom as sl
+from sparseloom.core.errors import ScheduleError
 
 TARGETS = ("interpret", "c")
 PARTS = ("parallelize(f, CPUThread, Temporary)", "parallelize(f, CPUThread, Atomics)", "")
@@ -64,3 +65,9 @@ def test_a_reduction_is_computed_ahead_wherever_its_loops_are(statement: str, st
     k = sl.program(statement, {"B": "csr"}, steps, target=target)
     operands = {"B": ROWS, "a": np.arange(1.0, 6)} | ({"C": np.array([1.0, 3])} if "C" in statement else {})
     np.testing.assert_array_equal(k(**operands).to_numpy(), operands["a"] * ROWS.sum(1))
+
+
+def test_a_temporary_does_not_leave_a_loop_that_fills_it() -> None:
+    """``i`` is known by ``i0`` and ``i1w`` together, so the loop over ``i0`` would have to go along."""
+    with pytest.raises(ScheduleError, match=r"\[S708\].*i0 is used in w\(i1\) and outside it"):
+        sl.program("R = B(i,j)", {"B": "sd:1,0"}, "split(i, i0, i1, 5) precompute(B(i,j), i1, i1w, w) precompute(w(i1), j, j, w1)")

@@ -132,11 +132,12 @@ REFUSED_ENTRIES: list[tuple[type[SparseloomError], str, dict[str, object]]] = [
      "several, the first is 0; use a compressed level (s) instead of q", {"format": parse_format("dq")}),
     (FormatError, "a dense level of size 9223372036854775807 below 2 positions is too large; use a compressed level",
      {"format": dense(2), "shape": (2, 2**63 - 1), "coordinates": [[], []], "values": []}),
-    *((FormatError, f"{what} with {count} positions is too large for memory; use a compressed level for the largest mode",
+    *((FormatError, f"{form} has a place for every coordinate of some modes, and those of {count} take {taken} GB, more than any memory has"
+       "\n  help: use a format that stores entries only, such as coo or dcsr",
        {"format": form, "shape": (2**62, 2), "coordinates": np.zeros((2, 0), np.int64), "values": []})
-      for form, what, count in ((csr, "a level above a compressed one", 2**62), (ell, "a level above a padded one", 2**62),
-                                (bcsr(2), "a level above a compressed one", 2**61))),
-    (FormatError, "a dense level with 1152921504606846976 positions is too large for memory; use a compressed level for the largest mode",
+      for form, count, taken in ((csr, 2**62, "3.69e+10"), (ell, 2**62, "3.69e+10"), (bcsr(2), 2**61, "1.84e+10"))),
+    (FormatError, "dense(2) has a place for every coordinate of some modes, and those of 576460752303423488 x 2 take 9.22e+09 GB, "
+     "more than any memory has\n  help: use a format that stores entries only, such as coo or dcsr",
      {"format": dense(2), "shape": (2**59, 2), "coordinates": np.zeros((2, 0), np.int64), "values": []}),
 ]  # fmt: skip
 

@@ -18,15 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import INDEX_DTYPES, INT64, DType
-from sparseloom.core.errors import CompilerBug, FormatError
+from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node
 from sparseloom.loops.nodes import Array, Cast, Expr, Load, Stmt, Store, Var
 
 Index = NDArray[np.signedinteger[Any]]
 Mask = NDArray[np.bool_]
-
-# So many of the widest numbers can be addressed.
-MOST_POSITIONS = np.iinfo(np.int64).max // 16 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,12 +185,6 @@ def load_index(array: Array, position: Expr) -> Expr:
 def store_index(array: Array, position: Expr, value: Expr) -> Stmt:
     """``array[position] = value`` for an int64 value, narrowed to the stored width."""
     return Store(array, position, Cast(value, array.dtype))
-
-
-def check_room(what: str, positions: int) -> None:
-    """Refuse to make arrays that no memory can hold; NumPy would raise an error of its own, or lose count."""
-    if positions > MOST_POSITIONS:
-        raise FormatError(f"{what} with {positions} positions is too large for memory; use a compressed level for the largest mode")
 
 
 def array_fault(data: LevelData, name: str, at_least: int) -> Fault | None:

@@ -18,7 +18,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import INDEX_DTYPES, INT64, DType, value_dtype, width_for
 from sparseloom.core.errors import FormatError, ShapeError, StorageError
 from sparseloom.formats.format import Format
-from sparseloom.formats.level import Index, LevelData, Mask, check_room
+from sparseloom.formats.level import Index, LevelData, Mask
 from sparseloom.formats.levels import Compressed, Singleton
 from sparseloom.formats.named import coo
 from sparseloom.formats.room import is_countable, require_array, require_places
@@ -239,7 +239,6 @@ def _pack_columns(
     levels, positions, count = _build_levels(format, sizes, columns, len(values), index_dtype, keep)
     if format.levels and not format.levels[-1].full and format.levels[-1].compact:
         return Storage(format, shape, levels, np.ascontiguousarray(values), fill)  # one entry per position, in order
-    check_room("a dense level", count)
     require_places(format, sizes, count * values.dtype.itemsize)
     placed = np.full(count, fill, values.dtype)
     placed[positions] = values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,9 +15,9 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import known_fill, value_dtype
 from sparseloom.core.errors import ShapeError, StorageError
 from sparseloom.formats.format import Format
-from sparseloom.formats.level import check_room
 from sparseloom.formats.named import csf, csr
 from sparseloom.formats.pack import from_dense, pack
+from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage, sealed
 from sparseloom.formats.text import as_format
 from sparseloom.tensor.arrays import plain_array, storage_of
@@ -90,7 +89,7 @@ def zeros(shape: Shape, format: Format | str | None = None, dtype: Any = float, 
     kind = value_dtype(dtype)
     wanted = None if format is None else as_format(format, len(sizes))
     if wanted is None or wanted.is_dense:
-        check_room(f"a dense tensor of shape {sizes}", math.prod(sizes))
+        require_array(sizes, kind.itemsize)
         array = np.zeros(sizes, kind)
         return Tensor(sealed(dense_storage(array)) if wanted is None else from_dense(array, wanted, 0), name)
     return Tensor(sealed(pack(wanted, sizes, np.empty((len(sizes), 0), np.int64), np.empty(0, kind))), name)

@@ -27,7 +27,6 @@ from sparseloom.formats.level import (
     Mask,
     Outline,
     array_fault,
-    check_room,
     load_index,
     order_fault,
     range_fault,
@@ -51,7 +50,6 @@ class Compressed(Level):
         return "s" if self.unique else "u"
 
     def pack(self, parents: Index, coordinates: Index, size: int, parent_count: int, index_dtype: DType) -> tuple[LevelData, Index, int]:
-        check_room("a level above a compressed one", parent_count)
         pos = np.zeros(parent_count + 1, index_dtype)
         np.cumsum(np.bincount(parents, minlength=parent_count), out=pos[1:])
         crd = np.require(coordinates, index_dtype, ("C", "A"))

@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from sparseloom.core.dtypes import DType
+from sparseloom.core.room import require_room
 from sparseloom.core.trees import node
 from sparseloom.formats.level import (
     Checked,
@@ -28,7 +29,6 @@ from sparseloom.formats.level import (
     Mask,
     Outline,
     array_fault,
-    check_room,
     load_index,
     order_fault,
     range_fault,
@@ -51,11 +51,10 @@ class Padded(Level):
         return "p"
 
     def pack(self, parents: Index, coordinates: Index, size: int, parent_count: int, index_dtype: DType) -> tuple[LevelData, Index, int]:
-        check_room("a level above a padded one", parent_count)
         lengths = np.bincount(parents, minlength=parent_count)
         width = int(lengths.max(initial=0))
         count = parent_count * width
-        check_room(f"a padded level of width {width}", count)
+        require_room(count * index_dtype.itemsize, f"the places of a padded level of width {width}", "use a compressed level")
         starts = np.cumsum(lengths) - lengths
         positions = parents * width + (np.arange(len(parents)) - starts[parents])
         crd = np.zeros(count, index_dtype)

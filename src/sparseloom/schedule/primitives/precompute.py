@@ -13,7 +13,7 @@ reduced in e alone is reduced there, if the rest distributes over it; a reductio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -139,7 +139,7 @@ class Precompute(Primitive):
     def _sorted(self, stmt: Stmt, plan: _Plan) -> _Plan | Refusal:
         """Decide for every inner loop outside the set: it stays, or moves with the expression, or stands in the way."""
         graph, moved = provenance(stmt), []
-        inside = {*_indices(plan.match.found), *(var for where in plan.carried for var in _needed(graph, where.producer))}
+        inside = {*_indices(plan.match.found), *(var for where in plan.carried for var in _needed(graph, where.producer, plan.inner))}
         beside = {*plan.path.assign.lhs.indices, *_indices(plan.match.rest, but=self.w)}
         for loop in plan.inner:
             var, line = loop.var, graph.ancestors(loop.var)
@@ -258,11 +258,13 @@ def _carried(path: Path, match: Match, depth: int) -> tuple[Where, ...]:
     return tuple(found)
 
 
-def _needed(graph: Provenance, producer: Stmt) -> Iterator[IndexVar]:
-    """The variables that a producer uses and has no loops over."""
+def _needed(graph: Provenance, producer: Stmt, around: Sequence[Forall]) -> Iterator[IndexVar]:
+    """The variables that a producer uses and has no loops over; of one that was split, those of the loops around that it has not itself."""
     own = {x for var in loops(producer) for x in graph.ancestors(var)}
     written_to = (path.assign.lhs for path in paths(producer))
-    return (var for access in (*reads(producer), *written_to) for var in access.indices if var not in own)
+    used = {var for access in (*reads(producer), *written_to) for var in access.indices}
+    yield from used - own
+    yield from (loop.var for loop in around if loop.var not in own and graph.ancestors(loop.var) & used)
 
 
 def _indices(expr: Expr, but: str = "") -> Iterator[IndexVar]:

@@ -56,8 +56,6 @@ def _named(path: object) -> Path:
 
 def _kind_of(path: Path) -> tuple[Reader, Writer]:
     """Who reads and writes this kind of file. They are loaded when a file is at hand: most programs have none."""
-    if not _is_encodable(path):
-        raise FormatError(f"{str(path)!r} cannot name a file: it has a character that no file name has")
     name = path.name.lower()
     match next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), None):
         case ".mtx" | ".mtx.gz":
@@ -77,10 +75,3 @@ def _kind_of(path: Path) -> tuple[Reader, Writer]:
 
             return read_npy, write_npy
     raise FormatError(f"the name {path.name!r} does not say what kind of file it is; names end in {', '.join(_SUFFIXES)}")
-
-
-def _is_encodable(path: Path) -> bool:
-    try:
-        return b"\0" not in os.fsencode(path)
-    except UnicodeEncodeError:
-        return False

@@ -6,7 +6,6 @@ The text is parsed block by block, each at once; only where that fails is a bloc
 from __future__ import annotations
 
 import re
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import FLOAT64, INT32, INT64, DType
 from sparseloom.core.errors import StorageError
+from sparseloom.runtime.forks import whole_step
 from sparseloom.tensor.io.lines import Block, Lines, within
 from sparseloom.tensor.io.room import Room
 from sparseloom.tensor.io.source import fault, shortened
@@ -281,8 +281,8 @@ def _parse(text: bytes, dtype: DType, expected: int) -> NDArray[Any] | None:
 
 
 def _parse_strictly(text: bytes, dtype: DType) -> NDArray[Any]:
-    """Older NumPy stops at a bad word and only warns. Filters of warnings belong to all threads, hence the lock."""
-    with _FILTERS, warnings.catch_warnings():
+    """Older NumPy stops at a bad word and only warns. Filters of warnings belong to all threads, hence one at a time."""
+    with whole_step, warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         return np.fromstring(text, dtype, sep=" ")
 
@@ -298,7 +298,6 @@ def _parser_raises() -> bool:
     return True
 
 
-_FILTERS = threading.Lock()
 _RAISES = _parser_raises()
 
 
