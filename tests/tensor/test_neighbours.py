@@ -82,6 +82,9 @@ def test_torch_refusals() -> None:
         asarray(Tensor("sparse_bsr", (2, 2)))
     with pytest.raises(StorageError, match="hybrid"):
         asarray(Tensor("sparse_coo", (2, 2), dense_dim=1))
+    strange = {"crow_indices": np.array([0, 1, 1]), "col_indices": np.array([1]), "values": np.array(["x"])}
+    with pytest.raises(DTypeError, match="cannot share the memory of this ndarray: DLPack only supports"):
+        asarray(Tensor("sparse_csr", (2, 2), **strange))
 
 
 class COO:
