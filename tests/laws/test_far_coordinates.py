@@ -117,6 +117,8 @@ def test_files_are_read_straight_into_the_format_that_is_asked_for(kind: str, tm
         ("divide(i,i0,i1,1000000) fuse(i1,j,f)", (10**12, 10**12)),
         ("split(j,j0,j1,1000000000) fuse(i,j0,f)", (10**12, 10**12)),
         ("divide(i,i0,i1,3) fuse(i0,i1,f)", (2**61, 5)),
+        ("divide(i,i0,i1,7)", (2**62, 2**62)),
+        ("divide(j,j0,j1,7)", (2**62, 2**62)),
     ],
 )
 def test_a_fused_loop_is_as_long_as_what_it_fuses(schedule: str, shape: tuple[int, int]) -> None:

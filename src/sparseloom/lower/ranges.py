@@ -22,6 +22,7 @@ from sparseloom.notation.relations import (
 )
 from sparseloom.schedule.loops import relations_of
 
+LARGEST = 2**63 - 1
 LONGEST_LOOP = 2**62  # leaves room for what is added to a counter before it is compared
 
 
@@ -61,22 +62,22 @@ def check_ranges(stmt: Stmt, sizes: Mapping[str, int]) -> None:
     """Refuse loops that a schedule makes longer than 64-bit counters reach. Loops over positions are as short as the storage."""
     graph = Provenance(relations_of(stmt))
     for relation in graph.relations:
-        reach = max(_reaches(graph, relation, sizes), default=0)
-        if reach > LONGEST_LOOP:
+        reach = next((reach for reach, most in _reaches(graph, relation, sizes) if reach > most), None)
+        if reach is not None:
             raise ShapeError(
                 f"the schedule runs {', '.join(map(str, children(relation)))} over {reach} coordinates, more than 64 bits count\n"
                 "  help: turn a fused loop over coordinates into one over positions with pos(...), or leave the step out"
             )
 
 
-def _reaches(graph: Provenance, relation: Relation, sizes: Mapping[str, int]) -> Iterator[int]:
-    """How far the numbers go that a relation computes with: what it makes, and what is recovered from that."""
+def _reaches(graph: Provenance, relation: Relation, sizes: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    """How far the numbers go that a relation computes with, and may go: what it makes, and what is recovered from that."""
     if isinstance(relation, PosRelation) or any(isinstance(graph.used_by(v), PosRelation) for v in children(relation)):
         return
     for made in children(relation):
-        yield (limits_of(graph, made, sizes) or (0, 0))[1]
+        yield (limits_of(graph, made, sizes) or (0, 0))[1], LONGEST_LOOP
     match relation:
         case SplitRelation(parent, _, _, size):
-            yield (_extent(graph, parent, sizes) or 0) + size
+            yield (_extent(graph, parent, sizes) or 0) + size, LARGEST
         case DivideRelation(parent, _, _, count):
-            yield (_extent(graph, parent, sizes) or 0) + count
+            yield (_extent(graph, parent, sizes) or 0) + count, LARGEST
