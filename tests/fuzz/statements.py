@@ -27,7 +27,7 @@ KERNELS = (
     "A(k,i) = B(k,j,l) * C(j,l,i)", "A(k) = B(l,k)", "A(i) = B(j,i) * C(i,j)", "C(i,j) = (A(i,j) + B(i,j)) * (A(i,j) + B(i,j) + D(i,j))",
     "A(j,k) = G(i,j,k) * p(i)", "C(i,l) = A(i,j) * B(j,k) * D(k,l)", "y(i) = b(i) - A(i,j) * x(j) * B(j,k) * z(k)",
     "y(i) += A(i,j) * x(j)", "C(i,j) += A(i,k) * B(k,j)", "y(i) = max(j, A(i,j) * x(j))", "y(i) = sum(j, A(i,j)) * c(i)",
-    "y(i) = sqrt(sum(j, A(i,j) * A(i,j)))", "y(i) = A(i,j) * x(j) + B(i,k) * z(k)", "y(i) = where(b(i) > 0, c(i), d(i))",
+    "y(i) = sqrt(sum(j, A(i,j) * conjugate(A(i,j))))", "y(i) = A(i,j) * x(j) + B(i,k) * z(k)", "y(i) = where(b(i) > 0, c(i), d(i))",
     "y(i) = min(j, A(i,j) + x(j))", "a = sum(i, max(j, A(i,j)) * b(i))", "C(i,j) = exp(A(i,j)) + B(i,j)", "A(i,j) = b(i) * c(j)",
     "A(i,j) = b(i) + c(j)", "C(i,j) = A(i,j) * x(j) * y(i)", "C(i,j) = A(i,j) / B(i,j)", "A(l,k,j,i) = B(i,j,k,l)",
     "a = A(i,j,k,l) * B(k,l) * C(i,j)", "y(i) = any(j, A(i,j))", "y(i) = all(j, A(i,j) == B(i,j))",

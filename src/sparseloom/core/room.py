@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import mmap
+
 from sparseloom.core.errors import FormatError
 
 ALWAYS_ALLOWED = 64 << 20  # bytes; asking how much memory is free takes longer than many a kernel runs
+_PAGE = mmap.PAGESIZE
 _ADDRESSES = 2**47  # bytes; what no address space exceeds
 
 
 def free_memory() -> int | None:
-    """The bytes that can be had without swapping, or ``None`` where the system does not say."""
+    """The bytes that can be had without swapping and within the limit of this process, or ``None`` where the system does not say."""
+    known = [size for size in (_available(), _left_to_this_process()) if size is not None]
+    return min(known, default=None)
+
+
+def _available() -> int | None:
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             for line in lines:
@@ -18,6 +26,19 @@ def free_memory() -> int | None:
     except OSError:
         pass
     return None
+
+
+def _left_to_this_process() -> int | None:
+    """What the limit on addresses (``ulimit -v``) leaves, if there is one."""
+    try:
+        with open("/proc/self/limits", encoding="ascii") as lines:
+            limit = next(line.split()[3] for line in lines if line.startswith("Max address space"))
+        if limit == "unlimited":
+            return None
+        with open("/proc/self/statm", encoding="ascii") as sizes:
+            return max(0, int(limit) - int(sizes.read().split()[0]) * _PAGE)
+    except (OSError, StopIteration):
+        return None
 
 
 def require_room(size: int, what: str, help: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from sparseloom.core.errors import FormatError
 from sparseloom.core.room import require_room
 from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.storage import NO_INDICES, Seal, Storage, lend
@@ -169,9 +170,10 @@ def is_interpretable(function: Function, work: int, limit: int = 2_000_000) -> b
 def allocate(tensor: TensorVar, shape: tuple[int, ...]) -> NDArray[Any]:
     """Room for the values of a dense result. One that would take more than half of the free memory is refused."""
     extents = tensor.format.level_sizes(shape)
-    require_room(
-        math.prod(extents) * tensor.dtype.itemsize,
-        f"{tensor.name} would be dense: {' x '.join(map(str, shape))} values of {tensor.dtype}",
-        "ask for a sparse result, as in sl.evaluate(..., format='csr'), or compute a part of it",
-    )
-    return aligned(math.prod(extents), tensor.dtype)
+    what = f"{tensor.name} would be dense: {' x '.join(map(str, shape))} values of {tensor.dtype}"
+    help = "ask for a sparse result, as in sl.evaluate(..., format='csr'), or compute a part of it"
+    require_room(math.prod(extents) * tensor.dtype.itemsize, what, help)
+    try:
+        return aligned(math.prod(extents), tensor.dtype)
+    except MemoryError:  # the system allows this process less than is free
+        raise FormatError(f"{what} are more memory than can be had\n  help: {help}") from None
