@@ -20,6 +20,7 @@ from attack.far import (
 )
 
 import sparseloom as sl
+from sparseloom.core import room
 from sparseloom.runtime.settings import settings
 
 NAME = "modes"
@@ -41,8 +42,18 @@ PRODUCTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 def trial(rng: np.random.Generator) -> str:
     """One program."""
-    with compiled_conversions(rng.random() < 0.5):
+    with compiled_conversions(rng.random() < 0.5), little_memory():
         return KINDS[rng.integers(len(KINDS))](rng)
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """As if 2 GiB were free: what is refused then does not depend on the machine, and several trials go side by side."""
+    before, room.free_memory = room.free_memory, lambda: 2 << 30
+    try:
+        yield
+    finally:
+        room.free_memory = before
 
 
 @contextmanager
