@@ -69,5 +69,18 @@ def test_a_reduction_is_computed_ahead_wherever_its_loops_are(statement: str, st
 
 def test_a_temporary_does_not_leave_a_loop_that_fills_it() -> None:
     """``i`` is known by ``i0`` and ``i1w`` together, so the loop over ``i0`` would have to go along."""
-    with pytest.raises(ScheduleError, match=r"\[S708\].*i0 is used in w\(i1\) and outside it"):
+    with pytest.raises(ScheduleError, match=r"\[S710\].*w\(i1\) reads w, which is filled inside the loop over j"):
         sl.program("R = B(i,j)", {"B": "sd:1,0"}, "split(i, i0, i1, 5) precompute(B(i,j), i1, i1w, w) precompute(w(i1), j, j, w1)")
+
+
+@pytest.mark.parametrize("op", ["prod", "sum", "max", "all"])
+@pytest.mark.parametrize("entries", [0, 1])
+def test_a_reduction_that_is_computed_ahead_stays_absent(op: str, entries: int) -> None:
+    """The workspace is absent where the scalar is that it takes over."""
+    b = sl.from_coo([np.arange(entries)], np.zeros(entries), (2,), format="s")
+    c = sl.from_coo([np.arange(0)], np.zeros(0), (2,), format="s")
+    text = f"R(i) = {op}(m, a * b(m)) / c(i)"
+    want = sl.program(text, {"b": "s", "c": "s"})(np.asarray(2.0), b, c).to_numpy()
+    for target in ("c", "interpret"):
+        kernel = sl.program(text, {"b": "s", "c": "s"}, f"precompute({op}(m, a * b(m)), i, iw, w)", target=target)
+        np.testing.assert_array_equal(kernel(np.asarray(2.0), b, c).to_numpy(), want)

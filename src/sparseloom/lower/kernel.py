@@ -291,7 +291,8 @@ class _Lowering(ParallelLoops):
         if temporary.indices or made.op is None:
             return self._with_workspace(consumer, producer, scope)
         absence = absence_of(made.op, made.rhs)
-        matters = self.result.needs_presence or written(consumer).tensor.partial or decides(consumer, temporary)
+        takers = [path.assign.lhs.tensor for path in paths(consumer) if temporary in walk(path.assign.rhs)]
+        matters = self.result.needs_presence or any(taker.partial for taker in takers) or decides(consumer, temporary)
         tracked = temporary.tensor.partial and absence is not None and (matters or decides_value(absence, made))
         accumulator = self._accumulator(temporary.tensor, made.op, tracked, absence or Absence.LEFT_OUT)
         first, scope = self._declare(accumulator, scope, self._is_empty(producer) if absence is Absence.ALL_ABSENT else ir.FALSE)

@@ -98,10 +98,11 @@ class Precompute(Primitive):
         depth = min(path.variables.index(var) for var in self.i)
         plan = _Plan(path, match, self._stand_in, depth, _carried(path, match, depth))
         left = {access.tensor for access in reads(self._consumer(plan, self._stand_in.tensor))}
-        late = sorted(left.intersection(written(where.producer).tensor for where in plan.carried), key=str)
-        if late:
-            outermost = path.variables[depth]
-            why = f"{show(self.e)} reads {listed(late)}, which is filled inside the loop over {outermost} and read elsewhere too"
+        carried = sorted((written(where.producer).tensor for where in plan.carried), key=str)
+        arrays, late = [tensor for tensor in carried if tensor.order], [tensor for tensor in carried if tensor in left]
+        if arrays or late:
+            outermost, how = path.variables[depth], " and read elsewhere too" if late else ""
+            why = f"{show(self.e)} reads {listed(late or arrays)}, which is filled inside the loop over {outermost}{how}"
             return Refusal("S710", why, "choose variables of loops further in", at=outermost)
         made = self._sorted(stmt, plan)
         return made if reduction is None or isinstance(made, Refusal) else self._whole(stmt, made, reduction)
