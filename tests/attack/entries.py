@@ -40,7 +40,9 @@ def bad_coordinates(rng: np.random.Generator) -> str:
         case 2:
             given = relaid(rng, coordinates)
         case 3:
-            given, meaning = retyped(rng, coordinates), None
+            given = retyped(rng, coordinates)
+            same = type(given) is np.ndarray and (given.dtype, given.shape) == (coordinates.dtype, coordinates.shape)
+            meaning = meaning if same else None
         case 4:
             given, meaning = coordinates[:-1], None
         case 5:

@@ -22,7 +22,7 @@ from sparseloom.formats.pack import unpack
 
 NAME = "files"
 COUNT = 4000
-SHORT = 240
+SHORT = 120
 SUFFIXES = (".mtx", ".mtx.gz", ".tns", ".tns.gz", ".npz", ".npy")
 NEEDED = ("shape", "fill", "pos1", "crd1", "values", "indptr", "indices", "data", "row", "col", "offsets")
 # Words of refusals that a valid file may meet.

@@ -14,7 +14,7 @@ from fuzz.hostile_storage import through_from_arrays, through_scipy
 
 NAME = "storage"
 COUNT = 5000
-SHORT = 400
+SHORT = 200
 
 
 def named_place(rng: np.random.Generator) -> str:

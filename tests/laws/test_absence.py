@@ -73,7 +73,7 @@ def check_pattern(made: Storage, values: np.ndarray, present: np.ndarray, want: 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_absence_follows_the_operators(chunk: int, seed: int, case_count: int) -> None:
-    for number in range(-(-case_count // (10 * CHUNKS))):
+    for number in range(-(-case_count // (20 * CHUNKS))):
         check(Random(f"{seed}/{chunk}/{number}"))
 
 

@@ -15,8 +15,8 @@ from sparseloom.core.errors import CompilerBug, SparseloomError
 from sparseloom.formats.text import as_format
 from sparseloom.runtime.settings import settings
 
-PROGRAMS = 100
-CHUNKS = 10
+PROGRAMS = 40
+CHUNKS = 8
 FAR = 10**12
 
 

@@ -81,7 +81,7 @@ def test_the_sign_of_a_zero_where_nothing_is_stored_is_that_of_the_call(fills: t
 
 @pytest.mark.parametrize("chunk", range(6))
 def test_what_program_accepts_is_not_refused_at_the_call(chunk: int, seed: int, case_count: int) -> None:
-    share = -(-max(case_count // 50, 180) // 6)
+    share = -(-max(case_count // 50, 60) // 6)
     found = [check_promise(case) for case in islice(schedulable(seed, 4000 + chunk), share)]
     assert not any(found), "\n\n".join(problem for problem in found if problem is not None)
 

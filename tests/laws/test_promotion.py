@@ -24,7 +24,7 @@ from sparseloom.notation.nodes import Apply, Assign
 from sparseloom.notation.terms import close_over, tensors_of
 from sparseloom.notation.text import declare, parse
 
-CHUNKS, EACH, LENGTH = 8, 60, 7
+CHUNKS, EACH, LENGTH = 8, 30, 7
 LITERALS = ("0", "1", "2", "3", "-2", "100", "300", "1099511627776", "0.5", "2.0", "-1.5", "True", "False", "2j")
 CASTS_TO_NOTHING = (TypeError, OverflowError, ZeroDivisionError)  # how NumPy and Python refuse
 

@@ -29,7 +29,7 @@ def cases(fill: float) -> Iterator[Case]:
             yield Case((0, 0), parse(text).assign, sizes, {"A": spec}, result)
 
 
-@pytest.mark.parametrize("fill", [0.0, 1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("fill", [0.0, 1.0, float("nan")])
 def test_copies_add_repeated_values_and_not_the_fill(fill: float) -> None:
     tally = compare_all(list(cases(fill)))
     assert not tally.failures, "\n\n".join(f"{case}\n{problem}" for case, problem in tally.failures)
