@@ -9,6 +9,7 @@ from sparseloom.core.errors import FormatError
 ALWAYS_ALLOWED = 64 << 20  # bytes; asking how much memory is free takes longer than many a kernel runs
 _PAGE = mmap.PAGESIZE
 _ADDRESSES = 2**47  # bytes; what no address space exceeds
+_BEYOND = 2**60  # bytes; what no machine comes near
 
 
 def free_memory() -> int | None:
@@ -45,7 +46,7 @@ def require_room(size: int, what: str, help: str) -> None:
     """Refuse arrays of so many bytes if they would take more than half of the free memory. ``what`` says of which they are."""
     if size <= ALWAYS_ALLOWED:
         return
-    if size >= _ADDRESSES:
+    if size >= _BEYOND:
         raise FormatError(f"{what} take {size / 1e9:.3g} GB, more than any memory has\n  help: {help}")
     room = free_memory() or _ADDRESSES
     if 2 * size > room:
