@@ -135,7 +135,8 @@ class Prepared:
         self._cheapest = tuple(sorted(read, key=lambda name: len(read[name].values)))
         # Roughly how many there are: the same for all calls for which a kernel remembers this.
         entries = 1 << sparse_entries(operands.values()).bit_length() >> 1
-        self._rows = choose_row(self._row_extent, entries, workspace)
+        long = frozenset(name for name, size in self.sizes.items() if is_long(size, entries))
+        self._rows = replace(choose_row(self._row_extent, entries, workspace), long=long)
         self._scheduled_rows = scheduled_row(self._row_extent, workspace)
         reduced = (v for n in walk(self._assign) if isinstance(n, Reduce) for v in n.variables)
         self._share = all(self.sizes[v.name] > 0 for v in reduced)

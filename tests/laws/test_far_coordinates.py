@@ -161,3 +161,11 @@ def test_kernels_of_many_nested_loops_are_left_as_they_are_written() -> None:
     assert meaning(kernel(A, A)) == {(0,) * order: 2, (1,) * order: 4}
     assert "PLAINLY static int32_t" in kernel.source
     assert "PLAINLY" not in sl.program("R(i,j) = A(i,j) + B(i,j)", {"A": "csr", "B": "coo", "R": "csr"}).source
+
+
+def test_operands_whose_modes_are_reordered_get_no_place_for_every_value_of_a_long_mode() -> None:
+    """A few rows of 10^12 columns were converted to csc, which has a place for every column."""
+    A = sl.from_coo([[0, 1], [7, FAR - 1]], [5.0, 2.0], (2, FAR), format="csr")
+    B = sl.from_coo([[0, 1], [7, 3]], [1.0, 2.0], (2, FAR), format="ss:1,0")
+    made = sl.evaluate("R(i,j) = A(i,j) + B(i,j)", A=A, B=B, format="ss:1,0")
+    assert meaning(made) == {(0, 7): 6, (1, FAR - 1): 2, (1, 3): 2}

@@ -177,7 +177,7 @@ class _Attempt:
     ) -> None:
         self._rows = rows
         self._names = Names({n.name for n in walk(assign) if isinstance(n, TensorVar | IndexVar)})
-        self._converter = _Converter(self._names, costs, in_order, assign.lhs.tensor.index_dtype)
+        self._converter = _Converter(self._names, costs, in_order, assign.lhs.tensor.index_dtype, rows.long)
         self._assign = self._converter.prepare(assign, keep_blocks)
         self._blocks = cut_into_blocks([n for n in walk(self._assign) if isinstance(n, Access)], self._names)
         self._shared = shared_pattern(self._assign) if share else None
@@ -275,8 +275,9 @@ def can_run_in_sequence(assign: Assign) -> bool:
 class _Converter:
     """Replaces operands by converted ones and remembers it. ``in_order`` asks for entries that come in order, even to copy them."""
 
-    def __init__(self, names: Names, costs: Mapping[str, float], in_order: bool, width: DType | None) -> None:
+    def __init__(self, names: Names, costs: Mapping[str, float], in_order: bool, width: DType | None, long: frozenset[str]) -> None:
         self._in_order = in_order
+        self.long = long  # variables that get no place for each of their values
         self._width = width  # of the statement's indices: blocks that are taken apart may need more than they had
         self._names = names
         self._costs = costs
@@ -412,7 +413,8 @@ class _Orderer:
         if access.tensor.format.blocks:
             raise BlocksInTheWay
         modes = modes_in_order(access, order)
-        target = reordered(plain(access.tensor.format), modes)
+        long = [mode for mode, var in enumerate(access.indices) if var.name in self._converter.long]
+        target = reordered(plain(access.tensor.format), modes, long)
         shown = ", ".join(str(access.indices[m]) for m in modes)
         self.replaced[access] = self._converter.convert(access, target, f"the loops need its modes in the order {shown}")
 

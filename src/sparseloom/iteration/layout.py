@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
@@ -63,12 +63,19 @@ def repeats_loosely(form: Format) -> bool:
     return not form.is_unique and not all(level.ordered for level in form.levels)
 
 
-def reordered(form: Format, modes: tuple[int, ...]) -> Format:
-    """The same levels over another mode order. Full levels at the end become compressed if they would fill up other modes."""
+def reordered(form: Format, modes: tuple[int, ...], long: Collection[int] = ()) -> Format:
+    """The same levels over another mode order.
+
+    Full levels become compressed if they would fill up other modes than before: at the end always, else where those are ``long``.
+    """
     last = max((k for k, level in enumerate(form.levels) if not level.full), default=-1)
     levels = form.levels
     if {*form.modes[last + 1 :]} != {*modes[last + 1 :]}:
         levels = (*levels[: last + 1], *(Compressed() for _ in levels[last + 1 :]))
+    full = {mode for mode, level in zip(form.modes, form.levels, strict=True) if level.full}
+    levels = tuple(
+        Compressed() if level.full and mode in long and mode not in full else level for mode, level in zip(modes, levels, strict=True)
+    )
     return Format(levels, modes)
 
 

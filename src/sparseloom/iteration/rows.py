@@ -29,10 +29,11 @@ class RowKind(Enum):
 
 @dataclass(frozen=True)
 class RowChoice:
-    """A kind of workspace, and why it was taken."""
+    """A kind of workspace, and why it was taken. ``long`` are variables with too many values to give each of them a place."""
 
     kind: RowKind
     reason: str
+    long: frozenset[str] = frozenset()
 
     def level(self, ordered: bool) -> Scattered | Listed:
         """The level of a workspace of this kind. A list is sorted in any case."""
