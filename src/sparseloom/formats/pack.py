@@ -324,7 +324,8 @@ def _build_levels(
     count, separate = 1, False
     for head, end in format.chains:
         if not format.levels[head].full:
-            require_places(format, sizes[:head], count * index_dtype.itemsize)
+            # The entries below each place are counted in 64 bits, which become the level's own.
+            require_places(format, sizes[:head], count * (INT64.itemsize + index_dtype.itemsize))
         # Below a level that keeps repeated entries apart, every entry has nodes of its own.
         separate = separate or (keep and not format.levels[end].unique)
         each = separate or end + 1 == len(columns) or format.levels[end].full

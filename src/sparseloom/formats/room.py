@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from sparseloom.core import room
-from sparseloom.core.dtypes import INT32
+from sparseloom.core.dtypes import width_for
 from sparseloom.core.errors import FormatError
 from sparseloom.formats.format import Format
 
@@ -42,10 +42,10 @@ def is_countable(format: Format, shape: tuple[int, ...]) -> bool:
 
 def least_size(format: Format, shape: tuple[int, ...], itemsize: int) -> int:
     """How many bytes a tensor with one entry takes at least."""
-    size, positions = 0, 1
+    size, positions, width = 0, 1, width_for(max(shape, default=0)).itemsize
     for level, extent in zip(format.levels, format.level_sizes(shape), strict=True):
         if level.full:
             positions *= extent
         elif not level.branchless:
-            size, positions = size + positions * INT32.itemsize, min(positions, 1)
+            size, positions = size + positions * width, min(positions, 1)
     return size + positions * itemsize
