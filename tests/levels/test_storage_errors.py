@@ -135,7 +135,7 @@ REFUSED_ENTRIES: list[tuple[type[SparseloomError], str, dict[str, object]]] = [
     *((FormatError, f"{form} has a place for every coordinate of some modes, and those of {count} take {taken} GB, more than any memory has"
        "\n  help: use a format that stores entries only, such as coo or dcsr",
        {"format": form, "shape": (2**62, 2), "coordinates": np.zeros((2, 0), np.int64), "values": []})
-      for form, count, taken in ((csr, 2**62, "3.69e+10"), (ell, 2**62, "3.69e+10"), (bcsr(2), 2**61, "1.84e+10"))),
+      for form, count, taken in ((csr, 2**62, "7.38e+10"), (ell, 2**62, "7.38e+10"), (bcsr(2), 2**61, "3.69e+10"))),
     (FormatError, "dense(2) has a place for every coordinate of some modes, and those of 576460752303423488 x 2 take 9.22e+09 GB, "
      "more than any memory has\n  help: use a format that stores entries only, such as coo or dcsr",
      {"format": dense(2), "shape": (2**59, 2), "coordinates": np.zeros((2, 0), np.int64), "values": []}),
