@@ -1,8 +1,10 @@
-"""Kernels written by hand, in the shape the C target gives them, and stand-ins for compilers."""
+"""Kernels written by hand, in the shape the C target gives them, stand-ins for compilers, and work in forked children."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -109,3 +111,17 @@ def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, refusing: tuple[str,
     program.chmod(stat.S_IRWXU)
     monkeypatch.setenv("CC", f"'{program}'")
     return lambda: notes.read_text().splitlines() if notes.exists() else []
+
+
+def in_child(work: Callable[[], bool]) -> bool:
+    """Whether some work succeeds in a forked child; one that hangs is ended by an alarm."""
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
+        succeeded = False
+        try:
+            succeeded = work()
+        finally:
+            os._exit(0 if succeeded else 1)
+    return os.waitpid(child, 0)[1] == 0

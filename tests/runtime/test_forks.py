@@ -9,12 +9,11 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from runtime.kernels import POLLING, SELF_INTERRUPTING, returning, stand_in
+from runtime.kernels import POLLING, SELF_INTERRUPTING, in_child, returning, stand_in
 
 import sparseloom as sl
 from sparseloom.runtime import forks, library, turns
@@ -30,20 +29,6 @@ PARALLEL = "parallelize(i,CPUThread,NoRaces)"
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "cache_folder", tmp_path / "cache")
     monkeypatch.setattr(library, "_libraries", library._Libraries())
-
-
-def in_child(work: Callable[[], bool]) -> bool:
-    """Whether some work succeeds in a forked child; one that hangs is ended by an alarm."""
-    child = os.fork()
-    if child == 0:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(20)
-        succeeded = False
-        try:
-            succeeded = work()
-        finally:
-            os._exit(0 if succeeded else 1)
-    return os.waitpid(child, 0)[1] == 0
 
 
 def doubles(factor: float) -> bool:

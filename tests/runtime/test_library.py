@@ -7,17 +7,15 @@ import gc
 import os
 import platform
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from runtime.kernels import SPMV, THREADED_SUM, returning, stand_in
+from runtime.kernels import SPMV, THREADED_SUM, in_child, returning, stand_in
 
 import sparseloom as sl
 from sparseloom.compiler import build
@@ -58,20 +56,6 @@ def multiply(source: str = SPMV) -> list[float]:
     (entry,) = load(source)
     run(entry, Pack([pos, crd, np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0, 100.0]), y, 3]))
     return y.tolist()
-
-
-def in_child(work: Callable[[], bool]) -> bool:
-    """Whether some work succeeds in a forked child; one that hangs is ended by an alarm."""
-    child = os.fork()
-    if child == 0:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(20)
-        succeeded = False
-        try:
-            succeeded = work()
-        finally:
-            os._exit(0 if succeeded else 1)
-    return os.waitpid(child, 0)[1] == 0
 
 
 def test_a_kernel_computes() -> None:

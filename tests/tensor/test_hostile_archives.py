@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import struct
-import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tensor.peaks import peak_of_refusal
 
 from sparseloom.core.errors import StorageError
 from sparseloom.tensor import read
@@ -57,21 +57,6 @@ def test_arrays_of_archives_that_were_accepted_or_raised_something_else(tmp_path
     with pytest.raises(StorageError) as caught:
         read(path)
     assert str(caught.value).startswith(f"cannot read {path}: ") and expected in str(caught.value)
-
-
-def peak_of_refusal(path: Path, expected: str) -> int:
-    """The most bytes that reading held; nothing is expected of a file that is valid."""
-    tracemalloc.start()
-    try:
-        if expected:
-            with pytest.raises(StorageError) as caught:
-                read(path)
-            assert expected in str(caught.value)
-        else:
-            read(path)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def npy(array: Any) -> bytes:

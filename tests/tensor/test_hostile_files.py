@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tensor.peaks import peak_of_refusal
 
 from sparseloom.cli.main import main
 from sparseloom.core.dtypes import value_dtype
@@ -104,21 +105,6 @@ def test_a_text_that_unpacks_to_much_takes_little(tmp_path: Path, suffix: str, h
         for _ in range(32):
             file.write(unit.encode() * (MEBIBYTE // len(unit)))
     assert peak_of_refusal(path, expected) < 24 * MEBIBYTE
-
-
-def peak_of_refusal(path: Path, expected: str) -> int:
-    """The most bytes that reading held; nothing is expected of a file that is valid."""
-    tracemalloc.start()
-    try:
-        if expected:
-            with pytest.raises(StorageError) as caught:
-                read(path)
-            assert expected in str(caught.value)
-        else:
-            read(path)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def test_reading_takes_little_more_than_what_is_read(tmp_path: Path) -> None:
