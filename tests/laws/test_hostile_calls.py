@@ -66,7 +66,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "more positions than memory": (
         lambda: sl.zeros((2**62, 3), "csr"),
         sl.FormatError,
-        "csr has a place for every coordinate of some modes, and those of 4611686018427387904 take 3.69e+10 GB, more than any memory has\n"
+        "csr has a place for every coordinate of some modes, and those of 4611686018427387904 take 7.38e+10 GB, more than any memory has\n"
         "  help: use a format that stores entries only, such as coo or dcsr",
     ),
     "sizes that disagree": (

@@ -13,8 +13,9 @@ from sparseloom.tensor.tensor import Tensor
 
 
 def say(text: str) -> None:
-    """One line or paragraph beside the results, on the error stream."""
-    print(text, file=sys.stderr, flush=True)
+    """One line or paragraph beside the results, on the error stream; in one write, so that an interrupt does not tear it."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def complain(text: str) -> None:
