@@ -28,8 +28,8 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, ell
 from sparseloom.kernel import Bound, Kernel
 from sparseloom.notation.nodes import Assembly, IndexVar, Merge, Races, Unit
-from sparseloom.notation.relations import BoundType
 from sparseloom.program import einsum, evaluate, program
+from sparseloom.relations.bound import BoundType
 from sparseloom.runtime.shelf import release_memory
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.tensor import Expression, Tensor, asarray, from_arrays, from_coo, full, indices, random, read, write, zeros

@@ -31,7 +31,7 @@ from sparseloom.lower.promises import broken_promise
 from sparseloom.lower.ranges import check_ranges
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Reduce, Stmt, TensorVar
-from sparseloom.notation.relations import BoundRelation
+from sparseloom.relations.bound import BoundRelation
 from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import BoundViolated, IndexOverflow
 from sparseloom.runtime.library import Entry

@@ -9,8 +9,8 @@ from notation.random_statements import RandomStatements
 
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Literal, Reduce, Sequence, SuchThat, Where
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import SplitRelation
 from sparseloom.notation.text import parse, placeholder
+from sparseloom.relations.split import SplitRelation
 
 i, j, k = (IndexVar(name) for name in "ijk")
 

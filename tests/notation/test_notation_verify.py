@@ -7,9 +7,9 @@ import pytest
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.named import csr
 from sparseloom.notation.nodes import Access, Apply, Assign, Forall, IndexVar, Literal, Reduce, Sequence, Stmt, SuchThat, TensorVar, Where
-from sparseloom.notation.relations import SplitRelation
 from sparseloom.notation.text import placeholder
 from sparseloom.notation.verify import verify
+from sparseloom.relations.split import SplitRelation
 
 i, j, i0, i1 = (IndexVar(name) for name in ("i", "j", "i0", "i1"))
 

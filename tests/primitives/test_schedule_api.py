@@ -10,7 +10,7 @@ from primitives.statements import SPMV, concrete, schedule
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.notation.nodes import Access, Apply, IndexVar, Merge, Races, Unit
-from sparseloom.notation.relations import BoundType
+from sparseloom.relations.bound import BoundType
 from sparseloom.schedule.arguments import kinds
 from sparseloom.schedule.loops import operands, reads
 from sparseloom.schedule.primitive import PRIMITIVES

@@ -17,16 +17,14 @@ from sparseloom.core.errors import ScheduleError
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt
-from sparseloom.notation.relations import (
-    BoundRelation,
-    CoordRelation,
-    DivideRelation,
-    FuseRelation,
-    PosRelation,
-    RenameRelation,
-    SplitRelation,
-)
 from sparseloom.notation.verify import verify
+from sparseloom.relations.bound import BoundRelation
+from sparseloom.relations.coord import CoordRelation
+from sparseloom.relations.divide import DivideRelation
+from sparseloom.relations.fuse import FuseRelation
+from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.rename import RenameRelation
+from sparseloom.relations.split import SplitRelation
 from sparseloom.schedule.loops import accesses, loops, paths, provenance, statements
 from sparseloom.schedule.primitive import PRIMITIVES
 from sparseloom.schedule.schedule import Schedule, candidates

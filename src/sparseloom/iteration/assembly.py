@@ -19,6 +19,7 @@ from sparseloom.iteration.ordering import Blocks, blocks_among, sparse_variables
 from sparseloom.iteration.region import is_skippable
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Reduce, Sequence, Stmt, SuchThat, Where
 from sparseloom.notation.terms import free_variables
+from sparseloom.relations.relation import carried
 
 
 class Order(Enum):
@@ -112,7 +113,7 @@ def meets_late(stmt: Stmt) -> bool:
     assigns = [n for n in walk(stmt) if isinstance(n, Assign)]
     made = {assign.lhs.tensor for assign in assigns}
     everything = [n for assign in assigns for n in walk(assign.rhs) if isinstance(n, Access) and n.tensor not in made]
-    blocks = blocks_among(r for n in walk(stmt) if isinstance(n, SuchThat) for r in n.relations)
+    blocks = blocks_among(r for n in walk(stmt) for r in carried(n))
     return any(_is_late(order, assign, everything, blocks) for order, assign in _orders(stmt, ()))
 
 

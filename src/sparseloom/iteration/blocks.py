@@ -26,7 +26,7 @@ from sparseloom.iteration.layout import plain
 from sparseloom.iteration.ordering import cut_into_blocks, level_variables
 from sparseloom.notation.dtyping import fill_of
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt, SuchThat, TensorVar, Where
-from sparseloom.notation.relations import RenameRelation
+from sparseloom.relations.rename import RenameRelation
 
 
 def can_build_blocks(result: Access) -> bool:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from sparseloom.core.names import Names
-from sparseloom.notation.nodes import Access, IndexVar, Relation
-from sparseloom.notation.relations import BlockRelation
+from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.relations.block import BlockRelation
+from sparseloom.relations.relation import Relation
 
 Edge = tuple[IndexVar, IndexVar]
 Blocks = Mapping[IndexVar, BlockRelation]

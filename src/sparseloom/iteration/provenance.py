@@ -19,46 +19,16 @@ from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.formats.level import Level
 from sparseloom.iteration.ordering import Blocks, blocks_among, level_variables
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Relation, Sequence, Stmt, SuchThat, Where
-from sparseloom.notation.relations import (
-    BlockRelation,
-    BoundRelation,
-    BoundType,
-    CoordRelation,
-    DivideRelation,
-    FuseRelation,
-    PosRelation,
-    RenameRelation,
-    SplitRelation,
-)
-
-Digits = SplitRelation | DivideRelation
-
-
-def parents(relation: Relation) -> tuple[IndexVar, ...]:
-    """The variables that a relation derives others from."""
-    match relation:
-        case SplitRelation(parent) | DivideRelation(parent) | BoundRelation(parent):
-            return (parent,)
-        case FuseRelation(outer, inner, _):
-            return (outer, inner)
-        case PosRelation(coordinate, _, _):
-            return (coordinate,)
-        case CoordRelation(position, _):
-            return (position,)
-        case RenameRelation(original, _):
-            return (original,)
-    raise CompilerBug(relation, "a relation must say what it derives from")
-
-
-def children(relation: Relation) -> tuple[IndexVar, ...]:
-    """The variables that a relation makes."""
-    match relation:
-        case SplitRelation(_, outer, inner, _) | DivideRelation(_, outer, inner, _):
-            return (outer, inner)
-        case FuseRelation(_, _, made) | PosRelation(_, made, _) | CoordRelation(_, made) | BoundRelation(_, made) | RenameRelation(_, made):
-            return (made,)
-    raise CompilerBug(relation, "a relation must say what it makes")
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
+from sparseloom.relations.alias import Alias
+from sparseloom.relations.arithmetic import UNKNOWNS, Arithmetic
+from sparseloom.relations.block import BlockRelation
+from sparseloom.relations.coord import CoordRelation
+from sparseloom.relations.digits import Digits
+from sparseloom.relations.fuse import FuseRelation
+from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Line, Relation, carried
+from sparseloom.relations.rename import RenameRelation
 
 
 @dataclass(frozen=True)
@@ -83,17 +53,17 @@ class Provenance:
     def __init__(self, relations: Iterable[Relation] = (), inside: Iterable[IndexVar] | None = None) -> None:
         self._all = tuple(relations)
         self._inside = None if inside is None else frozenset(inside)
-        self.relations = tuple(r for r in self._all if not isinstance(r, RenameRelation) or self.is_here(r.renamed))
+        self.relations = tuple(r for r in self._all if not isinstance(r, RenameRelation) or self.is_here(r.child))
 
     @staticmethod
     def of(stmt: Stmt) -> Provenance:
         """The provenance graph of a statement, as its consumers see it."""
-        relations = tuple(r for n in walk(stmt) if isinstance(n, SuchThat) for r in n.relations)
+        relations = tuple(r for n in walk(stmt) for r in carried(n))
         return Provenance(relations).within(stmt)
 
     def adding(self, relation: Relation) -> Provenance:
         """The graph with one relation more, and with its variables at hand."""
-        inside = None if self._inside is None else self._inside.union(children(relation))
+        inside = None if self._inside is None else self._inside.union(relation.children)
         return Provenance((*self._all, relation), inside)
 
     def within(self, stmt: Stmt, known: Iterable[IndexVar] = ()) -> Provenance:
@@ -114,18 +84,18 @@ class Provenance:
     def _descendants(self, var: IndexVar) -> Iterator[IndexVar]:
         yield var
         for relation in self._all:
-            if var in parents(relation):
-                for child in children(relation):
+            if var in relation.parents:
+                for child in relation.children:
                     yield from self._descendants(child)
 
     @cached_property
     def _used(self) -> dict[IndexVar, Relation]:
         renamed_last = sorted(self.relations, key=lambda r: isinstance(r, RenameRelation))
-        return {parent: r for r in renamed_last for parent in parents(r)}
+        return {parent: r for r in renamed_last for parent in r.parents}
 
     @cached_property
     def _made(self) -> dict[IndexVar, Relation]:
-        return {child: r for r in self.relations for child in children(r)}
+        return {child: r for r in self.relations for child in r.children}
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -145,7 +115,7 @@ class Provenance:
 
     def replacement(self, var: IndexVar) -> Relation | None:
         """The relation that took the place of a variable's loop, if one did. A renaming leaves the loop where it is."""
-        return next((r for r in self.relations if var in parents(r) and not isinstance(r, RenameRelation)), None)
+        return next((r for r in self.relations if var in r.parents and not isinstance(r, RenameRelation)), None)
 
     def known(self, given: Iterable[IndexVar]) -> frozenset[IndexVar]:
         """The given variables and all that are recovered from them: those of which all derived variables are known."""
@@ -153,14 +123,14 @@ class Provenance:
         while len(found) != before:
             before = len(found)
             for relation in reversed(self.relations):
-                if found.issuperset(children(relation)):
-                    found.update(parents(relation))
+                if found.issuperset(relation.children):
+                    found.update(relation.parents)
         return frozenset(found)
 
     def ancestors(self, var: IndexVar) -> frozenset[IndexVar]:
         """A variable and all that it comes from."""
         relation = self.made_by(var)
-        above = parents(relation) if relation is not None else ()
+        above = relation.parents if relation is not None else ()
         return frozenset({var}).union(*(self.ancestors(parent) for parent in above))
 
     def root(self, var: IndexVar) -> IndexVar:
@@ -169,38 +139,41 @@ class Provenance:
         return last
 
     def line(self, var: IndexVar) -> Iterator[IndexVar]:
-        """A variable and those that it is a digit of: up through splits, divides, bounds and renamings.
+        """A variable and those that it is a digit or another name of: up through relations of one parent.
 
         A fuse that puts the halves of a split together again counts what was split.
         """
         yield var
         relation = self.made_by(var)
         match relation:
-            case SplitRelation(parent) | DivideRelation(parent) | BoundRelation(parent) | RenameRelation(parent):
-                yield from self.line(parent)
+            case Line():
+                yield from self.line(relation.parent)
             case FuseRelation():
                 halves = self.halves(relation)
                 if halves is not None:
                     yield from self.line(halves.parent)
 
-    def digits(self, var: IndexVar) -> Digits | None:
-        """The split or divide that cut ``var``, looking through bounds."""
+    def keeps_order(self, var: IndexVar) -> bool:
+        """Whether what a variable is a digit of grows with it."""
+        made = (self.made_by(above) for above in self.line(var))
+        return all(relation.significant for relation in made if isinstance(relation, Line))
+
+    def replaced(self, var: IndexVar) -> Line | None:
+        """The relation that put digits or another name in the place of a variable."""
         relation = self.used_by(var)
-        match relation:
-            case SplitRelation() | DivideRelation():
-                return relation
-            case BoundRelation(_, bounded):
-                return self.digits(bounded)
-            case RenameRelation(_, renamed):
-                return self.digits(renamed)
-        return None
+        return relation if isinstance(relation, Line) else None
+
+    def is_in_digits(self, var: IndexVar) -> bool:
+        """Whether a variable was cut into digits, under this name or another."""
+        relation = self.replaced(var)
+        return relation is not None and (len(relation.children) > 1 or self.is_in_digits(relation.children[0]))
 
     def originals(self, var: IndexVar) -> tuple[IndexVar, ...]:
         """The original variables that ``var`` helps to determine, in order."""
         relation = self.made_by(var)
         if relation is None:
             return (var,)
-        return tuple(dict.fromkeys(x for parent in parents(relation) for x in self.originals(parent)))
+        return tuple(dict.fromkeys(x for parent in relation.parents for x in self.originals(parent)))
 
     def covered(self, var: IndexVar, levels: tuple[IndexVar, ...] = ()) -> tuple[IndexVar, ...]:
         """The coordinate variables that a variable stands for, outermost first: a fuse stands for two.
@@ -208,21 +181,11 @@ class Provenance:
         ``levels`` are variables to stop at although they are derived: those of a blocked format's levels.
         """
         relation = None if var in levels else self.made_by(var)
-        match relation:
-            case FuseRelation(outer, inner):
-                halves = self.halves(relation)
-                if halves is not None:
-                    return self.covered(halves.parent, levels)
-                return (*self.covered(outer, levels), *self.covered(inner, levels))
-            case SplitRelation(parent) | DivideRelation(parent) | BoundRelation(parent):
-                return self.covered(parent, levels)
-            case RenameRelation(original):
-                return self.covered(original, levels)
-            case CoordRelation(position):
-                return self.covered(position, levels)
-            case PosRelation(coordinate):
-                return self.covered(coordinate, levels)
-        return (var,)
+        if relation is None:
+            return (var,)
+        halves = self.halves(relation) if isinstance(relation, FuseRelation) else None
+        above = relation.parents if halves is None else halves.parents
+        return tuple(member for parent in above for member in self.covered(parent, levels))
 
     def halves(self, relation: FuseRelation) -> Digits | None:
         """The split or divide whose two halves a fuse puts together again, if it does.
@@ -230,22 +193,16 @@ class Provenance:
         The blocks of a format stay apart: its levels are walked, or appended to, block by block.
         """
         found = self.made_by(self._unbound(relation.outer))
-        match found:
-            case BlockRelation():
-                return None
-            case SplitRelation(_, outer, inner, _) | DivideRelation(_, outer, inner, _):
-                if (outer, inner) == (self._unbound(relation.outer), self._unbound(relation.inner)):
-                    return found
-        return None
+        if not isinstance(found, Digits) or isinstance(found, BlockRelation):
+            return None
+        return found if found.children == (self._unbound(relation.outer), self._unbound(relation.inner)) else None
 
     def _unbound(self, var: IndexVar) -> IndexVar:
-        match self.made_by(var):
-            case BoundRelation(parent) | RenameRelation(parent):
-                return self._unbound(parent)
-        return var
+        relation = self.made_by(var)
+        return self._unbound(relation.parent) if isinstance(relation, Alias) else var
 
-    def whole_again(self, relation: Digits) -> FuseRelation | None:
-        """The fuse that puts the halves of a split or divide together again, if there is one."""
+    def whole_again(self, relation: Relation) -> FuseRelation | None:
+        """The fuse that puts digits together again, if there is one."""
         fuses = (r for r in self.relations if isinstance(r, FuseRelation) and self.is_here(r.fused))
         return next((fuse for fuse in fuses if self.halves(fuse) == relation), None)
 
@@ -269,10 +226,10 @@ class Provenance:
     def cuts_rows(self, var: IndexVar, levels: tuple[IndexVar, ...] = ()) -> bool:
         """Whether outer digits cut the range of a variable that stands for several, so that it may begin and end within a row."""
         match self.made_by(var):
-            case SplitRelation(parent) | DivideRelation(parent):
-                return len(self.covered(parent, levels)) > 1
-            case BoundRelation(parent) | RenameRelation(parent):
-                return self.cuts_rows(parent, levels)
+            case Digits() as digits:
+                return len(self.covered(digits.parent, levels)) > 1
+            case Line() as line:
+                return self.cuts_rows(line.parent, levels)
             case FuseRelation(outer) as fuse:
                 halves = self.halves(fuse)
                 return self.cuts_rows(outer if halves is None else halves.parent, levels)
@@ -281,10 +238,10 @@ class Provenance:
     def is_cut(self, var: IndexVar) -> bool:
         """Whether outer digits confine the coordinates of a variable. Those of a block of positions are not: the positions are."""
         match self.made_by(var):
-            case SplitRelation() | DivideRelation():
+            case Digits():
                 return True
-            case BoundRelation(parent) | RenameRelation(parent):
-                return self.is_cut(parent)
+            case Line() as line:
+                return self.is_cut(line.parent)
             case FuseRelation(outer, inner) as relation:
                 halves = self.halves(relation)
                 return self.is_cut(outer) or self.is_cut(inner) if halves is None else self.is_cut(halves.parent)
@@ -302,8 +259,8 @@ class Provenance:
         match self.made_by(var):
             case PosRelation() as relation:
                 return relation
-            case SplitRelation(parent) | DivideRelation(parent) | BoundRelation(parent) | RenameRelation(parent):
-                return self.position(parent)
+            case Line() as line:
+                return self.position(line.parent)
             case FuseRelation(_, inner, _):
                 return self.position(inner)
         return None
@@ -317,14 +274,12 @@ class Provenance:
         if relation is None or var in levels:
             return Span((var,))
         match relation:
-            case SplitRelation(parent, outer, inner, _) | DivideRelation(parent, outer, inner, _) if var == inner:
-                whole = self.span(parent, levels)
-                return whole and Span(whole.variables, whole.needs | {outer}, whole.position)
-            case BoundRelation(parent) | RenameRelation(parent):
-                return self.span(parent, levels)
+            case Line() if var in relation.significant[-1:]:
+                whole = self.span(relation.parent, levels)
+                return whole and Span(whole.variables, whole.needs.union(relation.significant[:-1]), whole.position)
             case FuseRelation():
                 return self._fused_span(relation, levels)
-            case PosRelation(coordinate, _, _):
+            case PosRelation(coordinate):
                 walked = self.span(coordinate, levels)
                 return walked and Span(walked.variables, walked.needs, relation)
             case CoordRelation(position, _):
@@ -361,30 +316,30 @@ class Provenance:
 
     def limits(self, var: IndexVar) -> tuple[int | None, int | None]:
         """The first value and the end of a variable's range, where they are constants."""
-        match self.made_by(var):
-            case None:
-                return 0, None
-            case SplitRelation(_, _, inner, size) if var == inner:
-                return 0, size
-            case DivideRelation(_, outer, _, count) if var == outer:
-                return 0, count
-            case SplitRelation(parent, _, _, part) | DivideRelation(parent, _, _, part):
-                extent = self.extent(parent)
-                return 0, None if extent is None else max(1, -(-extent // part))
-            case FuseRelation(outer, inner, _):
-                first, second = self.extent(outer), self.extent(inner)
-                return 0, None if first is None or second is None else first * second
-            case BoundRelation(parent, _, value, kind):
-                lower, upper = self.limits(parent)
-                return (value if kind is BoundType.MinExact else lower), (value if kind is BoundType.MaxExact else upper)
-            case RenameRelation(original, _):
-                return self.limits(original)
-        return None, None
+        return _Constants(self).range_of(var)
 
     def extent(self, var: IndexVar) -> int | None:
         """How many values a variable takes, where that is a constant."""
-        lower, upper = self.limits(var)
-        return None if lower is None or upper is None else max(0, upper - lower)
+        return _Constants(self).extent(var)
+
+
+@dataclass(frozen=True)
+class _Constants:
+    """How far variables run, as far as the relations alone tell."""
+
+    graph: Provenance
+    arithmetic: Arithmetic[int | None] = UNKNOWNS
+
+    def range_of(self, var: IndexVar) -> tuple[int | None, int | None]:
+        relation = self.graph.made_by(var)
+        return (0, None) if relation is None else relation.range_of(var, self)
+
+    def extent(self, var: IndexVar) -> int | None:
+        low, high = self.range_of(var)
+        return None if low is None or high is None else max(0, high - low)
+
+    def positions(self, relation: Relation) -> tuple[int | None, int | None]:
+        return None, None
 
 
 def _own_loops(stmt: Stmt) -> Iterator[IndexVar]:

@@ -14,7 +14,7 @@ from sparseloom.lower.scope import Scope
 from sparseloom.lower.space import Space
 from sparseloom.lower.views import Sizes, TensorView
 from sparseloom.notation.nodes import Access, IndexVar, Stmt, TensorVar
-from sparseloom.notation.relations import PosRelation
+from sparseloom.relations.pos import PosRelation
 
 
 @dataclass(frozen=True)

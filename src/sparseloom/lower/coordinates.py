@@ -57,7 +57,7 @@ class CoordinateLoops(Nest):
                 code, walker = between(context.names, walker, low, high)
                 cuts.append(code)
             walkers.append(walker)
-        loop = self._loop(stmt, var, digit, tree, space, scope, style, (low, high))
+        loop = self._loop(stmt, var, digit, tree, space, scope, style, (low, high), bool(walkers))
         loop = replace(loop, walkers=tuple(walkers), body=lambda s: self._bind(var, digit, s, then))
         inside = ir.both(ir.compare("greater_equal", loop.coordinate, low), ir.compare("less", loop.coordinate, high))
         if narrowed and any(not w.level.ordered for w in walkers):
@@ -99,9 +99,21 @@ class CoordinateLoops(Nest):
         return all_of([region(stmt, lambda access: self._known(access, walking, scope)), *driven])
 
     def _loop(
-        self, stmt: Forall, var: IndexVar, digit: IndexVar, tree: IndexVar, space: Space, scope: Scope, style: Style, part: Range
+        self,
+        stmt: Forall,
+        var: IndexVar,
+        digit: IndexVar,
+        tree: IndexVar,
+        space: Space,
+        scope: Scope,
+        style: Style,
+        part: Range,
+        merges: bool,
     ) -> Loop:
-        """The counted form and the filters of a loop over a part of the variable's range."""
+        """The counted form and the filters of a loop over a part of the variable's range.
+
+        Operands that it ``merges`` are walked in order, so it counts coordinates where the digit would not come in that order.
+        """
         context = self.context
         low, high = part
         coordinate = ir.Var(var.name)
@@ -114,6 +126,8 @@ class CoordinateLoops(Nest):
         base = replace(base, filter=filters, found=tuple(found))
         if digit in (var, tree):
             return base
+        if merges and not context.provenance.keeps_order(digit):
+            return replace(base, guard=filters)
         counter = ir.Var(digit.name)
         if space.is_leading(tree, digit):
             # The digit counts from where its block begins, also where this loop runs through a part of the block.

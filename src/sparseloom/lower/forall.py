@@ -18,17 +18,19 @@ from dataclasses import replace
 from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
-from sparseloom.iteration.provenance import parents
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import Style
 from sparseloom.lower.device import awaited
 from sparseloom.lower.nest import Then, style_of
 from sparseloom.lower.positions import PositionLoops
 from sparseloom.lower.scope import Scope
-from sparseloom.lower.space import Range, Space, least, most
+from sparseloom.lower.space import Range, least, most
 from sparseloom.lower.walking import cut, settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Unit
-from sparseloom.notation.relations import BoundRelation, BoundType, CoordRelation, FuseRelation, PosRelation
+from sparseloom.relations.bound import BoundRelation
+from sparseloom.relations.coord import CoordRelation
+from sparseloom.relations.fuse import FuseRelation
+from sparseloom.relations.pos import PosRelation
 
 
 class LoopLowering(PositionLoops):
@@ -129,7 +131,7 @@ class LoopLowering(PositionLoops):
             case CoordRelation() if extents_only:
                 sources: tuple[IndexVar, ...] = (self.context.provenance.found_again(relation),)
             case _:
-                sources = parents(relation)
+                sources = relation.parents
         for source in sources:
             found, scope = self.find_ranges(source, scope, extents_only)
             code.append(found)
@@ -153,7 +155,8 @@ class LoopLowering(PositionLoops):
         graph = self.context.provenance
         begun = {above for var in scope.coordinates for above in graph.ancestors(var)}
         made = [graph.made_by(var) for var in sorted(graph.ancestors(digit) - begun, key=str)]
-        broken = [_is_broken(relation, self.context.space(scope)) for relation in made if isinstance(relation, BoundRelation)]
+        space = self.context.space(scope)
+        broken = [ir.compare(*relation.broken(space)) for relation in made if isinstance(relation, BoundRelation)]
         return ir.either(*broken) if broken else None
 
     def _again_range(self, relation: CoordRelation, scope: Scope) -> Scope:
@@ -219,18 +222,3 @@ class LoopLowering(PositionLoops):
 def _run_by(unit: Unit | None, then: Then) -> Then:
     """The body of a loop, which knows the unit that runs it."""
     return then if unit is None else lambda inner: then(replace(inner, units=(*inner.units, unit)))
-
-
-def _is_broken(relation: BoundRelation, space: Space) -> ir.Expr:
-    """When the limits of a variable are not what a bound promises."""
-    low, high = space.range_of(relation.parent)
-    value = ir.index(relation.value)
-    match relation.kind:
-        case BoundType.MinExact:
-            return ir.compare("not_equal", low, value)
-        case BoundType.MaxExact:
-            return ir.compare("not_equal", high, value)
-        case BoundType.MinConstraint:
-            return ir.compare("less", low, value)
-        case BoundType.MaxConstraint:
-            return ir.compare("greater", high, value)

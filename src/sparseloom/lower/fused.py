@@ -16,7 +16,7 @@ from sparseloom.lower.scope import Scope
 from sparseloom.lower.space import least, most, subtract
 from sparseloom.lower.walking import settle
 from sparseloom.notation.nodes import Forall, IndexVar
-from sparseloom.notation.relations import FuseRelation
+from sparseloom.relations.fuse import FuseRelation
 
 
 class FusedLoops(CoordinateLoops):

@@ -57,7 +57,7 @@ from sparseloom.notation.nodes import (
     TensorVar,
     Where,
 )
-from sparseloom.notation.relations import PosRelation
+from sparseloom.relations.pos import PosRelation
 from sparseloom.schedule.loops import paths, relations_of
 from sparseloom.schedule.races import analyse
 from sparseloom.schedule.units import GPU_UNITS

@@ -18,7 +18,8 @@ from sparseloom.lower.result import DenseResult, Result, SharedResult
 from sparseloom.lower.structure import StructureResult
 from sparseloom.notation.dtyping import fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Sequence, Stmt, SuchThat
-from sparseloom.notation.relations import FuseRelation, PosRelation
+from sparseloom.relations.fuse import FuseRelation
+from sparseloom.relations.pos import PosRelation
 
 
 def make_result(context: Context, concrete: Concrete, combines: bool, refill: bool) -> Result:

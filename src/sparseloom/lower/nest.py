@@ -10,8 +10,11 @@ from sparseloom.lower.coiterate import Style
 from sparseloom.lower.context import Context
 from sparseloom.lower.result import Result
 from sparseloom.lower.scope import Scope
+from sparseloom.lower.space import Space
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Merge, Stmt, Tag, TensorVar, Unit
-from sparseloom.notation.relations import BoundRelation, DivideRelation, FuseRelation, RenameRelation, SplitRelation
+from sparseloom.relations.alias import Alias
+from sparseloom.relations.fuse import FuseRelation
+from sparseloom.relations.relation import Line
 
 Then = Callable[[Scope], ir.Stmt]
 
@@ -56,33 +59,35 @@ class Nest:
         """Variables whose derived variables are now all known."""
         stmts: list[ir.Stmt] = []
         guards: list[ir.Expr] = []
-        changed = True
-        while changed:
-            changed = False
+        before: Scope | None = None
+        while scope is not before:
+            before = scope
             for relation in self.context.provenance.relations:
                 space = self.context.space(scope)
+                halves = self.context.provenance.halves(relation) if isinstance(relation, FuseRelation) else None
                 match relation:
-                    case SplitRelation(parent, outer, inner, _) | DivideRelation(parent, outer, inner, _):
-                        if parent in space.values or outer not in space.values or inner not in space.values:
-                            continue
-                        var = ir.Var(parent.name)
-                        stmts.append(ir.Declare(var, space.joined(relation)))
-                        guards.append(ir.compare("less", var, space.range_of(parent)[1]))
-                        scope, changed = scope.knowing(parent, var), True
-                    case FuseRelation(outer, inner, fused):
-                        halves = self.context.provenance.halves(relation)
-                        if halves is None:
-                            continue
-                        if fused in space.values and halves.parent not in space.values:
-                            low, high = space.range_of(halves.parent)
-                            var = ir.Var(halves.parent.name)
-                            stmts.append(ir.Declare(var, ir.add(low, space.values[fused])))
-                            guards.append(ir.compare("less", var, high))
-                            scope, changed = scope.knowing(halves.parent, var), True
-                        elif halves.parent in space.values and fused in space.values and outer not in space.values:
-                            first, second = space.split_value(halves, space.values[halves.parent])
-                            scope, changed = scope.knowing(outer, first).knowing(inner, second), True
-                    case BoundRelation(parent, child, _, _) | RenameRelation(parent, child):
-                        if child in space.values and parent not in space.values:
-                            scope, changed = scope.knowing(parent, space.values[child]), True
+                    case Line() if relation.parent not in space.values and all(child in space.values for child in relation.children):
+                        (value,) = relation.recover(space.values, space)
+                        if not isinstance(relation, Alias):
+                            value = self._declared(relation.parent, value, relation.overruns, space, stmts, guards)
+                        scope = scope.knowing(relation.parent, value)
+                    case FuseRelation(fused=fused) if halves is not None and fused in space.values:
+                        if halves.parent not in space.values:
+                            whole = ir.add(space.range_of(halves.parent)[0], space.values[fused])
+                            scope = scope.knowing(halves.parent, self._declared(halves.parent, whole, True, space, stmts, guards))
+                        elif halves.outer not in space.values:
+                            parts = halves.derive(space.values, space)
+                            for var, value in zip(relation.parents, parts, strict=True):
+                                scope = scope.knowing(var, value)
         return stmts, ir.both(*guards), scope
+
+    @staticmethod
+    def _declared(
+        var: IndexVar, value: ir.Expr, overruns: bool, space: Space, stmts: list[ir.Stmt], guards: list[ir.Expr]
+    ) -> ir.Var:
+        """A recovered variable under its name, guarded where it may lie beyond the end of its range."""
+        made = ir.Var(var.name)
+        stmts.append(ir.Declare(made, value))
+        if overruns:
+            guards.append(ir.compare("less", made, space.range_of(var)[1]))
+        return made

@@ -35,7 +35,7 @@ from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import ceil_divide, subtract
 from sparseloom.lower.workspace import Scatter, Workspace
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Tag, TensorVar, Unit
-from sparseloom.notation.relations import DivideRelation
+from sparseloom.relations.divide import DivideRelation
 
 PARTS = 64  # into how many parts the rows of a sparse result are cut when threads append them
 SLOTS = 16  # how many private copies a loop over threads makes: the result then does not depend on how many threads there are
@@ -154,7 +154,7 @@ class ParallelLoops(LoopLowering):
         cut = DivideRelation(stmt.var, part, within, PARTS)
         context.provenance = context.provenance.adding(cut)
         space = context.space(scope)
-        used = ceil_divide(space.extent(stmt.var), space.block_size(cut))
+        used = ceil_divide(space.extent(stmt.var), cut.block_size(space))
 
         def then(inner: Scope) -> ir.Stmt:
             number = inner.coordinates[part]

@@ -20,15 +20,10 @@ from sparseloom.lower.scope import Place, Scope
 from sparseloom.lower.space import Range, least, most, subtract
 from sparseloom.lower.walking import cut, if_present, segment, settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar
-from sparseloom.notation.relations import (
-    BoundRelation,
-    CoordRelation,
-    DivideRelation,
-    FuseRelation,
-    PosRelation,
-    RenameRelation,
-    SplitRelation,
-)
+from sparseloom.relations.coord import CoordRelation
+from sparseloom.relations.fuse import FuseRelation
+from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Line
 
 
 class PositionLoops(RunLoops):
@@ -231,12 +226,6 @@ class PositionLoops(RunLoops):
             return scope
         provenance = self.context.provenance
         match provenance.made_by(var):
-            case FuseRelation(outer, inner, _) as fuse if provenance.halves(fuse) is None:
-                scope = self._rebuilt(inner, self._rebuilt(outer, scope))
-                space = self.context.space(scope)
-                row = subtract(scope.coordinates[outer], space.range_of(outer)[0])
-                column = subtract(scope.coordinates[inner], space.range_of(inner)[0])
-                return scope.knowing(var, ir.add(ir.multiply(row, space.extent(inner)), column))
             case FuseRelation() as fuse if (halves := provenance.halves(fuse)) is not None:
                 scope = self._rebuilt(halves.parent, scope)
                 return scope.knowing(var, subtract(scope.coordinates[halves.parent], self.context.space(scope).range_of(halves.parent)[0]))
@@ -246,16 +235,14 @@ class PositionLoops(RunLoops):
                 if positions is not None:
                     # Whatever stood for the coordinates before they were found again is known as well: a workspace may have it as index.
                     scope = self._at_place(positions, again.position, self._rebuilt(positions.coordinate, scope))
-            case BoundRelation(source) | RenameRelation(source):
-                pass
-            case SplitRelation(parent, outer) | DivideRelation(parent, outer) as digits:
-                scope = self._rebuilt(parent, scope)
-                values = self.context.space(scope).split_value(digits, scope.coordinates[parent])
-                return scope.knowing(var, values[0] if var == outer else values[1])
-            case _:
-                raise CompilerBug(var, "an original variable should be known")
-        scope = self._rebuilt(source, scope)
-        return scope.knowing(var, scope.coordinates[source])
+                scope = self._rebuilt(source, scope)
+                return scope.knowing(var, scope.coordinates[source])
+            case FuseRelation() | Line() as relation:
+                for source in relation.parents:
+                    scope = self._rebuilt(source, scope)
+                values = relation.derive(scope.coordinates, self.context.space(scope))
+                return scope.knowing(var, values[relation.children.index(var)])
+        raise CompilerBug(var, "an original variable should be known")
 
     def _at_place(self, relation: PosRelation, position: IndexVar, scope: Scope) -> Scope:
         """The position variable of an operand that stands at that level already, under both of its names.
@@ -263,8 +250,7 @@ class PositionLoops(RunLoops):
         Where its digits cut it into blocks it stays unknown: the block is tested against them.
         """
         place, provenance = scope.at(relation.access), self.context.provenance
-        cut_up = provenance.digits(relation.position) is not None
-        if cut_up or place.is_absent or place.depth != provenance.position_levels(relation)[-1] + 1:
+        if provenance.is_in_digits(relation.position) or place.is_absent or place.depth != provenance.position_levels(relation)[-1] + 1:
             return scope
         return scope.knowing(relation.position, place.position).knowing(position, place.position)
 

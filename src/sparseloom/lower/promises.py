@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 
 from sparseloom.iteration.provenance import Provenance
-from sparseloom.lower.ranges import limits_of
+from sparseloom.lower.ranges import Extents
 from sparseloom.notation.nodes import Stmt
-from sparseloom.notation.relations import BoundRelation, BoundType
+from sparseloom.relations.bound import BoundRelation
 from sparseloom.schedule.loops import relations_of
 
 
 def broken_promise(stmt: Stmt, sizes: Mapping[str, int]) -> str:
     """The bounds that a statement promises and that do not hold for these extents; all that may not, where only the data tell."""
     graph = Provenance(relations_of(stmt))
-    wrong, unsure = [], []
+    wrong, unsure, extents = [], [], Extents(graph, sizes)
     for bound in (r for r in graph.relations if isinstance(r, BoundRelation)):
-        limits = limits_of(graph, bound.parent, sizes)
-        if limits is None:
+        (low, high), (broken, limit, promised) = extents.range_of(bound.parent), bound.broken(extents)
+        if limit is None or promised is None:
             unsure.append(_step(bound))
-        elif not _holds(bound, *limits):
-            wrong.append(f"{_step(bound)}: {bound.parent} runs from {limits[0]} up to {limits[1]}")
+        elif _BROKEN[broken](limit, promised):
+            wrong.append(f"{_step(bound)}: {bound.parent} runs from {low} up to {high}")
     return "; ".join(wrong or unsure)
 
 
+_BROKEN = {"not_equal": operator.ne, "less": operator.lt, "greater": operator.gt}
+
+
 def _step(bound: BoundRelation) -> str:
-    return f"bound({bound.parent}, {bound.bounded}, {bound.value}, {bound.kind.value})"
-
-
-def _holds(bound: BoundRelation, low: int, high: int) -> bool:
-    match bound.kind:
-        case BoundType.MinExact:
-            return low == bound.value
-        case BoundType.MaxExact:
-            return high == bound.value
-        case BoundType.MinConstraint:
-            return low >= bound.value
-        case BoundType.MaxConstraint:
-            return high <= bound.value
+    return f"bound({bound.parent}, {bound.child}, {bound.value}, {bound.kind.value})"

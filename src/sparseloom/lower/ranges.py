@@ -6,56 +6,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from sparseloom.core.errors import ShapeError
-from sparseloom.iteration.provenance import Provenance, children
-from sparseloom.notation.nodes import IndexVar, Relation, Stmt
-from sparseloom.notation.relations import (
-    BoundRelation,
-    BoundType,
-    CoordRelation,
-    DivideRelation,
-    FuseRelation,
-    PosRelation,
-    RenameRelation,
-    SplitRelation,
-)
+from sparseloom.iteration.provenance import Provenance
+from sparseloom.notation.nodes import IndexVar, Stmt
+from sparseloom.relations.arithmetic import UNKNOWNS, Arithmetic
+from sparseloom.relations.coord import CoordRelation
+from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Relation
 from sparseloom.schedule.loops import relations_of
 
 LARGEST = 2**63 - 1
 LONGEST_LOOP = 2**62  # leaves room for what is added to a counter before it is compared
 
 
-def limits_of(graph: Provenance, var: IndexVar, sizes: Mapping[str, int]) -> tuple[int, int] | None:
-    """Where the range of a variable begins and ends; None for positions, which depend on the data, and for what the compiler made."""
-    match graph.made_by(var):
-        case None:
-            return (0, sizes[var.name]) if var.name in sizes else None
-        case SplitRelation(_, _, inner, size) if var == inner:
-            return 0, size
-        case DivideRelation(_, outer, _, count) if var == outer:
-            return 0, count
-        case SplitRelation(parent, _, _, part) | DivideRelation(parent, _, _, part):
-            extent = _extent(graph, parent, sizes)
-            return None if extent is None else (0, -(-extent // part))
-        case FuseRelation(outer, inner):
-            first, second = _extent(graph, outer, sizes), _extent(graph, inner, sizes)
-            return None if first is None or second is None else (0, first * second)
-        case RenameRelation(original):
-            return limits_of(graph, original, sizes)
-        case BoundRelation(parent, _, value, kind):
-            limits = limits_of(graph, parent, sizes)
-            if limits is None:
-                return None
-            return value if kind is BoundType.MinExact else limits[0], value if kind is BoundType.MaxExact else limits[1]
-        case CoordRelation() as relation:
-            return limits_of(graph, graph.found_again(relation), sizes)
-    return None
+@dataclass(frozen=True)
+class Extents:
+    """How far variables run on real extents; None for positions, which depend on the data, and for what the compiler made."""
 
+    graph: Provenance
+    sizes: Mapping[str, int]
+    arithmetic: Arithmetic[int | None] = UNKNOWNS
 
-def _extent(graph: Provenance, var: IndexVar, sizes: Mapping[str, int]) -> int | None:
-    limits = limits_of(graph, var, sizes)
-    return None if limits is None else limits[1] - limits[0]
+    def range_of(self, var: IndexVar) -> tuple[int | None, int | None]:
+        """Where the range of a variable begins and ends."""
+        relation = self.graph.made_by(var)
+        return (0, self.sizes.get(var.name)) if relation is None else relation.range_of(var, self)
+
+    def extent(self, var: IndexVar) -> int | None:
+        """How many values a variable takes."""
+        low, high = self.range_of(var)
+        return self.arithmetic.subtract(high, low)
+
+    def positions(self, relation: Relation) -> tuple[int | None, int | None]:
+        """The data tell; but coordinates that are found again run as far as they did."""
+        return self.range_of(self.graph.found_again(relation)) if isinstance(relation, CoordRelation) else (None, None)
 
 
 def check_ranges(stmt: Stmt, sizes: Mapping[str, int]) -> None:
@@ -65,19 +51,16 @@ def check_ranges(stmt: Stmt, sizes: Mapping[str, int]) -> None:
         reach = next((reach for reach, most in _reaches(graph, relation, sizes) if reach > most), None)
         if reach is not None:
             raise ShapeError(
-                f"the schedule runs {', '.join(map(str, children(relation)))} over {reach} coordinates, more than 64 bits count\n"
+                f"the schedule runs {', '.join(map(str, relation.children))} over {reach} coordinates, more than 64 bits count\n"
                 "  help: turn a fused loop over coordinates into one over positions with pos(...), or leave the step out"
             )
 
 
 def _reaches(graph: Provenance, relation: Relation, sizes: Mapping[str, int]) -> Iterator[tuple[int, int]]:
     """How far the numbers go that a relation computes with, and may go: what it makes, and what is recovered from that."""
-    if isinstance(relation, PosRelation) or any(isinstance(graph.used_by(v), PosRelation) for v in children(relation)):
+    if isinstance(relation, PosRelation) or any(isinstance(graph.used_by(v), PosRelation) for v in relation.children):
         return
-    for made in children(relation):
-        yield (limits_of(graph, made, sizes) or (0, 0))[1], LONGEST_LOOP
-    match relation:
-        case SplitRelation(parent, _, _, size):
-            yield (_extent(graph, parent, sizes) or 0) + size, LARGEST
-        case DivideRelation(parent, _, _, count):
-            yield (_extent(graph, parent, sizes) or 0) + count, LARGEST
+    extents = Extents(graph, sizes)
+    for made in relation.children:
+        yield extents.range_of(made)[1] or 0, LONGEST_LOOP
+    yield from ((number or 0, LARGEST) for number in relation.reaches(extents))

@@ -17,15 +17,11 @@ from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, has_
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.lower.context import Remark, Runs
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
-from sparseloom.notation.relations import (
-    BoundRelation,
-    CoordRelation,
-    DivideRelation,
-    FuseRelation,
-    PosRelation,
-    RenameRelation,
-    SplitRelation,
-)
+from sparseloom.relations.arithmetic import INTEGERS
+from sparseloom.relations.coord import CoordRelation
+from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Line, Relation
+from sparseloom.relations.split import SplitRelation
 from sparseloom.schedule.loops import relations_of
 
 
@@ -78,6 +74,8 @@ def trips(stmt: Stmt, remarks: Sequence[Remark], sizes: Mapping[str, int], store
 
 class _Counting:
     """Counts the loops of one statement."""
+
+    arithmetic = INTEGERS
 
     def __init__(self, stmt: Stmt, sizes: Mapping[str, int], stored: Mapping[str, Sequence[int]]) -> None:
         self._graph, self._sizes, self._stored = Provenance(relations_of(stmt)), sizes, stored
@@ -173,24 +171,24 @@ class _Counting:
 
     def extent(self, var: IndexVar) -> int:
         """How many values a variable takes, at most."""
-        match self._graph.made_by(var):
-            case None:
-                return self._sizes.get(var.name, 1)
-            case SplitRelation(parent, _, inner, size) if var == inner:
-                return min(size, self.extent(parent))
-            case DivideRelation(_, outer, _, count) if var == outer:
-                return count
-            case SplitRelation(parent, _, _, part) | DivideRelation(parent, _, _, part):
-                return -(-self.extent(parent) // part)
-            case FuseRelation(outer, inner):
-                return self.extent(outer) * self.extent(inner)
-            case BoundRelation(parent) | RenameRelation(parent):
-                return self.extent(parent)
-            case CoordRelation() as relation:
-                return self.extent(self._graph.found_again(relation))
-            case PosRelation(coordinate, _, access) as relation:
+        low, high = self.range_of(var)
+        relation = self._graph.made_by(var)
+        # The last digit ends where the range ends that it was cut from.
+        ends = isinstance(relation, Line) and relation.overruns and var == relation.children[-1]
+        return min(high - low, self.extent(relation.parents[0])) if relation is not None and ends else high - low
+
+    def range_of(self, var: IndexVar) -> tuple[int, int]:
+        """Where the range of a variable begins and ends."""
+        relation = self._graph.made_by(var)
+        return (0, self._sizes.get(var.name, 1)) if relation is None else relation.range_of(var, self)
+
+    def positions(self, relation: Relation) -> tuple[int, int]:
+        """Positions are counted from 0, as if all of them stood below one parent."""
+        match relation:
+            case CoordRelation():
+                return self.range_of(self._graph.found_again(relation))
+            case PosRelation(coordinate, _, access):
                 last = self._graph.position_levels(relation)[-1]
-                known = access.tensor.name in self._stored
                 every = self.extent(coordinate)
-                return min(every, self._positions(access, last + 1)) if known else every
-        raise CompilerBug(var, "a relation whose extent can be counted")
+                return 0, min(every, self._positions(access, last + 1)) if access.tensor.name in self._stored else every
+        raise CompilerBug(relation, "a relation whose extent can be counted")

@@ -8,77 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparseloom.core.errors import CompilerBug
 from sparseloom.core.once import cached_property
-from sparseloom.iteration.provenance import children, parents
-from sparseloom.notation.nodes import IndexVar, Relation, Stmt
-from sparseloom.notation.relations import (
-    BoundRelation,
-    CoordRelation,
-    DivideRelation,
-    FuseRelation,
-    PosRelation,
-    RenameRelation,
-    SplitRelation,
-)
+from sparseloom.notation.nodes import IndexVar, Stmt
+from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Relation
 from sparseloom.schedule.loops import loops, provenance, relations_of
 from sparseloom.schedule.svg import Drawing, colour, text_width
-
-
-def label(relation: Relation) -> str:
-    """A relation in one word, with its constant or its operand."""
-    match relation:
-        case SplitRelation(_, _, _, size):
-            return f"split({size})"
-        case DivideRelation(_, _, _, count):
-            return f"divide({count})"
-        case FuseRelation():
-            return "fuse"
-        case PosRelation(_, _, access):
-            return f"pos({access.tensor})"
-        case CoordRelation():
-            return "coord"
-        case BoundRelation(_, _, value, kind):
-            return f"bound({value},{kind.name})"
-        case RenameRelation():
-            return "rename"
-    raise CompilerBug(relation, "a relation must have a name")
-
-
-def original(relation: Relation) -> str:
-    """What gives the parents of a relation from its children: ``recover_original``."""
-    match relation:
-        case SplitRelation() | DivideRelation() | CoordRelation():
-            return str(relation)
-        case FuseRelation(outer, inner, fused):
-            return f"{outer} = {fused} / |{inner}|, {inner} = {fused} % |{inner}|"
-        case PosRelation(coordinate, position, access):
-            return f"{coordinate} = crd({access.tensor})[{position}]"
-        case BoundRelation(parent, bounded, _, _):
-            return f"{parent} = {bounded}"
-        case RenameRelation(first, renamed):
-            return f"{first} = {renamed}"
-    raise CompilerBug(relation, "a relation must be recoverable")
-
-
-def derived(relation: Relation) -> str:
-    """What gives the children of a relation from its parents: ``recover_derived``."""
-    match relation:
-        case SplitRelation(parent, outer, inner, size):
-            return f"{outer} = {parent} / {size}, {inner} = {parent} % {size}"
-        case DivideRelation(parent, outer, inner, count):
-            return f"{outer} = {parent} / (|{parent}|/{count}), {inner} = {parent} % (|{parent}|/{count})"
-        case FuseRelation():
-            return str(relation)
-        case PosRelation(coordinate, position, access):
-            return f"{position} = search of {coordinate} in {access.tensor}"
-        case CoordRelation(position, coordinate):
-            return f"{coordinate} = coordinate at {position}"
-        case BoundRelation(parent, bounded, _, _):
-            return f"{bounded} = {parent}"
-        case RenameRelation(first, renamed):
-            return f"{renamed} = {first}"
-    raise CompilerBug(relation, "a relation must derive something")
 
 
 @dataclass(frozen=True)
@@ -91,7 +26,7 @@ class ProvenanceGraph:
     def originals(self) -> tuple[IndexVar, ...]:
         """The variables that no relation makes, in the order of their loops."""
         graph = provenance(self.stmt)
-        sources = [var for relation in self.relations for var in parents(relation)]
+        sources = [var for relation in self.relations for var in relation.parents]
         found = [var for var in (*sources, *loops(self.stmt)) if graph.made_by(var) is None]
         return tuple(dict.fromkeys(found))
 
@@ -113,8 +48,8 @@ class ProvenanceGraph:
 
     def __str__(self) -> str:
         recovery = {
-            "recover_original": [original(relation) for relation in reversed(self.relations)],
-            "recover_derived": [derived(relation) for relation in self.relations],
+            "recover_original": [relation.recovery for relation in reversed(self.relations)],
+            "recover_derived": [relation.derivation for relation in self.relations],
             "recover_track": [words for relation in self.relations if (words := self.tracked(relation)) is not None],
         }
         lines = [f"{name if k == 0 else '':16}   {words}" for name, found in recovery.items() for k, words in enumerate(found)]
@@ -123,16 +58,16 @@ class ProvenanceGraph:
     def _chains(self) -> Iterator[str]:
         """Each relation once; one that uses only what the line ends in goes on with it."""
         waiting = list(self.relations)
-        used = {var for relation in waiting for var in parents(relation)}
+        used = {var for relation in waiting for var in relation.parents}
         loose = [str(var) for var in self.originals if var not in used]
         if loose:
             yield ", ".join(loose)
         while waiting:
-            line, ends = ", ".join(map(str, parents(waiting[0]))), parents(waiting[0])
-            while (following := next((r for r in waiting if parents(r) == ends), None)) is not None:
+            line, ends = ", ".join(map(str, waiting[0].parents)), waiting[0].parents
+            while (following := next((r for r in waiting if r.parents == ends), None)) is not None:
                 waiting.remove(following)
-                ends = children(following)
-                line += f" --{label(following)}--> {', '.join(map(str, ends))}"
+                ends = following.children
+                line += f" --{following.label}--> {', '.join(map(str, ends))}"
             yield line
 
     def _repr_svg_(self) -> str:
@@ -145,7 +80,7 @@ _STEP, _MARGIN = 96.0, 22.0
 
 def _pill(relation: Relation) -> float:
     """Half the width of the pill that names a relation."""
-    return text_width(label(relation), 12) / 2 + 8
+    return text_width(relation.label, 12) / 2 + 8
 
 
 class _ProvenanceDrawing:
@@ -155,8 +90,8 @@ class _ProvenanceDrawing:
         self.graph = graph
         self.layer: dict[IndexVar, int] = dict.fromkeys(graph.originals, 0)
         for relation in graph.relations:
-            depth = 1 + max(self.layer[var] for var in parents(relation))
-            self.layer.update(dict.fromkeys(children(relation), depth))
+            depth = 1 + max(self.layer[var] for var in relation.parents)
+            self.layer.update(dict.fromkeys(relation.children, depth))
         self.x = self._columns()
 
     def _columns(self) -> dict[IndexVar, float]:
@@ -165,7 +100,7 @@ class _ProvenanceDrawing:
         left = _MARGIN
         for family in self._families():
             found = self._family_columns(family)
-            relations = [relation for relation in self.graph.relations if parents(relation)[0] in family]
+            relations = [relation for relation in self.graph.relations if relation.parents[0] in family]
             pills = [(self._middle(relation, found), _pill(relation) + 34) for relation in relations]
             boxes = [(at, self.width(var) / 2) for var, at in found.items()]
             first, last = min(at - half for at, half in (*boxes, *pills)), max(at + half for at, half in (*boxes, *pills))
@@ -177,7 +112,7 @@ class _ProvenanceDrawing:
         """The variables, those together that relations connect."""
         families: list[set[IndexVar]] = [{var} for var in self.graph.originals]
         for relation in self.graph.relations:
-            ends = {*parents(relation), *children(relation)}
+            ends = {*relation.parents, *relation.children}
             touched = [family for family in families if family & ends]
             families = [family for family in families if family not in touched]
             families.append(ends.union(*touched))
@@ -195,12 +130,12 @@ class _ProvenanceDrawing:
 
         for number, var in enumerate(var for var in self.graph.originals if var in family):
             place(var, 60.0 * number)
-        used = {var for relation in self.graph.relations for var in parents(relation)}
+        used = {var for relation in self.graph.relations for var in relation.parents}
         for relation in self.graph.relations:
-            if parents(relation)[0] not in family:
+            if relation.parents[0] not in family:
                 continue
-            middle = sum(x[var] for var in parents(relation)) / len(parents(relation))
-            made = children(relation)
+            middle = sum(x[var] for var in relation.parents) / len(relation.parents)
+            made = relation.children
             gap = 150 if used.issuperset(made) else 60
             start = middle - (sum(map(self.width, made)) + gap * (len(made) - 1)) / 2
             for var in made:
@@ -210,7 +145,7 @@ class _ProvenanceDrawing:
 
     @staticmethod
     def _middle(relation: Relation, x: dict[IndexVar, float]) -> float:
-        ends = (*parents(relation), *children(relation))
+        ends = (*relation.parents, *relation.children)
         return sum(x[var] for var in ends) / len(ends)
 
     @staticmethod
@@ -237,7 +172,7 @@ class _ProvenanceDrawing:
         return drawing
 
     def _relation(self, drawing: Drawing, relation: Relation) -> None:
-        above, below = parents(relation), children(relation)
+        above, below = relation.parents, relation.children
         x = self._middle(relation, self.x)
         top, bottom = max(self.y(var) for var in above) + 14, min(self.y(var) for var in below) - 14
         y = (top + bottom) / 2
@@ -246,7 +181,7 @@ class _ProvenanceDrawing:
         for var in below:
             end, tip = self.x[var], self.y(var) - 14
             drawing.path(f"M{x:g} {y:g}L{end:g} {tip:g}", 'class="sl-line" stroke-width="1.4"')
-        words, half = label(relation), _pill(relation)
+        words, half = relation.label, _pill(relation)
         drawing.rectangle(x - half, y - 11, 2 * half, 22, 'class="sl-box"', 5)
         drawing.text(x, y, words, size=12)
         self._recovery(drawing, x, y, half, top, bottom, self.graph.tracked(relation) is not None)

@@ -7,11 +7,16 @@ from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.named import name_of
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.layout import modes_in_order, plain
-from sparseloom.iteration.provenance import Provenance, children, parents
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import is_skippable, written
 from sparseloom.notation.nodes import Access, IndexVar, Stmt, TensorVar
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import CoordRelation, DivideRelation, FuseRelation, PosRelation, RenameRelation, SplitRelation
+from sparseloom.relations.coord import CoordRelation
+from sparseloom.relations.digits import Digits
+from sparseloom.relations.fuse import FuseRelation
+from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Line
+from sparseloom.relations.rename import RenameRelation
 from sparseloom.schedule.loops import Path, paths, provenance, reads, relations_of, result, temporaries
 from sparseloom.schedule.races import unresolved
 from sparseloom.schedule.refusal import Refusal, listed
@@ -52,7 +57,7 @@ def loose_position(stmt: Stmt) -> Refusal | None:
         if not isinstance(relation, PosRelation | CoordRelation):
             continue
         needed = _needs(graph, relation)
-        (made,) = children(relation)
+        (made,) = relation.children
         for path in paths(stmt):
             first = next((k for k, var in enumerate(path.variables) if made in graph.ancestors(var)), None)
             if first is None:
@@ -225,8 +230,9 @@ def _append_order(stmt: Stmt, lhs: Access, inserted: tuple[IndexVar, ...]) -> tu
     sparse = [var for var, level in zip(stored, form.levels, strict=True) if not level.full]
     last = len(inserted) - 1 if inserted else max(map(order.index, sparse))
     for relation in relations_of(stmt):
-        before, after = parents(relation), children(relation)
-        if isinstance(relation, RenameRelation) or before[0] not in order:
+        before, after = relation.parents, relation.children
+        disordered = isinstance(relation, Line) and not relation.significant
+        if disordered or isinstance(relation, RenameRelation) or before[0] not in order:
             continue
         at = order.index(before[0])
         if tuple(order[at : at + len(before)]) == before:
@@ -241,7 +247,7 @@ def _cut_rows(stmt: Stmt, appended: TensorVar) -> Refusal | None:
     graph = provenance(stmt)
     stored, rows = graph.stored(result(stmt)), _rows(graph, result(stmt))
     for relation in relations_of(stmt):
-        if not isinstance(relation, SplitRelation | DivideRelation):
+        if not isinstance(relation, Digits):
             continue
         cut = [var for var in _members(graph, relation.parent, stored)[:-1] if var in rows]
         if cut:
@@ -264,7 +270,7 @@ def _members(graph: Provenance, var: IndexVar, levels: tuple[IndexVar, ...]) -> 
     relation = graph.made_by(var)
     if relation is None or var in levels:
         return (var,)
-    return tuple(dict.fromkeys(member for parent in parents(relation) for member in _members(graph, parent, levels)))
+    return tuple(dict.fromkeys(member for parent in relation.parents for member in _members(graph, parent, levels)))
 
 
 def _repeated(stmt: Stmt, appended: TensorVar) -> Refusal | None:

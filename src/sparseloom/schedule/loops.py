@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite
-from sparseloom.iteration.provenance import Provenance, children, parents
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.notation.nodes import (
     Access,
@@ -17,7 +17,6 @@ from sparseloom.notation.nodes import (
     Forall,
     IndexVar,
     Reduce,
-    Relation,
     Sequence,
     Stmt,
     SuchThat,
@@ -25,6 +24,7 @@ from sparseloom.notation.nodes import (
     TensorVar,
     Where,
 )
+from sparseloom.relations.relation import Relation, carried
 
 
 def body_of(stmt: Stmt) -> Stmt:
@@ -34,7 +34,7 @@ def body_of(stmt: Stmt) -> Stmt:
 
 def relations_of(stmt: Stmt) -> tuple[Relation, ...]:
     """The relations that a scheduled statement carries, oldest first."""
-    return stmt.relations if isinstance(stmt, SuchThat) else ()
+    return carried(stmt)
 
 
 def provenance(stmt: Stmt) -> Provenance:
@@ -179,7 +179,7 @@ def taken_names(stmt: Stmt) -> frozenset[str]:
         for access in (found.lhs, *accesses(found.rhs))
         for var in access.indices
     )
-    derived = (var for relation in relations_of(stmt) for var in (*parents(relation), *children(relation)))
+    derived = (var for relation in relations_of(stmt) for var in (*relation.parents, *relation.children))
     return frozenset(tensors(stmt)) | {var.name for var in (*loops(stmt), *indices, *derived)}
 
 

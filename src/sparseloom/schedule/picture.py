@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import SERIAL, Assign, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import (
-    BoundRelation,
-    BoundType,
-    CoordRelation,
-    DivideRelation,
-    FuseRelation,
-    PosRelation,
-    RenameRelation,
-    SplitRelation,
-)
+from sparseloom.relations.arithmetic import WORDS, Arithmetic, Text
+from sparseloom.relations.bound import BoundRelation, BoundType
+from sparseloom.relations.coord import CoordRelation
+from sparseloom.relations.fuse import FuseRelation
+from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Relation
 from sparseloom.schedule.loops import body_of, provenance, relations_of
 from sparseloom.schedule.primitive import describe
 
@@ -86,34 +83,49 @@ def remark(loop: Forall, graph: Provenance) -> str:
 
 def bounds(var: IndexVar, graph: Provenance) -> tuple[str, str]:
     """The limits of a variable as text; ``|i|`` is the extent of i. Positions start where their segment does."""
-    lower, upper = graph.limits(var)
-    match graph.made_by(var):
-        case PosRelation(_, _, access):
-            first, last = f"begin({access.tensor})", f"end({access.tensor})"
-        case CoordRelation(position, _):
-            first, last = f"first({position})", f"last({position}) + 1"
-        case SplitRelation(parent, _, _, part) | DivideRelation(parent, _, _, part):
-            first, last = "0", f"ceil(|{parent}| / {part})"
-        case FuseRelation(outer, inner, _) if (below := graph.position(inner)) is not None and graph.position(outer) != below:
-            first, last = f"begin({below.access.tensor})", f"end({below.access.tensor})"
-        case FuseRelation(outer, inner, _):
-            first, last = "0", f"{_size(outer, graph)} * {_size(inner, graph)}"
-        case BoundRelation(parent) | RenameRelation(parent):
-            first, last = bounds(parent, graph)
-        case _:
-            first, last = "0", f"|{var}|"
-    return first if lower is None else str(lower), last if upper is None else str(upper)
+    low, high = _Bounds(graph).range_of(var)
+    return low.words, high.words
 
 
-def _size(var: IndexVar, graph: Provenance) -> str:
-    extent = graph.extent(var)
-    return f"|{var}|" if extent is None else str(extent)
+@dataclass(frozen=True)
+class _Bounds:
+    """Ranges in words, and in numbers where those are constants."""
+
+    graph: Provenance
+    arithmetic: Arithmetic[Text] = WORDS
+
+    def range_of(self, var: IndexVar) -> tuple[Text, Text]:
+        """The limits of a variable."""
+        relation = self.graph.made_by(var)
+        low, high = (Text("0"), Text(f"|{var}|")) if relation is None else self._made(var, relation)
+        first, last = self.graph.limits(var)
+        return low if first is None else Text(str(first)), high if last is None else Text(str(last))
+
+    def _made(self, var: IndexVar, relation: Relation) -> tuple[Text, Text]:
+        match relation:
+            case FuseRelation(outer, inner) if (below := self.graph.position(inner)) is not None and self.graph.position(outer) != below:
+                return self.positions(below)
+        return relation.range_of(var, self)
+
+    def extent(self, var: IndexVar) -> Text:
+        """How many values a variable takes."""
+        extent = self.graph.extent(var)
+        return Text(f"|{var}|" if extent is None else str(extent))
+
+    def positions(self, relation: Relation) -> tuple[Text, Text]:
+        """Where a segment begins and ends, or which coordinates its positions have."""
+        match relation:
+            case PosRelation(_, _, access):
+                return Text(f"begin({access.tensor})"), Text(f"end({access.tensor})")
+            case CoordRelation(position, _):
+                return Text(f"first({position})"), Text(f"last({position}) + 1")
+        raise CompilerBug(relation, "only positions have no arithmetic")
 
 
 def _promises(var: IndexVar, graph: Provenance) -> Iterator[str]:
     match graph.made_by(var):
-        case BoundRelation(parent, _, value, kind):
-            yield from _promises(parent, graph)
+        case BoundRelation(original, _, value, kind):
+            yield from _promises(original, graph)
             if kind is BoundType.MinConstraint:
                 yield f"starting at {value} or later"
             elif kind is BoundType.MaxConstraint:

@@ -17,20 +17,10 @@ from typing import Self, TypeVar, dataclass_transform
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, field_names, node
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.provenance import children
 from sparseloom.notation.nodes import SERIAL, Assembly, Expr, IndexVar, Merge, Races, Stmt, Tag, Unit
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import (
-    BlockRelation,
-    BoundRelation,
-    BoundType,
-    CoordRelation,
-    DivideRelation,
-    FuseRelation,
-    PosRelation,
-    SplitRelation,
-)
 from sparseloom.notation.syntax import CONSTANTS
+from sparseloom.relations.bound import BoundType
 from sparseloom.schedule.loops import loops, provenance, tag_of, taken_names, tensors
 from sparseloom.schedule.own_names import rename
 from sparseloom.schedule.refusal import Refusal, listed
@@ -77,7 +67,7 @@ class Primitive(Node):
     def new_names(self) -> tuple[str, ...]:
         """What the step calls by names of its own: the variables that its relation makes."""
         relation = getattr(self, "relation", None)
-        return () if relation is None else tuple(var.name for var in children(relation))
+        return () if relation is None else tuple(var.name for var in relation.children)
 
     def reading(self, names: Mapping[str, str]) -> Self:
         """The step where what it reads has other names; what it makes keeps the names it gives."""
@@ -133,23 +123,12 @@ def no_loop(code: str, stmt: Stmt, var: IndexVar) -> Refusal | None:
         return None
     relation = provenance(stmt).replacement(var)
     if relation is not None:
-        made = [str(child) for child in children(relation)]
-        why = f"there is no loop over {var} any more: {_WORDS[type(relation)]} made {' and '.join(made)} of it"
+        made = [str(child) for child in relation.children]
+        why = f"there is no loop over {var} any more: {relation.word} made {' and '.join(made)} of it"
         return Refusal(code, why, f"name {' or '.join(made)}")
     if var.name in tensors(stmt):
         return Refusal(code, f"{var} is a tensor, not a loop", f"there are loops over {listed(there)}")
     return Refusal(code, f"there is no loop over {var}", f"there are loops over {listed(there)}")
-
-
-_WORDS: dict[type, str] = {
-    SplitRelation: "split",
-    BlockRelation: "the blocked format",
-    DivideRelation: "divide",
-    FuseRelation: "fuse",
-    PosRelation: "pos",
-    CoordRelation: "coord",
-    BoundRelation: "bound",
-}
 
 
 def reserved_names() -> frozenset[str]:

@@ -12,18 +12,14 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from math import prod
 
-from sparseloom.iteration.provenance import Provenance, children, parents
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Access, Assign, IndexVar, Races, Stmt, TensorVar, Unit
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import (
-    BoundRelation,
-    CoordRelation,
-    DivideRelation,
-    FuseRelation,
-    PosRelation,
-    RenameRelation,
-    SplitRelation,
-)
+from sparseloom.relations.alias import Alias
+from sparseloom.relations.arithmetic import INTEGERS
+from sparseloom.relations.coord import CoordRelation
+from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Relation
 from sparseloom.schedule.loops import Path, paths, provenance
 from sparseloom.schedule.refusal import Refusal, listed
 
@@ -133,7 +129,7 @@ def follows(graph: Provenance, known: set[IndexVar]) -> set[IndexVar]:
     while len(found) != before:
         before = len(found)
         for relation in graph.relations:
-            above, below = parents(relation), children(relation)
+            above, below = relation.parents, relation.children
             if all(v in found for v in below):
                 found.update(above)
             if all(v in found for v in above) and _is_one_to_one(graph, relation):
@@ -161,13 +157,13 @@ def _example(graph: Provenance, path: Path, depth: int) -> Example | None:
     roots = sorted(graph.originals(var), key=str)
     small = _Small(graph)
     origin = dict.fromkeys(roots, 0)
-    watched = (*outer, *lhs.indices)
+    watched, first = (*outer, *lhs.indices), small.value(var, origin)
     for root in roots:
         for step in small.steps:
             point = origin | {root: step}
-            if all(small.value(v, origin) == small.value(v, point) for v in watched) and small.value(var, point) != 0:
+            if all(small.value(v, origin) == small.value(v, point) for v in watched) and small.value(var, point) != first:
                 place = f"{lhs.tensor}({','.join(str(small.value(v, point)) for v in lhs.indices)})" if lhs.indices else str(lhs.tensor)
-                return Example((0, small.value(var, point)), (_point(origin), _point(point)), place)
+                return Example((first, small.value(var, point)), (_point(origin), _point(point)), place)
     return None
 
 
@@ -178,50 +174,43 @@ def _point(point: Mapping[IndexVar, int]) -> str:
 class _Small:
     """A small example of the statement in which every entry is stored, so that positions equal coordinates."""
 
+    arithmetic = INTEGERS
+
     def __init__(self, graph: Provenance) -> None:
         self._graph = graph
-        sizes = list(_sizes(graph))
+        sizes = [size for relation in graph.relations[:6] for size in relation.constants]
         self._extent = 2 * prod(sizes)
         # The distances at which a split variable moves on: one, every product of block sizes, and every part of the extent.
         self.steps = sorted({1, *_products(sizes), *(-(-self._extent // size) for size in sizes)})
 
     def extent(self, var: IndexVar) -> int:
         """How far a variable runs."""
+        low, high = self.range_of(var)
+        return max(1, high - low)
+
+    def range_of(self, var: IndexVar) -> tuple[int, int]:
+        """Where the range of a variable begins and ends. Nothing is promised of an example."""
         match self._graph.made_by(var):
-            case SplitRelation(_, _, inner, size) if var == inner:
-                return size
-            case DivideRelation(_, outer, _, count) if var == outer:
-                return count
-            case SplitRelation(parent, _, _, part) | DivideRelation(parent, _, _, part):
-                return max(1, -(-self.extent(parent) // part))
-            case FuseRelation(outer, inner, _):
-                return self.extent(outer) * self.extent(inner)
             case None:
-                return self._extent
+                return 0, self._extent
+            case Alias() as alias:
+                return self.range_of(alias.parent)
             case relation:
-                return self.extent(parents(relation)[0])
+                return relation.range_of(var, self)
+
+    def positions(self, relation: Relation) -> tuple[int, int]:
+        """Positions equal coordinates."""
+        return self.range_of(relation.parents[0])
 
     def value(self, var: IndexVar, point: Mapping[IndexVar, int]) -> int:
         """The value of a variable at a point of the original space."""
-        match self._graph.made_by(var):
-            case SplitRelation(parent, outer, _, size):
-                whole = self.value(parent, point)
-                return whole // size if var == outer else whole % size
-            case DivideRelation(parent, outer, inner, _):
-                whole, size = self.value(parent, point), self.extent(inner)
-                return whole // size if var == outer else whole % size
-            case FuseRelation(outer, inner, _):
-                return self.value(outer, point) * self.extent(inner) + self.value(inner, point)
-            case PosRelation(parent) | CoordRelation(parent) | BoundRelation(parent) | RenameRelation(parent):
-                return self.value(parent, point)
-        return point.get(var, 0)
-
-
-def _sizes(graph: Provenance) -> Iterator[int]:
-    for relation in graph.relations[:6]:
-        match relation:
-            case SplitRelation(_, _, _, size) | DivideRelation(_, _, _, size):
-                yield size
+        relation = self._graph.made_by(var)
+        if relation is None:
+            return point.get(var, 0)
+        values = {parent: self.value(parent, point) for parent in relation.parents}
+        if isinstance(relation, PosRelation | CoordRelation):
+            return values[relation.parents[0]]
+        return relation.derive(values, self)[relation.children.index(var)]
 
 
 def _products(sizes: list[int]) -> Iterator[int]:

@@ -18,7 +18,7 @@ from sparseloom.core.errors import ScheduleError
 from sparseloom.core.trees import field_names
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.notation.nodes import Access, Assembly, Expr, IndexVar, Merge, Races, Stmt, TensorVar, Unit
-from sparseloom.notation.relations import BoundType
+from sparseloom.relations.bound import BoundType
 from sparseloom.schedule.arguments import build
 from sparseloom.schedule.graphs import ProvenanceGraph
 from sparseloom.schedule.laws import appended_result, breach

@@ -22,15 +22,12 @@ from sparseloom.core.errors import ScheduleError
 from sparseloom.core.once import cached_property
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import (
-    BoundRelation,
-    CoordRelation,
-    DivideRelation,
-    FuseRelation,
-    PosRelation,
-    RenameRelation,
-    SplitRelation,
-)
+from sparseloom.relations.arithmetic import ARRAYS
+from sparseloom.relations.coord import CoordRelation
+from sparseloom.relations.digits import Digits
+from sparseloom.relations.fuse import FuseRelation
+from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Relation
 from sparseloom.schedule.loops import Path, operands, paths, provenance, reads
 from sparseloom.schedule.svg import Drawing, colour
 
@@ -92,7 +89,7 @@ class IterationSpace:
     def cuts(self) -> tuple[IndexVar, ...]:
         """The loops that count tiles: the outer halves of splits and divides, and parallel loops; outermost first."""
         graph = provenance(self.stmt)
-        outer = {r.outer for r in graph.relations if isinstance(r, SplitRelation | DivideRelation)}
+        outer = {r.outer for r in graph.relations if isinstance(r, Digits)}
         mine = set(self.access.indices)
         here = [loop for loop in self.path.loops if mine.intersection(graph.originals(loop.var))]
         return tuple(loop.var for loop in here if loop.var in outer or loop.tag.unit is not None)
@@ -117,6 +114,8 @@ class IterationSpace:
 class _Values:
     """The values of variables at every point, computed from the relations."""
 
+    arithmetic = ARRAYS
+
     def __init__(self, space: IterationSpace) -> None:
         self.graph = provenance(space.stmt)
         self.space = space
@@ -130,42 +129,37 @@ class _Values:
         return self.known[var]
 
     def _derived(self, var: IndexVar) -> Integers:
-        match self.graph.made_by(var):
-            case SplitRelation(parent, outer, _, size):
-                return self.of(parent) // size if var == outer else self.of(parent) % size
-            case DivideRelation(parent, outer, _, count):
-                block = np.maximum(1, -(-self.extent(parent) // count))
-                return self.of(parent) // block if var == outer else self.of(parent) % block
-            case FuseRelation(outer, inner, _):
-                above = self.graph.position(outer)
-                if above is not None and above != self.graph.position(inner):
-                    return _ranks([self.of(outer), self.of(inner)])  # the entries of the lower level, counted through
-                return self.of(outer) * self.extent(inner) + self.of(inner)
+        relation = self.graph.made_by(var)
+        match relation:
+            case None:
+                indices = self.space.access.indices
+                return self.space.points[:, indices.index(var)] if var in indices else np.zeros(len(self.space.points), np.int64)
+            case FuseRelation(outer, inner) if (above := self.graph.position(outer)) is not None and above != self.graph.position(inner):
+                return _ranks([self.of(outer), self.of(inner)])  # the entries of the lower level, counted through
             case PosRelation(coordinate, _, access):
                 return self._position(coordinate, access)
             case CoordRelation(position, _):
                 covered = self._coordinate(position)
                 return covered - _least(covered, self._group(position))
-            case BoundRelation(parent) | RenameRelation(parent):
-                return self.of(parent)
-        indices = self.space.access.indices
-        return self.space.points[:, indices.index(var)] if var in indices else np.zeros(len(self.space.points), np.int64)
+        values = {parent: self.of(parent) for parent in relation.parents}
+        return relation.derive(values, self)[relation.children.index(var)]
 
     def extent(self, var: IndexVar) -> Integers:
         """How many values a variable takes, at every point: the segments of positions differ."""
-        ones = np.ones(len(self.space.points), np.int64)
-        match self.graph.made_by(var):
-            case SplitRelation(parent, outer, _, size):
-                return -(-self.extent(parent) // size) if var == outer else ones * size
-            case DivideRelation(parent, outer, _, count):
-                return ones * count if var == outer else np.maximum(1, -(-self.extent(parent) // count))
-            case FuseRelation(outer, inner, _):
-                return self.extent(outer) * self.extent(inner)
-            case PosRelation() | CoordRelation():
-                return -_least(-self.of(var), self._group(var)) + 1
-            case BoundRelation(parent) | RenameRelation(parent):
-                return self.extent(parent)
-        return np.full_like(ones, self.sizes.get(var, 1))
+        low, high = self.range_of(var)
+        return high - low
+
+    def range_of(self, var: IndexVar) -> tuple[Integers, Integers]:
+        """Where the range of a variable begins and ends, at every point."""
+        relation, zeros = self.graph.made_by(var), np.zeros(len(self.space.points), np.int64)
+        low, high = (0, self.sizes.get(var, 1)) if relation is None else relation.range_of(var, self)
+        return zeros + low, zeros + high
+
+    def positions(self, relation: Relation) -> tuple[Integers, Integers]:
+        """Positions, and coordinates found again, are counted from the first of their segment."""
+        (var,) = relation.children
+        last = -_least(-self.of(var), self._group(var))
+        return np.zeros_like(last), last + 1
 
     def _group(self, var: IndexVar) -> list[Integers]:
         """What is fixed outside a position or coordinate loop: the levels above it, and the outer digits."""
@@ -173,8 +167,8 @@ class _Values:
         match self.graph.made_by(var):
             case CoordRelation(parent, _):
                 return self._group(parent)
-            case SplitRelation(parent, outer, inner, _) | DivideRelation(parent, outer, inner, _) if var == inner:
-                return [*self._group(parent), self.of(outer)]
+            case Digits() as digits if var == digits.inner:
+                return [*self._group(digits.parent), self.of(digits.outer)]
         if position is None:
             return []
         variables = self.graph.stored(position.access)

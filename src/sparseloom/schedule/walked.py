@@ -9,7 +9,7 @@ from sparseloom.iteration.formula import ALWAYS, NEVER, Formula, Stored, substit
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import Leaf, region
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
-from sparseloom.notation.relations import PosRelation
+from sparseloom.relations.pos import PosRelation
 from sparseloom.schedule.loops import places, provenance, reads
 
 

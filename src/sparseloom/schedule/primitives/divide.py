@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from random import Random
 
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
-from sparseloom.notation.relations import DivideRelation
+from sparseloom.relations.divide import DivideRelation
 from sparseloom.schedule.loops import fresh_variables, loops, replace_loops
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal

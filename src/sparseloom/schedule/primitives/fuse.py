@@ -14,10 +14,14 @@ from collections.abc import Iterator
 from random import Random
 
 from sparseloom.core.trees import rewrite
-from sparseloom.iteration.provenance import Provenance, parents
-from sparseloom.notation.nodes import Forall, IndexVar, Relation, Stmt
+from sparseloom.iteration.provenance import Provenance
+from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import CoordRelation, FuseRelation, PosRelation, RenameRelation
+from sparseloom.relations.coord import CoordRelation
+from sparseloom.relations.fuse import FuseRelation
+from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Relation
+from sparseloom.relations.rename import RenameRelation
 from sparseloom.schedule.loops import body_of, fresh_variables, loops, paths, places, provenance, related, relations_of, replace_loops
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal, listed
@@ -96,7 +100,7 @@ class Fuse(Primitive):
         The positions are then those of both levels, wherever they are named.
         """
         levels = inner.access.tensor.format.levels
-        renamed = any(isinstance(r, RenameRelation) and outer.position in graph.line(r.original) for r in graph.relations)
+        renamed = any(isinstance(r, RenameRelation) and outer.position in graph.line(r.parent) for r in graph.relations)
         return not renamed and not _is_named(graph, self.i) and all(levels[k].branchless for k in graph.position_levels(inner))
 
     def apply(self, stmt: Stmt) -> Stmt:
@@ -119,7 +123,7 @@ class Fuse(Primitive):
         if graph.is_distinct(outer):
             return (*kept, CoordRelation(self.i, above), FuseRelation(above, inner.coordinate, both), counted)
         # The positions that were cut are those of both levels: ``i`` only gets another name.
-        cut = tuple(r for r in kept if any(outer.position in graph.ancestors(v) for v in parents(r)))
+        cut = tuple(r for r in kept if any(outer.position in graph.ancestors(v) for v in r.parents))
         renamed = (rewrite(r, lambda found: self.fused if found == self.i else None) for r in cut)
         whole = FuseRelation(outer.coordinate, inner.coordinate, both), PosRelation(both, outer.position, inner.access)
         return (*(r for r in kept if r != outer and r not in cut), *whole, *renamed)
@@ -139,7 +143,7 @@ class Fuse(Primitive):
 
 def _is_named(graph: Provenance, var: IndexVar) -> bool:
     """Whether a loop's variable stands for something elsewhere too: in the producer of a temporary."""
-    return any(var in parents(relation) for relation in graph.relations)
+    return any(var in relation.parents for relation in graph.relations)
 
 
 def _is_whole(graph: Provenance, var: IndexVar, relation: PosRelation) -> bool:

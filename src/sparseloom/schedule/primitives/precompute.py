@@ -28,7 +28,7 @@ from sparseloom.iteration.region import is_skippable, present, written
 from sparseloom.notation.dtyping import Absence, absence_of, constant_of, dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Reduce, Stmt, TensorVar, Where
 from sparseloom.notation.printer import show
-from sparseloom.notation.relations import RenameRelation
+from sparseloom.relations.rename import RenameRelation
 from sparseloom.schedule.loops import Path, accesses, body_of, fresh_variables, loops, paths, provenance, reads, related, relations_of
 from sparseloom.schedule.matching import Match, distributes, take_out
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive

@@ -1,0 +1,1 @@
+"""How index variables stand for others: one file per relation."""

@@ -1,0 +1,56 @@
+"""Digits: a range that is cut into blocks. ``outer`` counts the blocks, ``inner`` the places in one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sparseloom.core.errors import CompilerBug
+from sparseloom.notation.nodes import IndexVar
+from sparseloom.relations.relation import Known, Line, Ranges, V
+
+
+class Digits(Line):
+    """``parent = begin of block outer + inner``."""
+
+    __slots__ = ()
+    outer: IndexVar  # fields of every member
+    inner: IndexVar
+
+    @property
+    def children(self) -> tuple[IndexVar, ...]:
+        return (self.outer, self.inner)
+
+    @property
+    def significant(self) -> tuple[IndexVar, ...]:
+        return (self.outer, self.inner)
+
+    @property
+    def overruns(self) -> bool:
+        return True
+
+    def block_size(self, ranges: Ranges[V]) -> V:
+        """How many values of the parent one block has."""
+        raise CompilerBug(self, "blocks of one size must say which")
+
+    def begin(self, block: V, ranges: Ranges[V]) -> V:
+        """The first value of a block."""
+        do = ranges.arithmetic
+        return do.add(ranges.range_of(self.parent)[0], do.multiply(block, self.block_size(ranges)))
+
+    def recover(self, values: Mapping[IndexVar, V], ranges: Ranges[V]) -> tuple[V, ...]:
+        return (ranges.arithmetic.add(self.begin(values[self.outer], ranges), values[self.inner]),)
+
+    def derive(self, values: Mapping[IndexVar, V], ranges: Ranges[V]) -> tuple[V, ...]:
+        do = ranges.arithmetic
+        offset, size = do.subtract(values[self.parent], ranges.range_of(self.parent)[0]), self.block_size(ranges)
+        return do.quotient(offset, size), do.remainder(offset, size)
+
+    def interval(self, known: Known[V]) -> tuple[V, V]:
+        do, (low, high), block = known.arithmetic, known.range_of(self.parent), known.value(self.outer)
+        if block is not None:
+            begin, (first, last) = self.begin(block, known), known.interval(self.inner)
+            return do.add(begin, first), do.least(do.add(begin, last), high)
+        if not known.is_narrowed(self.outer):
+            return low, high
+        first, last = known.interval(self.outer)
+        return self.begin(first, known), do.least(self.begin(last, known), high)
