@@ -6,6 +6,7 @@ import inspect
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 from primitives.golden import GOLDEN, read_cases
@@ -46,7 +47,12 @@ EXAMPLES = {
         draws=True,
     ),
     "divide": Example(
-        ("`i` is a loop, and is not tagged yet.", "`count` is at least 1.", "`outer` and `inner` are new names."),
+        (
+            "`i` is a loop, and is not tagged yet.",
+            "`count` is at least 1.",
+            "`outer` and `inner` are new names.",
+            "`access`, if it is given, is an operand that stores `i` in order, as a level of its own; then `inner` stays inside `outer`.",
+        ),
         "divide(p, p0, p1, 3)",
         "fuse(i, j, f) pos(f, p, A(i,j))",
         draws=True,
@@ -193,6 +199,9 @@ def arguments(step: type[Primitive]) -> str:
 
 
 def _kind(kind: type) -> str:
+    if type(None) in get_args(kind):
+        (inside,) = (found for found in get_args(kind) if found is not type(None))
+        return f"{_kind(inside)}; it may be left out"
     if isinstance(kind, type) and issubclass(kind, Enum):
         return "one of " + ", ".join(member.name for member in kind)
     known: dict[object, str] = {

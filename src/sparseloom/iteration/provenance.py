@@ -11,7 +11,7 @@ It is computed from the relations that the statement carries. Bounds walk it fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sparseloom.core.errors import CompilerBug
@@ -338,8 +338,11 @@ class _Constants:
         low, high = self.range_of(var)
         return None if low is None or high is None else max(0, high - low)
 
-    def positions(self, relation: Relation) -> tuple[int | None, int | None]:
+    def measured(self, relation: Relation) -> tuple[int | None, int | None]:
         return None, None
+
+    def found(self, relation: Relation, values: Mapping[IndexVar, int | None]) -> tuple[int | None, ...]:
+        return (None,) * len(relation.children)
 
 
 def _own_loops(stmt: Stmt) -> Iterator[IndexVar]:

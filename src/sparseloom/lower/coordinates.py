@@ -133,7 +133,7 @@ class CoordinateLoops(Nest):
             # The digit counts from where its block begins, also where this loop runs through a part of the block.
             start, (first, _) = space.interval(tree)[0], space.range_of(digit)
             recover = (ir.Declare(coordinate, ir.add(subtract(start, first), counter)),)
-            begin, end = ir.add(first, subtract(low, start)), ir.add(first, subtract(high, start))
+            begin, end = (limit if start == first else ir.add(first, subtract(limit, start)) for limit in part)
             return replace(base, counter=counter, begin=begin, end=end, recover=recover)
         begin, end = space.range_of(digit)
         known = scope.knowing(digit, counter)

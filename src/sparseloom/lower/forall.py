@@ -22,6 +22,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import Style
 from sparseloom.lower.device import awaited
 from sparseloom.lower.nest import Then, style_of
+from sparseloom.lower.pieces import cut_piece
 from sparseloom.lower.positions import PositionLoops
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.space import Range, least, most
@@ -31,6 +32,7 @@ from sparseloom.relations.bound import BoundRelation
 from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.weighted import WeightedRelation
 
 
 class LoopLowering(PositionLoops):
@@ -62,7 +64,7 @@ class LoopLowering(PositionLoops):
         relation = provenance.made_by(root)
         if self.is_gone(root, scope):
             return ir.block(self.hooks.initialise(scope), self.hooks.after(provenance.covered(root)[0], scope))
-        before, scope = self.find_ranges(root, scope)
+        before, scope = self.find_ranges(digit, scope)
         wrong = self._breaks_bound(digit, scope)
         first = self._is_first_digit(root, scope)
         determined = root in provenance.known({*scope.coordinates, digit})
@@ -137,7 +139,16 @@ class LoopLowering(PositionLoops):
             code.append(found)
         if isinstance(relation, CoordRelation) and var not in scope.limits:
             scope = self._again_range(relation, scope)
+        if isinstance(relation, WeightedRelation) and var == relation.inner and not self._is_begun(var, scope):
+            found, scope = cut_piece(self.context, relation, scope)
+            code.append(found)
         return ir.block(*code), scope
+
+    def _is_begun(self, var: IndexVar, scope: Scope) -> bool:
+        """Whether the piece that a variable runs through cannot be cut here: a digit of it is bound already, or the piece is not known."""
+        relation, graph = self.context.provenance.made_by(var), self.context.provenance
+        unknown = isinstance(relation, WeightedRelation) and relation.outer not in scope.coordinates
+        return unknown or any(var in graph.line(known) for known in scope.coordinates)
 
     def _begins_block(self, level: IndexVar, digit: IndexVar, scope: Scope) -> bool:
         """Whether a loop is the outermost of those into which a variable of a blocked result was cut."""

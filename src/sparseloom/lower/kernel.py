@@ -58,6 +58,7 @@ from sparseloom.notation.nodes import (
     Where,
 )
 from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.schedule.loops import paths, relations_of
 from sparseloom.schedule.races import analyse
 from sparseloom.schedule.units import GPU_UNITS
@@ -324,6 +325,9 @@ class _Lowering(ParallelLoops):
         for relation in graph.relations:
             if isinstance(relation, PosRelation) and relation.position in walked:
                 found[relation.access] = max(found.get(relation.access, 0), graph.position_levels(relation)[-1] + 1)
+            if isinstance(relation, WeightedRelation) and relation.inner in walked:
+                above = graph.stored(relation.access).index(relation.parent)
+                found[relation.access] = max(found.get(relation.access, 0), above)
         return found
 
     def _scattered(self, consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:

@@ -39,9 +39,13 @@ class Extents:
         low, high = self.range_of(var)
         return self.arithmetic.subtract(high, low)
 
-    def positions(self, relation: Relation) -> tuple[int | None, int | None]:
+    def measured(self, relation: Relation) -> tuple[int | None, int | None]:
         """The data tell; but coordinates that are found again run as far as they did."""
         return self.range_of(self.graph.found_again(relation)) if isinstance(relation, CoordRelation) else (None, None)
+
+    def found(self, relation: Relation, values: Mapping[IndexVar, int | None]) -> tuple[int | None, ...]:
+        """The data tell."""
+        return (None,) * len(relation.children)
 
 
 def check_ranges(stmt: Stmt, sizes: Mapping[str, int]) -> None:

@@ -56,9 +56,18 @@ class Space:
         relation = self.provenance.made_by(var)
         return (ir.ZERO, self.sizes.of(var)) if relation is None else relation.range_of(var, self)
 
-    def positions(self, relation: Relation) -> Range:
-        """The range of positions is worked out by code before their loops, and limits them."""
+    def measured(self, relation: Relation) -> Range:
+        """What only the data tell is worked out by code before the loops, and limits them; a piece is at most the whole."""
+        if isinstance(relation, Line):
+            return self.range_of(relation.parent)
         raise CompilerBug(relation, f"the range of {relation.children[0]} must be known before its loops")
+
+    def found(self, relation: Relation, values: Mapping[IndexVar, ir.Expr]) -> tuple[ir.Expr, ...]:
+        """What only the data tell was found by loops outside: the piece, of which the last digit is a part."""
+        *above, _ = relation.children
+        if not isinstance(relation, Line) or any(var not in self.values for var in above):
+            raise CompilerBug(relation, "only lowering finds positions")
+        return (*(self.values[var] for var in above), values[relation.parent])
 
     def whole_range(self, var: IndexVar) -> Range:
         """The range of a variable before outer code narrowed it."""

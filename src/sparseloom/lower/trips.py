@@ -182,9 +182,15 @@ class _Counting:
         relation = self._graph.made_by(var)
         return (0, self._sizes.get(var.name, 1)) if relation is None else relation.range_of(var, self)
 
-    def positions(self, relation: Relation) -> tuple[int, int]:
-        """Positions are counted from 0, as if all of them stood below one parent."""
+    def found(self, relation: Relation, values: Mapping[IndexVar, int]) -> tuple[int, ...]:
+        """Values are not asked for."""
+        raise CompilerBug(relation, "only how far variables run is counted")
+
+    def measured(self, relation: Relation) -> tuple[int, int]:
+        """Positions are counted from 0, as if all of them stood below one parent; a piece is at most the whole."""
         match relation:
+            case Line():
+                return self.range_of(relation.parent)
             case CoordRelation():
                 return self.range_of(self._graph.found_again(relation))
             case PosRelation(coordinate, _, access):

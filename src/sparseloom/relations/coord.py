@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from sparseloom.core.trees import node
@@ -31,7 +32,10 @@ class CoordRelation(Relation):
         return (self.coordinate,)
 
     def range_of(self, var: IndexVar, ranges: Ranges[V]) -> tuple[V, V]:
-        return ranges.positions(self)
+        return ranges.measured(self)
+
+    def derive(self, values: Mapping[IndexVar, V], ranges: Ranges[V]) -> tuple[V, ...]:
+        return ranges.found(self, values)
 
     @property
     def recovery(self) -> str:

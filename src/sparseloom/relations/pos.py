@@ -8,6 +8,7 @@ Where several levels are walked, the last one's positions are counted, and the c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from sparseloom.core.trees import node
@@ -38,7 +39,10 @@ class PosRelation(Relation):
         return f"pos({self.access.tensor})"
 
     def range_of(self, var: IndexVar, ranges: Ranges[V]) -> tuple[V, V]:
-        return ranges.positions(self)
+        return ranges.measured(self)
+
+    def derive(self, values: Mapping[IndexVar, V], ranges: Ranges[V]) -> tuple[V, ...]:
+        return ranges.found(self, values)
 
     @property
     def recovery(self) -> str:

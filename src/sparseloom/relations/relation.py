@@ -32,8 +32,11 @@ class Ranges(Protocol[V]):
     def extent(self, var: IndexVar) -> V:
         """How many values a variable takes."""
 
-    def positions(self, relation: Any) -> tuple[V, V]:
-        """The range of a variable that is no arithmetic: positions, and coordinates found again."""
+    def measured(self, relation: Any) -> tuple[V, V]:
+        """The range of the last variable that a relation makes, where only the data tell: positions, pieces of equal weight."""
+
+    def found(self, relation: Any, values: Mapping[IndexVar, V]) -> tuple[V, ...]:
+        """The values of the children, where only the data tell."""
 
 
 class Known(Ranges[V], Protocol[V]):
@@ -89,7 +92,7 @@ class Relation(nodes.Relation):
 
     def derive(self, values: Mapping[IndexVar, V], ranges: Ranges[V]) -> tuple[V, ...]:
         """The values of the children, from those of the parents: recover_derived."""
-        raise CompilerBug(self, "only lowering derives this")
+        raise CompilerBug(self, "a relation must say how children derive")
 
     @property
     def recovery(self) -> str:
@@ -144,8 +147,11 @@ class _InWords:
     def extent(self, var: IndexVar) -> Text:
         return Text(f"|{var}|")
 
-    def positions(self, relation: Any) -> tuple[Text, Text]:
-        return Text("begin"), Text("end")
+    def measured(self, relation: Any) -> tuple[Text, Text]:
+        raise CompilerBug(relation, "it has words of its own")
+
+    def found(self, relation: Any, values: Mapping[IndexVar, Text]) -> tuple[Text, ...]:
+        raise CompilerBug(relation, "it has words of its own")
 
 
 IN_WORDS = _InWords()

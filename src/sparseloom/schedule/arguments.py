@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from enum import Enum
-from typing import get_type_hints
+from typing import get_args, get_type_hints
 
 from sparseloom.core.errors import DTypeError, NotationError
 from sparseloom.core.trees import Node, field_names, rewrite, walk
@@ -48,10 +48,12 @@ def build(step: type[Primitive], given: tuple[object, ...], concrete: Concrete) 
         inside = given[0] if len(given) == 1 else given
         found = read(_SET, inside, concrete, "the order")
         return found if isinstance(found, Refusal) else step(found)  # type: ignore[call-arg]
-    if len(given) != len(wanted):
-        return Refusal("S003", f"{step.word()} takes {len(wanted)} arguments, not {len(given)}", f"write {usage(step)}")
+    needed = len(wanted) - len(_left_out(step))
+    if not needed <= len(given) <= len(wanted):
+        number = f"{needed}" if needed == len(wanted) else f"{needed} or {len(wanted)}"
+        return Refusal("S003", f"{step.word()} takes {number} arguments, not {len(given)}", f"write {usage(step)}")
     values = []
-    for place, ((name, kind), value) in enumerate(zip(wanted.items(), given, strict=True)):
+    for place, ((name, kind), value) in enumerate(zip(wanted.items(), given, strict=False)):
         found = read(kind, value, concrete, name)
         if isinstance(found, Refusal):
             return replace(found, argument=place)
@@ -59,14 +61,25 @@ def build(step: type[Primitive], given: tuple[object, ...], concrete: Concrete) 
     return step(*values)
 
 
+def _left_out(step: type[Primitive]) -> list[str]:
+    """The arguments, at the end, that may be left out."""
+    return [name for name, kind in kinds(step).items() if type(None) in get_args(kind)]
+
+
 def usage(step: type[Primitive]) -> str:
     """How a step is written."""
-    names = "i, j, ..." if takes_many(step) else ", ".join(kinds(step))
+    optional = _left_out(step)
+    names = "i, j, ..." if takes_many(step) else ", ".join(name for name in kinds(step) if name not in optional)
+    names += "".join(f"[, {name}]" for name in optional)
     return f"{step.word()}({names})"
 
 
 def read(kind: type, given: object, concrete: Concrete, name: str) -> object:
     """One argument, or the refusal of what was given for it."""
+    if type(None) in get_args(kind):
+        (kind,) = (inside for inside in get_args(kind) if inside is not type(None))
+        if given is None:
+            return None
     if kind is IndexVar:
         return _variable(given, name)
     if kind is int:

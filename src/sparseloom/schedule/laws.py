@@ -17,6 +17,7 @@ from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Line
 from sparseloom.relations.rename import RenameRelation
+from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.schedule.loops import Path, paths, provenance, reads, relations_of, result, temporaries
 from sparseloom.schedule.races import unresolved
 from sparseloom.schedule.refusal import Refusal, listed
@@ -50,14 +51,16 @@ def appended_result(concrete: Concrete) -> TensorVar | None:
     return None if tensor.format.is_dense or concrete.shared is not None else tensor
 
 
+_MEASURED = PosRelation | CoordRelation | WeightedRelation
+
+
 def loose_position(stmt: Stmt) -> Refusal | None:
     """A position loop outside of what tells where its segment is."""
     graph = provenance(stmt)
     for relation in relations_of(stmt):
-        if not isinstance(relation, PosRelation | CoordRelation):
+        if not isinstance(relation, _MEASURED):
             continue
-        needed = _needs(graph, relation)
-        (made,) = relation.children
+        needed, made = _needs(graph, relation), relation.children[-1]
         for path in paths(stmt):
             first = next((k for k, var in enumerate(path.variables) if made in graph.ancestors(var)), None)
             if first is None:
@@ -65,14 +68,19 @@ def loose_position(stmt: Stmt) -> Refusal | None:
             missing = sorted(needed - graph.known(path.variables[:first]), key=str)
             if missing:
                 var = path.variables[first]
-                why = f"{var} stands for entries below {listed(missing)}, which would not be known outside the loop over {var}"
+                weighed = isinstance(relation, WeightedRelation)
+                what = f"{var} runs through a piece that is cut in" if weighed else f"{var} stands for entries below"
+                why = f"{what} {listed(missing)}, which would not be known outside the loop over {var}"
                 return Refusal("S606", why, f"keep the loop over {var} inside those that settle {listed(missing)}", at=var)
     return None
 
 
-def _needs(graph: Provenance, relation: PosRelation | CoordRelation) -> frozenset[IndexVar]:
-    """What must be known before the first loop of a position or coordinate variable."""
+def _needs(graph: Provenance, relation: PosRelation | CoordRelation | WeightedRelation) -> frozenset[IndexVar]:
+    """What must be known before the first loop of a variable whose range only the data tell."""
     match relation:
+        case WeightedRelation(parent, outer, access=access):
+            stored = graph.stored(access)
+            return frozenset({outer, *stored[: stored.index(parent)]})
         case CoordRelation(position, _):
             span = graph.span(position)
             return span.needs if span is not None else frozenset()

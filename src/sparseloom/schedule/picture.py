@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sparseloom.core.errors import CompilerBug
@@ -15,6 +15,7 @@ from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Relation
+from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.schedule.loops import body_of, provenance, relations_of
 from sparseloom.schedule.primitive import describe
 
@@ -104,7 +105,7 @@ class _Bounds:
     def _made(self, var: IndexVar, relation: Relation) -> tuple[Text, Text]:
         match relation:
             case FuseRelation(outer, inner) if (below := self.graph.position(inner)) is not None and self.graph.position(outer) != below:
-                return self.positions(below)
+                return self.measured(below)
         return relation.range_of(var, self)
 
     def extent(self, var: IndexVar) -> Text:
@@ -112,9 +113,15 @@ class _Bounds:
         extent = self.graph.extent(var)
         return Text(f"|{var}|" if extent is None else str(extent))
 
-    def positions(self, relation: Relation) -> tuple[Text, Text]:
-        """Where a segment begins and ends, or which coordinates its positions have."""
+    def found(self, relation: Relation, values: Mapping[IndexVar, Text]) -> tuple[Text, ...]:
+        """Values are not asked for."""
+        raise CompilerBug(relation, "only limits are shown")
+
+    def measured(self, relation: Relation) -> tuple[Text, Text]:
+        """Where a segment or a piece begins and ends, or which coordinates its positions have."""
         match relation:
+            case WeightedRelation(outer=outer):
+                return Text(f"cut({outer})"), Text(f"cut({outer} + 1)")
             case PosRelation(_, _, access):
                 return Text(f"begin({access.tensor})"), Text(f"end({access.tensor})")
             case CoordRelation(position, _):

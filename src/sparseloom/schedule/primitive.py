@@ -91,8 +91,8 @@ class Primitive(Node):
         raise CompilerBug(cls, "a primitive must give instances of itself")
 
     def arguments(self) -> tuple[object, ...]:
-        """The values of the fields. A set that is the only argument is spread out: ``reorder(i, j)``."""
-        values = tuple(getattr(self, name) for name in field_names(type(self)))
+        """The values of the fields. A set that is the only argument is spread out: ``reorder(i, j)``; what is left out is None."""
+        values = tuple(value for name in field_names(type(self)) if (value := getattr(self, name)) is not None)
         match values:
             case (tuple() as only,):
                 return only

@@ -17,9 +17,9 @@ from sparseloom.notation.nodes import Access, Assign, IndexVar, Races, Stmt, Ten
 from sparseloom.notation.printer import show
 from sparseloom.relations.alias import Alias
 from sparseloom.relations.arithmetic import INTEGERS
-from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Relation
+from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.schedule.loops import Path, paths, provenance
 from sparseloom.schedule.refusal import Refusal, listed
 
@@ -198,9 +198,17 @@ class _Small:
             case relation:
                 return relation.range_of(var, self)
 
-    def positions(self, relation: Relation) -> tuple[int, int]:
+    def measured(self, relation: Relation) -> tuple[int, int]:
         """Positions equal coordinates."""
         return self.range_of(relation.parents[0])
+
+    def found(self, relation: Relation, values: Mapping[IndexVar, int]) -> tuple[int, ...]:
+        """Positions equal coordinates, and pieces of equal weight are blocks of equal size."""
+        value = values[relation.parents[0]]
+        match relation:
+            case WeightedRelation(parent, count=count):
+                return value // INTEGERS.share(self.extent(parent), count), value
+        return (value,)
 
     def value(self, var: IndexVar, point: Mapping[IndexVar, int]) -> int:
         """The value of a variable at a point of the original space."""
@@ -208,8 +216,6 @@ class _Small:
         if relation is None:
             return point.get(var, 0)
         values = {parent: self.value(parent, point) for parent in relation.parents}
-        if isinstance(relation, PosRelation | CoordRelation):
-            return values[relation.parents[0]]
         return relation.derive(values, self)[relation.children.index(var)]
 
 

@@ -60,9 +60,9 @@ class Schedule:
         """Strip-mine ``i`` into blocks of constant size."""
         return self._do(Split, i, outer, inner, size)
 
-    def divide(self, i: Variable, outer: Variable, inner: Variable, count: int) -> Self:
-        """Cut ``i`` into a constant number of equal blocks."""
-        return self._do(Divide, i, outer, inner, count)
+    def divide(self, i: Variable, outer: Variable, inner: Variable, count: int, access: Access | str | None = None) -> Self:
+        """Cut ``i`` into a constant number of blocks: of equal size, or with equally many entries of ``access``."""
+        return self._do(Divide, i, outer, inner, count, *(() if access is None else (access,)))
 
     def fuse(self, i: Variable, j: Variable, fused: Variable) -> Self:
         """Collapse two directly nested loops into one."""
@@ -216,7 +216,7 @@ def _as_object(step: Primitive) -> dict[str, object]:
 
 def _as_value(value: object) -> object:
     match value:
-        case int() | str():
+        case int() | str() | None:
             return value
         case tuple():
             return [spell(item) for item in value]

@@ -10,7 +10,7 @@ loops visit the entries in the lexicographic order of those values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.errors import ScheduleError
+from sparseloom.core.errors import CompilerBug, ScheduleError
 from sparseloom.core.once import cached_property
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.notation.printer import show
@@ -28,6 +28,7 @@ from sparseloom.relations.digits import Digits
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Relation
+from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.schedule.loops import Path, operands, paths, provenance, reads
 from sparseloom.schedule.svg import Drawing, colour
 
@@ -136,11 +137,6 @@ class _Values:
                 return self.space.points[:, indices.index(var)] if var in indices else np.zeros(len(self.space.points), np.int64)
             case FuseRelation(outer, inner) if (above := self.graph.position(outer)) is not None and above != self.graph.position(inner):
                 return _ranks([self.of(outer), self.of(inner)])  # the entries of the lower level, counted through
-            case PosRelation(coordinate, _, access):
-                return self._position(coordinate, access)
-            case CoordRelation(position, _):
-                covered = self._coordinate(position)
-                return covered - _least(covered, self._group(position))
         values = {parent: self.of(parent) for parent in relation.parents}
         return relation.derive(values, self)[relation.children.index(var)]
 
@@ -155,8 +151,36 @@ class _Values:
         low, high = (0, self.sizes.get(var, 1)) if relation is None else relation.range_of(var, self)
         return zeros + low, zeros + high
 
-    def positions(self, relation: Relation) -> tuple[Integers, Integers]:
+    def found(self, relation: Relation, values: Mapping[IndexVar, Integers]) -> tuple[Integers, ...]:
+        """Positions, coordinates found again, and pieces of equal weight, from the entries of the matrix."""
+        match relation:
+            case PosRelation(coordinate, _, access):
+                return (self._position(coordinate, access),)
+            case CoordRelation(position, _):
+                covered = self._coordinate(position)
+                return (covered - _least(covered, self._group(position)),)
+            case WeightedRelation(parent):
+                return self._piece(relation), values[parent]
+        raise CompilerBug(relation, "a picture finds positions and pieces")
+
+    def _piece(self, relation: WeightedRelation) -> Integers:
+        """The last piece of which the share begins at or before the entries of a point's row; of other operands nothing is known."""
+        if relation.access != self.space.access:
+            whole = self.of(relation.parent)
+            return whole // np.maximum(1, -(-self.extent(relation.parent) // relation.count))
+        variables = self.graph.stored(relation.access)
+        group = _ranks([self.of(v) for v in variables[: variables.index(relation.parent)]] or [np.zeros(len(self.space.points), np.int64)])
+        row, piece = self.of(relation.parent), np.zeros(len(self.space.points), np.int64)
+        for point in range(len(piece)):
+            mine = group == group[point]
+            before, total = int(np.sum(mine & (row < row[point]))), int(np.sum(mine))
+            piece[point] = max(b for b in range(relation.count) if b * total // relation.count <= before)
+        return piece
+
+    def measured(self, relation: Relation) -> tuple[Integers, Integers]:
         """Positions, and coordinates found again, are counted from the first of their segment."""
+        if isinstance(relation, WeightedRelation):
+            return self.range_of(relation.parent)
         (var,) = relation.children
         last = -_least(-self.of(var), self._group(var))
         return np.zeros_like(last), last + 1
