@@ -8,38 +8,28 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from functools import lru_cache
 
-import numpy as np
-
-from sparseloom.core.dtypes import DType
-from sparseloom.core.errors import DeviceError, DTypeError, NotationError, RaceWarning, ScheduleError
+from sparseloom.core.errors import DeviceError, NotationError, RaceWarning
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
-from sparseloom.core.trees import Node, rewrite, walk
-from sparseloom.formats.format import Format
+from sparseloom.core.trees import walk
 from sparseloom.iteration.accumulate import merge_initial
 from sparseloom.iteration.concretize import Concrete, concretize
-from sparseloom.iteration.defaults import default_format
-from sparseloom.iteration.rows import SHORT_ROWS, RowChoice
 from sparseloom.loops import printer as loop_printer
 from sparseloom.loops.rename import alpha_rename
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.notation import printer
-from sparseloom.notation.dtyping import dtype_of, reduced_dtype, result_fill
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Races, Reduce, TensorVar, Unit, Where
+from sparseloom.notation.nodes import Access, Assign, Forall, Unit
+from sparseloom.plan.plan import Plan, in_parallel
 from sparseloom.runtime.library import Entry, load
-from sparseloom.schedule.laws import appended_result
-from sparseloom.schedule.loops import loops as loops_of
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.targets import c
 
-MOST_SPARSE = 500
 STAGES = ("notation", "concrete", "loops", "c")
 
 
@@ -111,61 +101,21 @@ class Stages:
         raise NotationError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")
 
 
-class Work(IntEnum):
-    """How much there is to do: the least number of entries of sparse operands, together."""
-
-    LITTLE = 0
-    LARGE = 1 << 16  # rows that are built in a workspace take half a millisecond or more
-    VERY_LARGE = 1 << 19  # entries that are merely merged do
-
-    @staticmethod
-    def of(entries: int) -> Work:
-        """What so many entries mean."""
-        return Work.LITTLE if entries < Work.LARGE else Work.LARGE if entries < Work.VERY_LARGE else Work.VERY_LARGE
-
-
 @lru_cache(maxsize=4096)
-def build(
-    assign: Assign,
-    cheapest: tuple[str, ...] = (),
-    share: bool = True,
-    int32_limit: int = 2**31 - 1,
-    schedule: str = "",
-    initial: TensorVar | None = None,
-    work: Work = Work.LITTLE,
-    rows: RowChoice = SHORT_ROWS,
-    refill: bool = False,
-) -> Stages:
-    """Run every stage up to the loop IR. ``cheapest`` lists operands from the one with fewest entries on.
-
-    ``work`` says whether there is enough for several threads; a schedule of the user's own decides on that itself. ``rows`` is the
-    workspace for rows whose entries come in no order. ``refill`` asks for the values of a sparse result whose structure is known.
-    """
-    loops = choose_loops(assign, cheapest, share, initial, rows)
-    scheduled = Schedule.from_text(loops, schedule).concrete if schedule else in_parallel(loops, work)
-    return lower_concrete(assign, scheduled, int32_limit, refill)
+def build(plan: Plan, int32_limit: int = 2**31 - 1) -> Stages:
+    """Run every stage up to the loop IR."""
+    loops = choose_loops(plan)
+    scheduled = Schedule.from_text(loops, plan.schedule).concrete if plan.schedule else in_parallel(loops, plan.work)
+    return lower_concrete(plan.assign, scheduled, int32_limit, plan.refill)
 
 
-def in_parallel(concrete: Concrete, work: Work) -> Concrete:
-    """The loops of a sparse result with its rows spread over threads; as they are, where that is not allowed or does not pay."""
-    enough = Work.LARGE if any(isinstance(n, Where) for n in walk(concrete.stmt)) else Work.VERY_LARGE
-    if work < enough or appended_result(concrete) is None:
-        return concrete
-    try:
-        return Schedule(concrete).parallelize(loops_of(concrete.stmt)[0], Unit.CPUThread, Races.NoRaces).concrete
-    except ScheduleError:
-        return concrete
-
-
-def choose_loops(
-    assign: Assign, cheapest: tuple[str, ...], share: bool, initial: TensorVar | None = None, rows: RowChoice = SHORT_ROWS
-) -> Concrete:
-    """Concrete notation, before any schedule. ``initial`` is what a sparse result held before the statement adds to it."""
-    costs = {operand: float(place) for place, operand in enumerate(cheapest)}
-    if initial is None:
-        return concretize(assign, costs, share, rows)
-    chosen = concretize(merge_initial(assign, initial), costs, share, rows)
-    return replace(chosen, initial=initial.name, made=chosen.made | {initial.name})
+def choose_loops(plan: Plan) -> Concrete:
+    """Concrete notation, before any schedule."""
+    costs = {operand: float(place) for place, operand in enumerate(plan.cheapest)}
+    if plan.initial is None:
+        return concretize(plan.assign, costs, plan.share, plan.rows)
+    chosen = concretize(merge_initial(plan.assign, plan.initial), costs, plan.share, plan.rows)
+    return replace(chosen, initial=plan.initial.name, made=chosen.made | {plan.initial.name})
 
 
 def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill: bool = False) -> Stages:
@@ -185,57 +135,3 @@ def load_together(many: Sequence[Stages]) -> None:
     loaded = load(c.translation_unit(list(zip(functions, names, strict=True))), names)
     for stages, entry in zip(waiting, loaded, strict=True):
         stages.keep_in_mind(entry)
-
-
-def check_length(assign: Assign) -> None:
-    """Refuse so many sparse operands that compiling the loop which merges them would take minutes."""
-    sparse = sum(isinstance(n, Access) and not n.tensor.format.is_dense for n in walk(assign.rhs))
-    if sparse > MOST_SPARSE:
-        raise NotationError(
-            f"the statement reads sparse operands {sparse} times, and {MOST_SPARSE} is the limit\n"
-            "  help: compute it in several statements, and add to the result with +="
-        )
-
-
-def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assign:
-    """Settle the result's format, dtype and fill."""
-    check_length(assign)
-    if dtype is not None and any(dtype_of(part) != dtype for part in _partial_results(assign.rhs)):
-        assign = Assign(assign.lhs, _with_room(assign.rhs, dtype), assign.op)
-    form = default_format(assign) if format is None else format
-    own = dtype_of(assign.rhs) if assign.op is None else reduced_dtype(assign.op, assign.rhs)
-    if dtype is not None and assign.op is not None and own.kind == "b" != dtype.kind and assign.op.startswith("logical"):
-        raise DTypeError(f"{assign.op} accumulates truth values, so the result cannot be {dtype}\n  help: leave dtype= away")
-    tensor = TensorVar(assign.lhs.tensor.name, len(assign.lhs.indices), form, dtype or own, fill=result_fill(assign, dtype or own))
-    return Assign(Access(tensor, assign.lhs.indices), assign.rhs, assign.op)
-
-
-def _partial_results(rhs: Expr) -> Iterator[Expr]:
-    """The right side, and what is computed on the way to it."""
-    yield rhs
-    yield from (found for found in walk(rhs) if isinstance(found, Apply | Reduce))
-
-
-def _with_room(rhs: Expr, dtype: DType) -> Expr:
-    """The right side with its operands converted first, where that loses nothing: sums then have the room that was asked for.
-
-    Where an operator is not defined on that dtype (max, on complex numbers), only the result is converted.
-    """
-
-    def rule(found: Node) -> Node | None:
-        if isinstance(found, Access) and found.tensor.dtype != dtype and np.can_cast(found.tensor.dtype, dtype):
-            return Apply(f"as_{dtype.name}", (found,))
-        return None
-
-    converted: Expr = rewrite(rhs, rule)
-    try:
-        dtype_of(converted)
-    except DTypeError:
-        return rhs
-    return converted
-
-
-def with_index_dtype(assign: Assign, dtype: DType) -> Assign:
-    """The statement with the result's index arrays in this width."""
-    tensor = replace(assign.lhs.tensor, index_dtype=dtype)
-    return Assign(Access(tensor, assign.lhs.indices), assign.rhs, assign.op)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparseloom.compiler import Stages, choose_loops, lower_concrete
+from sparseloom.compiler import Stages, lower_concrete
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import INT64, DType, width_for
 from sparseloom.core.errors import FormatError, NotationError, ToolchainError
@@ -28,6 +28,7 @@ from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.levels import Compressed, Singleton
 from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, copied, derived, sealed
+from sparseloom.iteration.concretize import concretize
 from sparseloom.iteration.rows import is_long
 from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
 from sparseloom.runtime.binding import allocate, bind_entry, gather, read_result
@@ -118,7 +119,7 @@ def _plan(
     shares = not drop_zeros and width == index_dtype and _has_same_leaves(given, ordered)
     drops = drop_zeros or (given.is_dense and not format.is_dense)
     assign = Assign(Access(target, variables), Access(source, variables))
-    concrete = choose_loops(assign, (), share=False)
+    concrete = concretize(assign, share=False)
     if concrete.conversions:
         return concrete.conversions[0].target.format
     stages = lower_concrete(assign, replace(concrete, drops=drops, takes_leaves=shares), int32_limit)

@@ -13,22 +13,25 @@ from sparseloom.conversion import convert
 from sparseloom.core.algebra import Semiring, same_value
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ShapeError, StorageError
-from sparseloom.execution import Prepared, declared, known_sizes, known_target, weight
+from sparseloom.execution import Specialization, known_target
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage, with_own_indices
 from sparseloom.iteration.rows import known_workspace
-from sparseloom.notation.nodes import Assign, TensorVar
+from sparseloom.notation.nodes import Assign
 from sparseloom.notation.terms import close_over, operand_dtype, semiring_zero, tensors_of
 from sparseloom.notation.text import declare
+from sparseloom.plan.problem import declared, known_sizes, pose, pose_without_data, usually_stored
+from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.runtime.binding import Call
+from sparseloom.runtime.settings import settings
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.recall import Recall, recall
 from sparseloom.tensor.semirings import dtype_under, filled_with
 from sparseloom.tensor.tensor import Tensor
 
-MOST_PREPARED = 64  # how many combinations of formats, dtypes and shapes a kernel remembers
+MOST_SPECIALIZED = 64  # how many combinations of formats, dtypes and shapes a kernel remembers
 
 
 class Kernel:
@@ -71,10 +74,10 @@ class Kernel:
         self.operand_names = tuple(t.name for t in found)
         self._orders = {t.name: t.order for t in (statement.lhs.tensor, *found)}
         self._formats = None if formats is None else {t.name: formats.get(t.name) or dense(t.order) for t in found}
-        self._prepared: dict[tuple[Any, ...], Prepared] = {}
+        self._specialized: dict[tuple[Any, ...], Specialization] = {}
         self._recalled: dict[tuple[Any, ...], Recall] = {}
         self._assembled: weakref.WeakKeyDictionary[Storage, Mapping[str, Storage]] = weakref.WeakKeyDictionary()
-        self._last: Prepared | None = None
+        self._last: Specialization | None = None
 
     def __repr__(self) -> str:
         return f"<sparseloom kernel: {self._text}>"
@@ -102,36 +105,36 @@ class Kernel:
             known.fill()
             return out if isinstance(out, Tensor) else asarray(out, copy=False)
         storages = self._operands(args, named, out)
-        prepared = self._prepare(storages)
+        special = self._specialize(storages)
         if out is not None:
-            return self._fill(prepared, storages, out, key, given)
-        if not prepared.fills_values:
-            return Tensor(prepared.run(storages, self._target), self.result_name)
-        call = prepared.bind(storages, self._target)
+            return self._fill(special, storages, out, key, given)
+        if not special.fills_values:
+            return Tensor(special.run(storages, self._target), self.result_name)
+        call = special.bind(storages, self._target)
         made = call.run()
         self._remember(key, call, made, given, storages)
         return Tensor(made, self.result_name)
 
     def _fill(
-        self, prepared: Prepared, storages: Mapping[str, Storage], out: Any, key: tuple[Any, ...], passed: Sequence[Any]
+        self, special: Specialization, storages: Mapping[str, Storage], out: Any, key: tuple[Any, ...], passed: Sequence[Any]
     ) -> Tensor:
         """Compute into an existing tensor."""
         tensor = _as_output(out)
         given = tensor.storage
-        prepared.check_output(given)
-        if not prepared.fills_values and tensor is not out:
+        special.check_output(given)
+        if not special.fills_values and tensor is not out:
             raise StorageError(
                 f"out cannot be {type(out).__name__}: {self.result_name} is sparse, and gets new arrays with every call\n"
                 "  help: pass an sl.Tensor, which takes them over, or leave out= away"
             )
-        if not prepared.fills_values or _overlaps(given, storages, self.result_name):
-            made = prepared.run(storages, self._target)
-            if prepared.fills_values:
+        if not special.fills_values or _overlaps(given, storages, self.result_name):
+            made = special.run(storages, self._target)
+            if special.fills_values:
                 given.values[:] = made.values
             else:
                 tensor.replace_storage(made)
             return tensor
-        call = prepared.bind(storages, self._target, given.values)
+        call = special.bind(storages, self._target, given.values)
         call.start()
         self._remember(key, call, given, passed, storages)
         return tensor
@@ -145,7 +148,7 @@ class Kernel:
         found = recall(call, made, given, tuple(storages.values()))
         if found is None:
             return
-        if len(self._recalled) >= MOST_PREPARED:
+        if len(self._recalled) >= MOST_SPECIALIZED:
             self._recalled.clear()
         self._recalled[key] = found
 
@@ -162,16 +165,16 @@ class Kernel:
         array([10., 10., 10.])
         """
         storages = self._operands(args, named, out)
-        prepared = self._prepare(storages)
+        special = self._specialize(storages)
         values = None
         if out is not None:
             tensor = _as_output(out)
-            prepared.check_output(tensor.storage)
-            if not prepared.fills_values or _overlaps(tensor.storage, storages, self.result_name):
+            special.check_output(tensor.storage)
+            if not special.fills_values or _overlaps(tensor.storage, storages, self.result_name):
                 raise ShapeError("bind cannot fill this output in place: it is sparse, or overlaps an operand\n  help: leave out= away")
             values = tensor.storage.values
-        call = prepared.bind(storages, self._target, values)
-        return Bound(call, self.result_name, prepared.fills_values)
+        call = special.bind(storages, self._target, values)
+        return Bound(call, self.result_name, special.fills_values)
 
     def assemble(self, /, *args: Any, **named: Any) -> Tensor:
         """Run on these operands, and keep the result's structure in mind: ``compute`` then fills in new values only.
@@ -187,7 +190,7 @@ class Kernel:
                [1., 0., 1.]])
         """
         storages = self._operands(args, named, None)
-        made = self._prepare(storages).run(storages, self._target)
+        made = self._specialize(storages).run(storages, self._target)
         self._assembled[made] = {name: _structure(storage) for name, storage in storages.items()}
         return Tensor(made, self.result_name)
 
@@ -203,7 +206,7 @@ class Kernel:
             own = replace(out.storage, values=out.storage.values.copy())
             self._assembled[own] = known
             out.replace_storage(own)
-        self._prepare(storages).compute(storages, out.storage, self._target)
+        self._specialize(storages).compute(storages, out.storage, self._target)
         return out
 
     def _check_structures(self, operands: Mapping[str, Storage], assembled: Mapping[str, Storage]) -> None:
@@ -288,22 +291,22 @@ class Kernel:
             made[name] = filled_with(storage, zero, common)
         return made
 
-    def _prepare(self, storages: Mapping[str, Storage]) -> Prepared:
+    def _specialize(self, storages: Mapping[str, Storage]) -> Specialization:
         # A schedule's loops do not depend on what operands hold; those that the compiler chooses do.
-        chosen = () if self._schedule else weight(storages.values())
-        key = (chosen, *((id(s.format), s.shape, s.dtype.num, _width(s), s.fill or str(s.fill)) for s in storages.values()))
-        prepared = self._prepared.get(key)
-        if prepared is None:
-            if len(self._prepared) >= MOST_PREPARED:
-                self._prepared.clear()
+        known = NOTHING_KNOWN if self._schedule else Statistics.of(storages)
+        key = (known, *((id(s.format), s.shape, s.dtype.num, _width(s), s.fill or str(s.fill)) for s in storages.values()))
+        made = self._specialized.get(key)
+        if made is None:
+            if len(self._specialized) >= MOST_SPECIALIZED:
+                self._specialized.clear()
             typed = declare(self._statement, {name: declared(name, storage) for name, storage in storages.items()})
             if self._ring is not None and self._statement.op is None:
                 typed = declare(typed, {self.result_name: replace(typed.lhs.tensor, fill=semiring_zero(typed, self._ring))})
-            closed = close_over(typed, self._ring)
-            prepared = Prepared(closed, storages, self._format, self._dtype, self._sizes, self._schedule, self._workspace)
-            self._prepared[key] = prepared
-        self._last = prepared
-        return prepared
+            options = (self._format, self._dtype, self._sizes, self._schedule, self._workspace)
+            problem = pose(close_over(typed, self._ring), storages, settings.int32_limit, *options)
+            made = self._specialized[key] = Specialization(problem, Statistics.of(storages))
+        self._last = made
+        return made
 
     # Looking inside
 
@@ -320,10 +323,10 @@ class Kernel:
         """Who drives each loop, which races there are, what is converted, and where the result goes."""
         return self._example().explain()
 
-    def _example(self) -> Prepared:
+    def _example(self) -> Specialization:
         return self._last.current if self._last is not None else self.preview()
 
-    def preview(self, dtypes: Mapping[str, Any] | None = None) -> Prepared:
+    def preview(self, dtypes: Mapping[str, Any] | None = None) -> Specialization:
         """What would run on operands of these dtypes, float64 where none is given. It needs no data, and no C compiler.
 
         >>> import sparseloom as sl
@@ -337,7 +340,7 @@ class Kernel:
                 raise NotationError(f"there is no operand {name!r} in {self._text}; there are {', '.join(self.operand_names)}")
         formats, usual = self._formats or {}, self._dtype or np.dtype(np.float64)
         tensors = {
-            name: TensorVar(name, self._orders[name], formats.get(name) or dense(self._orders[name]), given.get(name, usual))
+            name: usually_stored(name, formats.get(name) or dense(self._orders[name]), given.get(name, usual))
             for name in self.operand_names
         }
         typed = declare(self._statement, tensors)
@@ -346,7 +349,8 @@ class Kernel:
             sparse = [t for t in tensors.values() if not t.format.is_dense]
             filled = [replace(t, fill=zero, dtype=dtype_under(zero, t.dtype, common)) for t in sparse]
             typed = declare(typed, {tensor.name: tensor for tensor in (*filled, replace(typed.lhs.tensor, fill=zero))})
-        return Prepared.without_data(close_over(typed, self._ring), self._format, self._dtype, self._schedule, self._workspace)
+        options = (self._format, self._dtype, self._schedule, self._workspace)
+        return Specialization(pose_without_data(close_over(typed, self._ring), settings.int32_limit, *options))
 
 
 def name_is_an_option(name: str, text: str) -> NotationError:

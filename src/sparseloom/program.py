@@ -10,7 +10,7 @@ from typing import Any
 from sparseloom.core.algebra import Semiring, semiring
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ScheduleError
-from sparseloom.execution import known_sizes, known_target
+from sparseloom.execution import known_target
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense, name_of
 from sparseloom.formats.text import as_format
@@ -20,6 +20,7 @@ from sparseloom.notation.einsum import broadcast, converted, parse_einsum
 from sparseloom.notation.nodes import Assign
 from sparseloom.notation.terms import tensors_of
 from sparseloom.notation.text import parse
+from sparseloom.plan.problem import known_sizes
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.tensor import Tensor
 

@@ -18,7 +18,7 @@ from fuzz.tolerance import difference, is_exact, magnitudes
 from sparseloom.compiler import load_together
 from sparseloom.core.errors import DTypeError, NotationError, SparseloomError
 from sparseloom.core.trees import walk
-from sparseloom.execution import Prepared
+from sparseloom.execution import Specialization, specialize
 from sparseloom.formats.pack import pattern, unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
@@ -65,7 +65,7 @@ class Job:
     case: Case
     storages: dict[str, Storage]
     before: bytes
-    prepared: Prepared
+    prepared: Specialization
     assign: Assign
     want: Result
     magnitude: np.ndarray
@@ -175,7 +175,7 @@ def prepare(case: Case, tally: Tally) -> Job | None:
     dtype = None if case.dtype is None else np.dtype(case.dtype)
     before = contents(storages)
     try:
-        prepared = Prepared(assign, storages, form, dtype, case.given_sizes)
+        prepared = specialize(assign, storages, form, dtype, case.given_sizes)
         resolved = prepared.stages.assign
     except NotationError as refusal:
         tally.refused[refusal_kind(refusal)] += 1

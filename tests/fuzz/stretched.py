@@ -19,7 +19,7 @@ from fuzz.drawing import Case, accesses, draw, tied_variables
 from fuzz.runner import Disagreement, Job, Tally, contents, examine, guarded, loaded, prepare
 
 from sparseloom.core.errors import NotationError
-from sparseloom.execution import Prepared
+from sparseloom.execution import specialize
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.storage import Storage
@@ -77,7 +77,7 @@ def stretch(job: Job) -> tuple[Job, Places] | None:
     dtype = None if case.dtype is None else np.dtype(case.dtype)
     form = as_format(case.format or "", len(case.assign.lhs.indices))
     try:
-        prepared = Prepared(case.closed(), storages, form, dtype, sizes)
+        prepared = specialize(case.closed(), storages, form, dtype, sizes)
         told = prepared.explain()
     except NotationError:
         return None

@@ -11,10 +11,10 @@ from fuzz.drawing import cases
 from fuzz.runner import Tally, int32_limit, prepare
 
 import sparseloom as sl
-from sparseloom.compiler import Work
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.validate import check
+from sparseloom.plan.statistics import Work
 from sparseloom.runtime.calling import IndexOverflow
 
 ROWS = "parallelize(i, CPUThread, NoRaces)"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import sparseloom as sl
-from sparseloom.compiler import MOST_SPARSE
 from sparseloom.core.errors import NotationError
 from sparseloom.notation.syntax import DEEPEST, LONGEST
 from sparseloom.notation.tokens import LONGEST_NAME, MOST_TOKENS
+from sparseloom.plan.problem import MOST_SPARSE
 
 X = np.array([1.0, 2.0, -1.0])
 (i,) = sl.indices("i")

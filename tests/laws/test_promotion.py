@@ -18,11 +18,12 @@ from sparseloom.compiler import load_together
 from sparseloom.core.dtypes import VALUE_DTYPES
 from sparseloom.core.errors import DTypeError
 from sparseloom.core.trees import walk
-from sparseloom.execution import Prepared, declared
+from sparseloom.execution import Specialization, specialize
 from sparseloom.notation.dtyping import dtype_of
 from sparseloom.notation.nodes import Apply, Assign
 from sparseloom.notation.terms import close_over, tensors_of
 from sparseloom.notation.text import declare, parse
+from sparseloom.plan.problem import declared
 
 CHUNKS, EACH, LENGTH = 8, 30, 7
 LITERALS = ("0", "1", "2", "3", "-2", "100", "300", "1099511627776", "0.5", "2.0", "-1.5", "True", "False", "2j")
@@ -118,7 +119,7 @@ def orders_complex(case: Case) -> bool:
     return is_complex and any(symbol in case.text for symbol in ("<", ">", "minimum", "maximum"))
 
 
-def prepare(case: Case) -> tuple[Prepared, dict[str, Any], Any] | None:
+def prepare(case: Case) -> tuple[Specialization, dict[str, Any], Any] | None:
     """What is to be compared; None where NumPy refuses, and then we do too unless a number was too wide for NumPy."""
     try:
         expected = np.broadcast_to(case.by_numpy(), (LENGTH,))
@@ -132,7 +133,7 @@ def prepare(case: Case) -> tuple[Prepared, dict[str, Any], Any] | None:
     try:
         assign = closed(case)
         storages = {name: sl.asarray(array).storage for name, array in case.operands.items()}
-        return Prepared(assign, storages, None, None, {"i": LENGTH}), storages, expected
+        return specialize(assign, storages, None, None, {"i": LENGTH}), storages, expected
     except DTypeError:
         assert orders_complex(case), str(case)
         return None

@@ -74,7 +74,7 @@ def test_results_of_every_format_are_right(
     statement: str, kind: RowKind, seed: int, few_places: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dense oracle, interpreter and C agree on values and pattern, whatever rows are built in; dense workspaces have a test already."""
-    monkeypatch.setattr("sparseloom.execution.choose_row", lambda *given: RowChoice(kind, "as asked"))
+    monkeypatch.setattr("sparseloom.plan.plan.choose_row", lambda *given: RowChoice(kind, "as asked"))
     drawn = list(cases(seed, statement))
     tally = compare_all(drawn)
     assert not tally.failures, "\n\n".join(f"{case}\n{problem}" for case, problem in tally.failures)
@@ -192,7 +192,6 @@ def test_the_kind_follows_from_extent_and_entries() -> None:
 
 
 def test_a_kernel_chooses_anew_for_more_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparseloom.execution.SHORT", 100)
     monkeypatch.setattr("sparseloom.iteration.rows.SHORT", 100)
     made = kernel(PRODUCT, "csr", None)
     few, many = wide(200), sl.asarray(np.ones((3, 200))).to("csr")

@@ -15,20 +15,22 @@ from sanitize.standalone import Kernel
 from sanitize.wide import draw_wide
 
 from sparseloom import execution
-from sparseloom.compiler import Work, in_parallel, lower_concrete
+from sparseloom.compiler import lower_concrete
 from sparseloom.core.errors import SparseloomError
 from sparseloom.core.trees import walk
-from sparseloom.execution import Prepared
+from sparseloom.execution import Specialization
 from sparseloom.formats.pack import position_counts
 from sparseloom.formats.storage import Storage
 from sparseloom.loops.nodes import For, LoopKind
 from sparseloom.lower.kernel import Lowered
+from sparseloom.plan.plan import in_parallel
+from sparseloom.plan.statistics import Work
 from sparseloom.runtime.binding import Call
 
 Draw = Callable[[int, int], Kernel | None]
 
 
-def laid_out(prepared: Prepared, storages: Mapping[str, Storage]) -> tuple[Lowered, list[Any]]:
+def laid_out(prepared: Specialization, storages: Mapping[str, Storage]) -> tuple[Lowered, list[Any]]:
     """The kernel and its arguments, as they would be handed to compiled code."""
     found: list[tuple[Lowered, list[Any]]] = []
 
@@ -36,22 +38,22 @@ def laid_out(prepared: Prepared, storages: Mapping[str, Storage]) -> tuple[Lower
         found.append((lowered, arguments))
         return Call(lambda: None, lambda: next(iter(storages.values())))
 
-    not_compiled = mock.patch.object(Prepared, "_entry", lambda self, stages: print)
+    not_compiled = mock.patch.object(Specialization, "_entry", lambda self, stages: print)
     with mock.patch.object(execution, "bind_entry", record), not_compiled:
         prepared.bind(storages)
     return found[0]
 
 
-def kernel_of(label: str, prepared: Prepared, storages: Mapping[str, Storage]) -> Kernel | None:
+def kernel_of(label: str, prepared: Specialization, storages: Mapping[str, Storage]) -> Kernel | None:
     """The kernel of a statement on these operands; None if it runs on a GPU."""
     if prepared.stages.gpu_unit is not None:
         return None
     lowered, arguments = laid_out(prepared, storages)
-    initialised = prepared._assign.op is not None and prepared._initial is None
+    initialised = prepared.plan.assign.op is not None and prepared.plan.initial is None
     return Kernel(label, lowered.function, arguments, initialised, _lengths(prepared, storages, lowered))
 
 
-def _lengths(prepared: Prepared, storages: Mapping[str, Storage], lowered: Lowered) -> dict[int, int]:
+def _lengths(prepared: Specialization, storages: Mapping[str, Storage], lowered: Lowered) -> dict[int, int]:
     """How much of its arrays a kernel writes, where that is not all: as the interpreter finds, where the kernel makes them."""
     if not lowered.hands_out:
         # A result that has an operand's structure also has the room behind its last entry, which nobody writes.

@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from sparseloom.execution import Prepared, declared
+from sparseloom.execution import Specialization, specialize
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels import Dense
 from sparseloom.formats.pack import pack
@@ -15,6 +15,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.notation.terms import close_over, tensors_of
 from sparseloom.notation.text import declare, parse
+from sparseloom.plan.problem import declared
 
 EXTENTS = (2**31 - 1, 2**31, 2**31 + 7, 2**32, 2**33, 2**40, 2**53, 2**62)
 SMALL = (1, 2, 3, 5)
@@ -38,7 +39,7 @@ FORMATS = {
 SPREAD = "usdd:0,1,0,1/3,1"
 
 
-def draw_wide(seed: int, number: int) -> tuple[str, Callable[[], Prepared], dict[str, Storage]]:
+def draw_wide(seed: int, number: int) -> tuple[str, Callable[[], Specialization], dict[str, Storage]]:
     """A statement in words, what prepares it, and its operands."""
     random = Random(f"wide/{seed}/{number}")
     text = random.choice(STATEMENTS)
@@ -58,7 +59,7 @@ def draw_wide(seed: int, number: int) -> tuple[str, Callable[[], Prepared], dict
     storages = {name: _stored(random, forms[name], tuple(sizes[v] for v in indices[name]), count) for name, count in counts.items()}
     described = [f"  {name}: {forms[name]} {tuple(sizes[v] for v in indices[name])}" for name in forms]
     closed = close_over(declare(assign, {name: declared(name, storage) for name, storage in storages.items()}), None)
-    return "\n".join([text, *described]), lambda: Prepared(closed, storages, forms[result], None, {}), storages
+    return "\n".join([text, *described]), lambda: specialize(closed, storages, forms[result], None, {}), storages
 
 
 def _indices(text: str) -> dict[str, tuple[str, ...]]:

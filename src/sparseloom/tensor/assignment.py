@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from sparseloom.execution import Prepared, declared, extents
+from sparseloom.execution import Specialization, specialize
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Assign, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import close_over
+from sparseloom.plan.problem import declared, find_extents
 from sparseloom.runtime.guard import Guard, still_valid
 from sparseloom.tensor.expression import Expression, rename, wrong_count
 
@@ -23,10 +24,10 @@ class Assignment:
     sizes: Mapping[str, int]
     guards: dict[str, Guard] = field(default_factory=dict)
 
-    def prepare(self, schedule: str = "") -> Prepared:
+    def prepare(self, schedule: str = "") -> Specialization:
         """The statement made definite, under a schedule, with a result in the format and dtype of the tensor it was assigned to."""
         result = self.statement.lhs.tensor
-        return Prepared(self.statement, self.operands, result.format, result.dtype, self.sizes, schedule)
+        return specialize(self.statement, self.operands, result.format, result.dtype, self.sizes, schedule)
 
     def run(self) -> Storage:
         """Compute the result, from what the operands hold now."""
@@ -62,7 +63,7 @@ def assign(storage: Storage, name: str | None, variables: tuple[IndexVar, ...], 
         node = rename(node, {known: old})
         operands[old] = operands.pop(known)
     statement = close_over(Assign(lhs, node, "add" if accumulates else None))
-    sizes = extents(statement, {**operands, known: storage}, {})
+    sizes = find_extents(statement, {**operands, known: storage}, {})
     return Assignment(statement, {**operands, known: storage} if accumulates else operands, sizes)
 
 

@@ -16,12 +16,12 @@ import numpy as np
 
 from sparseloom.core.errors import DTypeError, NotationError
 from sparseloom.core.trees import rewrite
-from sparseloom.execution import declared
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Apply, Expr, IndexVar, Literal, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.syntax import DEEPEST, LONGEST, TOO_DEEP, TOO_LONG
 from sparseloom.notation.terms import combine
+from sparseloom.plan.problem import declared
 from sparseloom.tensor.interop.numpy import from_numpy
 
 _NAME = re.compile(r"[^\W\d]\w*")

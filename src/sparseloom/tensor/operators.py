@@ -15,12 +15,13 @@ from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import ShapeError
-from sparseloom.execution import declared, execute
+from sparseloom.execution import execute
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.text import placeholder
+from sparseloom.plan.problem import declared
 from sparseloom.tensor.indexing import select
 from sparseloom.tensor.interop.numpy import dense_storage
 

@@ -37,7 +37,7 @@ class TensorKernel:
     """A compiled assignment. Every call computes it anew from the operands it was written with."""
 
     def __init__(self, assignment: Assignment, schedule: str, target: str, receive: Callable[[Storage], None]) -> None:
-        self._prepared = assignment.prepare(schedule)
+        self._specialization = assignment.prepare(schedule)
         self._assignment = assignment
         self._target = target
         self._receive = receive
@@ -45,7 +45,7 @@ class TensorKernel:
     def __call__(self) -> None:
         """Compute, and give the tensor its values."""
         self._assignment.check_operands()
-        self._receive(self._prepared.run(self._assignment.operands, self._target))
+        self._receive(self._specialization.run(self._assignment.operands, self._target))
 
     @property
     def source(self) -> str:
@@ -54,8 +54,8 @@ class TensorKernel:
 
     def show(self, stage: str) -> str:
         """The kernel at one stage: notation, concrete, loops or c."""
-        return self._prepared.stages.show(stage)
+        return self._specialization.stages.show(stage)
 
     def explain(self) -> str:
         """Who drives each loop, which races there are, what is converted, and where the result goes."""
-        return self._prepared.explain()
+        return self._specialization.explain()

@@ -1,0 +1,119 @@
+"""From a problem and what is known of its data to how it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sparseloom.core.errors import ScheduleError
+from sparseloom.core.trees import walk
+from sparseloom.formats.format import Format
+from sparseloom.formats.named import csf
+from sparseloom.iteration.accumulate import merges_initial, name_initial
+from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.rows import RowChoice, choose_row, is_long, scheduled_row
+from sparseloom.notation.nodes import Access, Assign, Races, TensorVar, Unit, Where
+from sparseloom.plan.problem import Problem, resolve, with_index_dtype
+from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics, Work
+from sparseloom.schedule.laws import appended_result
+from sparseloom.schedule.loops import loops as loops_of
+from sparseloom.schedule.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every choice that the compiler is to follow, so that equal plans are compiled once.
+
+    ``assign`` is what is compiled: a result that cannot be put into ``blocked`` by the loops is made without blocks and converted in the
+    end, for the reason ``unblocks``. ``cheapest`` are the operands in the order in which to convert them, if some must be. ``share`` lets
+    the result take over the structure of an operand. ``initial`` is what a sparse result held before. ``refill`` asks for the values of a
+    sparse result whose structure is known.
+    """
+
+    assign: Assign
+    cheapest: tuple[str, ...]
+    share: bool
+    rows: RowChoice
+    work: Work
+    schedule: str = ""
+    initial: TensorVar | None = None
+    blocked: Format | None = None
+    unblocks: str = ""
+    refill: bool = False
+
+    def refilling(self, assign: Assign) -> Plan:
+        """The same for the values alone of a result with a known structure."""
+        return replace(self, assign=assign, refill=True)
+
+
+def plan(problem: Problem, statistics: Statistics = NOTHING_KNOWN) -> Plan:
+    """How a problem runs."""
+    return plan_as_asked(problem) if problem.schedule else plan_freely(problem, statistics)
+
+
+def plan_as_asked(problem: Problem) -> Plan:
+    """What a schedule of the user's own starts from. It does not depend on the data, so that what was checked is what runs."""
+    assign, blocked, why = _blocked(problem, "a diagonal cuts blocks" if _is_diagonal(problem.assign.lhs) else "")
+    rows = scheduled_row(_row_extent(assign, problem.sizes), problem.workspace)
+    return Plan(assign, (), True, rows, Work.LITTLE, problem.schedule, _initial(problem, assign), blocked, why)
+
+
+def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
+    """What the compiler chooses by itself."""
+    entries, sizes, lhs = statistics.entries, problem.sizes, problem.assign.lhs
+    why = "a diagonal cuts blocks" if _is_diagonal(lhs) else ""
+    if not why and lhs.tensor.format.blocks and is_long(max(problem.shape, default=0), entries):
+        why = "modes are long and operands have few entries"
+    assign, blocked, why = _blocked(problem, why)
+    initial = _initial(problem, assign)
+    long = frozenset(name for name, size in sizes.items() if is_long(size, entries))
+    rows = replace(choose_row(_row_extent(assign, sizes), entries, problem.workspace), long=long)
+    cheapest = _with_initial(statistics.cheapest, assign, initial)
+    return Plan(assign, cheapest, not problem.is_empty, rows, statistics.work, "", initial, blocked, why)
+
+
+def _is_diagonal(lhs: Access) -> bool:
+    """Whether a result has blocks, and a variable twice."""
+    return bool(lhs.tensor.format.blocks) and len(set(lhs.indices)) < len(lhs.indices)
+
+
+def _blocked(problem: Problem, why: str) -> tuple[Assign, Format | None, str]:
+    """The statement with a result that has no blocks, and the blocks it gets in the end, if there is a reason for that."""
+    if not why:
+        return problem.assign, None, ""
+    plain = resolve(problem.statement, csf(len(problem.shape)), problem.dtype)
+    tensor = problem.assign.lhs.tensor
+    return (plain if tensor.index_dtype is None else with_index_dtype(plain, tensor.index_dtype)), tensor.format, why
+
+
+def _initial(problem: Problem, assign: Assign) -> TensorVar | None:
+    """What a sparse result held before, as it is stored; without data, it is stored as the result."""
+    if not merges_initial(assign):
+        return None
+    given = problem.statement.lhs.tensor
+    return name_initial(assign, given if problem.is_stored else replace(assign.lhs.tensor, fill=given.fill))
+
+
+def _with_initial(cheapest: tuple[str, ...], assign: Assign, initial: TensorVar | None) -> tuple[str, ...]:
+    """The operands with what the result held before among them, where the result's own name stands."""
+    result = assign.lhs.tensor.name
+    if initial is None or result not in cheapest:
+        return cheapest
+    at = cheapest.index(result) + 1
+    return (*cheapest[:at], initial.name, *cheapest[at:])
+
+
+def _row_extent(assign: Assign, sizes: dict[str, int]) -> int:
+    """How many coordinates a row of the result can have."""
+    lhs: Access = assign.lhs
+    return sizes[lhs.indices[lhs.tensor.format.modes[len(lhs.indices) - 1]].name] if lhs.indices else 1
+
+
+def in_parallel(concrete: Concrete, work: Work) -> Concrete:
+    """The loops of a sparse result with its rows spread over threads; as they are, where that is not allowed or does not pay."""
+    enough = Work.LARGE if any(isinstance(n, Where) for n in walk(concrete.stmt)) else Work.VERY_LARGE
+    if work < enough or appended_result(concrete) is None:
+        return concrete
+    try:
+        return Schedule(concrete).parallelize(loops_of(concrete.stmt)[0], Unit.CPUThread, Races.NoRaces).concrete
+    except ScheduleError:
+        return concrete
