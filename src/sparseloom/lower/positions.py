@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
+from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import SERIAL, Style
 from sparseloom.lower.context import Runs
@@ -300,6 +301,19 @@ class PositionLoops(RunLoops):
         code.append(ir.Declare(parent, containing(view.arrays["pos"], begin, end, position)))
         return parent
 
+    def _fixing_level(self, stmt: Forall, relation: PosRelation) -> int | None:
+        """The deepest level at which the written place changes: equal coordinates there are one run, whatever lies below.
+
+        A place that no level decides on is the same in the whole block. None if a level above is summed over: the place comes again
+        in the middle of other blocks.
+        """
+        graph, levels = self.context.provenance, self.context.provenance.position_levels(relation)
+        indices = {original for var in written(stmt).indices for original in graph.originals(var)}
+        deciding = [k for k, var in zip(levels, graph.walked(relation), strict=True) if indices.intersection(graph.originals(var))]
+        if deciding != [k for k in levels if k <= max(deciding, default=-1)]:
+            return None
+        return max(deciding, default=levels[-1])
+
     def _position_nest(
         self, stmt: Forall, relation: PosRelation, digit: IndexVar, scope: Scope, style: Style, then: Then
     ) -> ir.Stmt:
@@ -353,7 +367,8 @@ class PositionLoops(RunLoops):
         begin, end = cut(segment(form.levels[k], views[k], place), scope.cuts[access, k])
         code: list[ir.Stmt] = []
         inner = scope
-        if {root for _, root in scope.atomic} == {relation.position}:
+        fixing = self._fixing_level(stmt, relation)
+        if fixing is not None and k <= fixing and {root for _, root in scope.atomic} == {relation.position}:
             inner = replace(inner, edge=self.edge_of(access, k, position, scope))
         for m in range(k, end_of_chain):
             var = covered[m - levels[0]]
@@ -372,7 +387,8 @@ class PositionLoops(RunLoops):
         if is_last:
             rest = self._inside_blocks(relation, inner, then)
         else:
-            rest = self.in_run(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, style, then))
+            run = self.in_run if fixing is not None and end_of_chain > fixing else self.enter
+            rest = run(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, style, then))
         body = ir.block(settled, self._around_all(covered[k - levels[0] : end_of_chain - levels[0]], rest, inner))
         body = body if guard == ir.TRUE else ir.If(guard, body)
         loop = (style if is_last else SERIAL).loop(position, begin, end, ir.block(*code, *recovered, body))
