@@ -98,9 +98,7 @@ class ParallelLoops(LoopLowering):
         if held is not None and own_reduction:
             return self.forall(stmt, scope)  # the target language reduces scalars itself
         if stmt.tag.unit is Unit.CPUVector:
-            # Lanes that meet in memory: a copy of the result for each would cost more than lanes gain.
-            self.context.remark(f"{stmt.var}: lanes would meet in {target.tensor}, so they run one after another")
-            return self.forall(replace(stmt, tag=replace(stmt.tag, unit=None, races=None)), scope)
+            raise CompilerBug(stmt, "lanes that meet in memory are refused")
         context, outside = self.context, self.context.provenance
         ranges, scope = self.find_ranges(stmt.var, scope)
         if stmt.tag.unit is Unit.CPUThread:

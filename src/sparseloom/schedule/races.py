@@ -106,6 +106,24 @@ def unresolved(stmt: Stmt, appended: TensorVar | None = None, rows: frozenset[In
             case (_, Races.Atomics) if tensor.dtype.kind == "c" and conflict.assign.op != "add":
                 why = f"there is no atomic {conflict.assign.op} of {tensor.dtype}, which {tensor} needs"
                 return Refusal("S853", why, "use Temporary or ParallelReduction", at=var)
+    return _without_lanes(stmt)
+
+
+def _without_lanes(stmt: Stmt) -> Refusal | None:
+    """Lanes that meet in places which change inside their loop: one register per lane cannot hold what they add."""
+    graph = provenance(stmt)
+    for path in paths(stmt):
+        lhs = path.assign.lhs
+        for depth, loop in enumerate(path.loops):
+            if loop.tag.unit is not Unit.CPUVector or loop.tag.races not in (Races.Temporary, Races.ParallelReduction):
+                continue
+            outside = path.variables[:depth]
+            is_private = depth < path.temporaries.get(lhs.tensor.name, 0)
+            meets = path.assign.op is not None and loop.var not in follows(graph, {*lhs.indices, *outside})
+            if meets and not is_private and not graph.known(outside).issuperset(lhs.indices):
+                why = f"lanes of {loop.var} would add to places of {lhs.tensor} that change inside the loop, and each lane holds one value"
+                advice = "use CPUThread, which has a copy for each thread, or vectorize a loop over the result's own variables"
+                return Refusal("S854", why, advice, at=loop.var)
     return None
 
 
