@@ -25,11 +25,11 @@ from sparseloom.loops.nodes import (
     Literal,
     Load,
     LoopKind,
+    MemorySpace,
     Op,
     Param,
     Role,
     Shuffle,
-    Space,
     Store,
     Var,
     block,
@@ -40,7 +40,7 @@ from sparseloom.loops.simplify import simplify
 
 y, k = Array("y", FLOAT64), Var("k")
 one = constant(1, FLOAT64)
-shared = Array("w", FLOAT64, Space.SHARED)
+shared = Array("w", FLOAT64, MemorySpace.SHARED)
 own, total = Store(shared, j, one), Var("total", FLOAT64)
 others = Declare(Var("seen", FLOAT64), Load(shared, Op("subtract", (Literal(2), j))))
 first = Store(y, i, Load(shared, ZERO))

@@ -9,6 +9,7 @@ from targets.loop_kernels import histogram, i, j, n, positives, spmv
 from sparseloom.core.dtypes import FLOAT64, INT32, INT64
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops.interpret import KernelStatus, RaceFound, run
+from sparseloom.loops.library import grow
 from sparseloom.loops.nodes import (
     ONE,
     ZERO,
@@ -20,7 +21,6 @@ from sparseloom.loops.nodes import (
     For,
     Free,
     Function,
-    Grow,
     Literal,
     Load,
     LoopKind,
@@ -59,7 +59,7 @@ MISTAKES = {
     "an update of unwritten output": (Store(y, ZERO, one, "add"), r"y\[0\] was never written"),
     "a read of unwritten memory": (block(Allocate(w, n), Store(y, ZERO, Load(w, ZERO))), r"w\[0\] was never written"),
     "a read of memory that grew": (
-        block(Declare(capacity, ZERO), Allocate(w, capacity), Grow(w, capacity, n), Store(y, ZERO, Load(w, ONE))),
+        block(Declare(capacity, ZERO), Allocate(w, capacity), grow(w, capacity, n), Store(y, ZERO, Load(w, ONE))),
         r"w\[1\] was never written",
     ),
     "a read of freed memory": (
@@ -70,7 +70,7 @@ MISTAKES = {
     "memory that is freed twice": (block(Allocate(w, n), Free(w), Free(w)), "w is allocated when it is freed"),
     "memory that is allocated twice": (block(Allocate(w, n), Allocate(w, n)), "w is freed before it is allocated again"),
     "a capacity that lies": (
-        block(Declare(capacity, ONE), Allocate(w, n), Grow(w, capacity, n)),
+        block(Declare(capacity, ONE), Allocate(w, n), grow(w, capacity, n)),
         "the capacity 1 of w is its length, 3",
     ),
     "a fill past the end": (Fill(y, ONE, n, one), r"y\[3\] has length 3"),

@@ -13,6 +13,7 @@ from sparseloom.core.dtypes import BOOL, FLOAT64, INT32, INT64
 from sparseloom.core.errors import DTypeError
 from sparseloom.core.trees import walk
 from sparseloom.loops.interpret import run
+from sparseloom.loops.library import grow
 from sparseloom.loops.nodes import (
     FALSE,
     ONE,
@@ -30,18 +31,17 @@ from sparseloom.loops.nodes import (
     For,
     Free,
     Function,
-    Grow,
     If,
     Literal,
     Load,
     LoopKind,
+    MemorySpace,
     Op,
     Param,
     Poll,
     Role,
     Search,
     Select,
-    Space,
     Status,
     Store,
     Var,
@@ -227,12 +227,12 @@ def test_renamed_kernels_run_alike():
 
 
 def test_the_printer_shows_every_node():
-    crd, w, capacity = Array("crd", INT32), Array("w", FLOAT64, Space.LOCAL), Var("capacity")
+    crd, w, capacity = Array("crd", INT32), Array("w", FLOAT64, MemorySpace.LOCAL), Var("capacity")
     body = block(
         Comment("remark"),
         Declare(capacity, Op("minimum", (n, Literal(8)))),
         Allocate(w, capacity),
-        Grow(w, capacity, add(n, ONE)),
+        grow(w, capacity, add(n, ONE)),
         Fill(w, ONE, n, constant(0, FLOAT64)),
         For(
             i,

@@ -8,6 +8,7 @@ from targets.loop_kernels import histogram, i, n, positives, spmv, wide
 
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT32, INT64
 from sparseloom.core.errors import CompilerBug
+from sparseloom.loops.library import grow
 from sparseloom.loops.nodes import (
     ONE,
     TRUE,
@@ -22,11 +23,11 @@ from sparseloom.loops.nodes import (
     For,
     Free,
     Function,
-    Grow,
     If,
     Literal,
     Load,
     LoopKind,
+    MemorySpace,
     Op,
     Param,
     Poll,
@@ -34,7 +35,6 @@ from sparseloom.loops.nodes import (
     Search,
     Select,
     Shuffle,
-    Space,
     Store,
     Var,
     While,
@@ -66,7 +66,8 @@ def warp(*stmts):
     return For(i, ZERO, n, block(Declare(s, one), lanes, Store(y, i, s)), LoopKind.GPU_WARP)
 
 
-mine = Array("w", FLOAT64, Space.LOCAL)
+mine = Array("w", FLOAT64, MemorySpace.LOCAL)
+ours = Array("w", FLOAT64, MemorySpace.SHARED)
 
 REFUSED = {
     "an unknown scalar": (Store(y, t, one), "t is declared where it is used"),
@@ -109,8 +110,8 @@ REFUSED = {
     "a search among values": (Store(y, Search(x, ZERO, n, ONE), one), "x holds int32 or int64 coordinates"),
     "a constant that does not fit": (Store(y, Literal(2**63), one), "is a int64"),
     "a truth value as a number": (Store(y, Literal(True), one), "is a int64"),
-    "a growth without capacity": (block(Allocate(w, n), Grow(w, t, n)), "t is declared where it is used"),
-    "a growth with a size": (block(Allocate(w, n), Grow(w, n, n)), "a capacity is an int64 that can be assigned"),
+    "a growth without capacity": (block(Allocate(w, n), grow(w, t, n)), "t is declared where it is used"),
+    "a growth with a size": (block(Allocate(w, n), grow(w, n, n)), "n is not a size or a loop variable, which are never assigned"),
     "an unrolled loop without a count": (For(i, ZERO, n, Store(y, i, one), LoopKind.UNROLLED), "says how often"),
     "a vector loop that assigns": (
         block(Declare(s, one), For(i, ZERO, n, Assign(s, Load(x, i)), LoopKind.VECTOR)),
@@ -141,7 +142,7 @@ REFUSED = {
     "a shuffle of another dtype": (warp(Shuffle(s, "add", ONE)), "has dtype float64, not int64"),
     "a barrier that lanes reach alone": (For(i, ZERO, n, Barrier(), LoopKind.GPU_THREAD), "a barrier stands in a block"),
     "a barrier outside a block": (Barrier(), "a barrier stands in a block"),
-    "shared memory outside a kernel": (Allocate(Array("w", FLOAT64, Space.SHARED), n), "w is shared by the threads of a block or warp"),
+    "shared memory outside a kernel": (Allocate(ours, n), "w is shared by the threads of a block or warp"),
     "private memory of several threads": (
         block(Allocate(mine, n), For(i, ZERO, n, Store(mine, i, one), LoopKind.GPU_THREAD)),
         "w is private to one thread",

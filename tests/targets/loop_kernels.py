@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sparseloom.core.dtypes import FLOAT64, INT32, INT64, DType
+from sparseloom.loops.library import grow
 from sparseloom.loops.nodes import (
     ONE,
     ZERO,
@@ -15,7 +16,6 @@ from sparseloom.loops.nodes import (
     Expr,
     For,
     Function,
-    Grow,
     If,
     Load,
     LoopKind,
@@ -86,7 +86,7 @@ def positives(dtype: DType = FLOAT64) -> Function:
                 If(
                     compare("greater", Load(x, i), constant(0, dtype)),
                     block(
-                        Grow(kept, capacity, add(count, ONE)),
+                        grow(kept, capacity, add(count, ONE)),
                         Store(kept, count, Load(x, i)),
                         Assign(count, add(count, ONE)),
                     ),

@@ -14,6 +14,7 @@ from targets.loop_kernels import elementwise, histogram, positives, spmv, wide
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT32, INT64, VALUE_DTYPES
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops.interpret import KernelStatus, run
+from sparseloom.loops.library import grow
 from sparseloom.loops.nodes import (
     ONE,
     ZERO,
@@ -28,18 +29,17 @@ from sparseloom.loops.nodes import (
     For,
     Free,
     Function,
-    Grow,
     If,
     Literal,
     Load,
     LoopKind,
+    MemorySpace,
     Op,
     Param,
     Poll,
     Role,
     Search,
     Select,
-    Space,
     Status,
     Store,
     Var,
@@ -195,7 +195,7 @@ def failing_kernels():
         "a huge allocation": (Allocate(Array("more", FLOAT64), huge), Status.OUT_OF_MEMORY),
         "a negative allocation": (Allocate(Array("more", FLOAT64), Literal(-1)), Status.OUT_OF_MEMORY),
         "an overflowing product": (Allocate(Array("more", FLOAT64), multiply(m, m)), Status.OUT_OF_MEMORY),
-        "a huge growth": (Grow(kept, capacity, huge), Status.OUT_OF_MEMORY),
+        "a huge growth": (grow(kept, capacity, huge), Status.OUT_OF_MEMORY),
         "an index overflow": (Fail(Status.INDEX_OVERFLOW), Status.INDEX_OVERFLOW),
         "a violated bound": (If(compare("greater", n, ONE), Fail(Status.BOUND_VIOLATED)), Status.BOUND_VIOLATED),
     }
@@ -223,7 +223,7 @@ def test_arrays_keep_their_contents_as_they_grow_from_the_heap_onto_pages(tmp_pa
     """A row of growths, each twice as large: from malloc to mappings, and from one mapping to a larger one."""
     kept, capacity, count, k = Array("kept", FLOAT64), Var("capacity"), Var("count"), Var("k")
     needed = multiply(add(k, ONE), Literal(60_000))
-    grown = For(k, ZERO, n, block(Grow(kept, capacity, needed), Store(kept, multiply(k, Literal(60_000)), Cast(k, FLOAT64))))
+    grown = For(k, ZERO, n, block(grow(kept, capacity, needed), Store(kept, multiply(k, Literal(60_000)), Cast(k, FLOAT64))))
     body = block(Declare(capacity, ONE), Allocate(kept, capacity), grown, Assign(count, multiply(n, Literal(60_000))))
     kernel = function(body, (n, Role.SIZE), (kept, Role.GROWN), (count, Role.COUNT))
     library = build(COUNTED + translation_unit([(kernel, "entry")]), tmp_path)
@@ -409,7 +409,7 @@ def test_a_loops_bounds_are_read_once(tmp_path):
 def test_while_branches_and_stack_arrays(tmp_path):
     """A merge of two sorted arrays, through a small private array."""
     a, b, out = (Array(name, INT32) for name in ("a", "b", "out"))
-    last, count = Array("last", INT64, Space.LOCAL), Var("count")
+    last, count = Array("last", INT64, MemorySpace.LOCAL), Var("count")
     left, right = wide(a, i), wide(b, j)
 
     def put(value):

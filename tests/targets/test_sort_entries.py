@@ -9,7 +9,8 @@ import pytest
 from targets.c_harness import call, compile_all
 
 from sparseloom.loops import interpret
-from sparseloom.loops.nodes import Allocate, Array, Free, Function, Param, Role, SortEntries, Var, block, index, multiply
+from sparseloom.loops.library import entry_size, sort_entries
+from sparseloom.loops.nodes import Allocate, Array, Free, Function, Param, Role, Var, block, index, multiply
 
 VALUES = ("bool", "int16", "float32", "float64", "complex128")
 # How many columns, by how many of them is sorted, and the extent of each.
@@ -24,8 +25,8 @@ def sorting(modes: int, keys: int, index_dtype: str, value_dtype: str) -> Functi
     """A kernel that sorts its outputs."""
     columns = tuple(Array(f"c{k}", np.dtype(index_dtype)) for k in range(modes))
     values, room = Array("v", np.dtype(value_dtype)), (Array("one", np.dtype("uint8")), Array("two", np.dtype("uint8")))
-    sort = SortEntries(columns, values, room, Var("n"), keys)
-    made = [Allocate(array, multiply(Var("n"), index(sort.entry_size))) for array in room]
+    sort = sort_entries(columns, values, room, Var("n"), keys)
+    made = [Allocate(array, multiply(Var("n"), index(entry_size(*columns, values)))) for array in room]
     params = [*(Param(array, Role.OUTPUT) for array in (*columns, values)), Param(Var("n"), Role.SIZE)]
     return Function("sorting", tuple(params), block(*made, sort, *(Free(array) for array in room)))
 

@@ -18,7 +18,8 @@ from sparseloom.core.dtypes import BOOL, FLOAT64, INT64, VALUE_DTYPES, DType, re
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.loops.hashing import HASH_FACTOR
-from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells, sort_entries
+from sparseloom.loops.library import Call, Routine
+from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -34,7 +35,6 @@ from sparseloom.loops.nodes import (
     For,
     Free,
     Function,
-    Grow,
     If,
     Literal,
     Load,
@@ -42,22 +42,19 @@ from sparseloom.loops.nodes import (
     Op,
     Param,
     Poll,
-    Prefetch,
     Role,
     Search,
     Select,
     Shuffle,
-    Sort,
-    SortEntries,
     Status,
     Stmt,
     Store,
+    Team,
+    Thread,
     Var,
     While,
     block,
-    sort_scratch,
 )
-from sparseloom.loops.teams import Join, Keep, MakePieces, Parts, Pieces, Team, Thread
 
 __all__ = ["KernelStatus", "RaceFound", "run"]
 
@@ -78,7 +75,7 @@ def run(function: Function, arguments: Sequence[Any], outputs_initialised: bool 
     Returns the arguments with GROWN arrays and COUNT numbers filled in. Unless ``outputs_initialised``, reading an element of an
     OUTPUT array before it is written is a bug.
     """
-    text, arrays = _Writer(function).written()
+    text, arrays, routines = _Writer(function).written()
     tracker = Tracker() if _is_parallel(function) else None
     given = {
         p.target: (a, p.role is Role.INPUT or outputs_initialised, p.role is not Role.INPUT)
@@ -89,7 +86,7 @@ def run(function: Function, arguments: Sequence[Any], outputs_initialised: bool 
     sizes = [int(a) for p, a in zip(function.params, arguments, strict=True) if p.role is Role.SIZE]
     try:
         with np.errstate(all="ignore"):
-            counts = iter(_compiled(text)(list(cells.values()), sizes, tracker))
+            counts = iter(_compiled(text)(list(cells.values()), sizes, tracker, [routine.run for routine in routines]))
     except OutOfMemory:
         raise KernelStatus(Status.OUT_OF_MEMORY) from None
     except ZeroDivisionError:
@@ -152,7 +149,6 @@ _NAMESPACE: dict[str, Any] = {
     "across": _across,
     "power": _power,
     "reduce": reduce,
-    "sort_entries": sort_entries,
     **{f"np_{d}": d.type for d in VALUE_DTYPES},
     **{f"np_{name}": getattr(np, name) for name, op in OPERATORS.items() if op.rule != "cast"},
 }
@@ -192,12 +188,13 @@ class _Writer:
         self.function = function
         self.scalars: dict[str, str] = {}
         self.arrays: dict[Array, str] = {}
+        self.routines: dict[Routine, str] = {}
         self.constants: list[str] = []
         self.lines: list[str] = []
         self.thread = Var("")  # counts the threads of the team being written
 
-    def written(self) -> tuple[str, list[Array]]:
-        """The text, and the arrays it takes in order."""
+    def written(self) -> tuple[str, list[Array], list[Routine]]:
+        """The text, and the arrays and functions of the library that it takes, in order."""
         params = self.function.params
         sizes = [self._scalar(p.target.name) for p in params if p.role is Role.SIZE]
         counts = [self._scalar(p.target.name) for p in params if p.role is Role.COUNT]
@@ -205,22 +202,16 @@ class _Writer:
             if isinstance(n, Array):
                 self.arrays.setdefault(n, f"a{len(self.arrays)}")
         self._stmt(self.function.body, "  ")
-        head = ["def kernel(arrays, sizes, tracker):"]
+        head = ["def kernel(arrays, sizes, tracker, routines):"]
         head += [f"  {name} = arrays[{k}]" for k, name in enumerate(self.arrays.values())]
+        head += [f"  {name} = routines[{k}]" for k, name in enumerate(self.routines.values())]
         head += [f"  {name} = sizes[{k}]" for k, name in enumerate(sizes)]
         head += [f"  {name} = 0" for name in counts]
         head += [f"  c{k} = {text}" for k, text in enumerate(self.constants)]
-        return "\n".join([*head, *self.lines, f"  return [{', '.join(counts)}]"]), list(self.arrays)
+        return "\n".join([*head, *self.lines, f"  return [{', '.join(counts)}]"]), list(self.arrays), list(self.routines)
 
     def _scalar(self, name: str) -> str:
         return self.scalars.setdefault(name, f"v{len(self.scalars)}")
-
-    def _parts(self, parts: Parts) -> str:
-        arrays = ", ".join(self.arrays[array] for array in (parts.owners, parts.begins, parts.starts))
-        return f"({arrays}, {self._expr(parts.count)})"
-
-    def _pieces(self, pieces: Pieces) -> str:
-        return self._scalar(f"pieces {pieces.name}")
 
     def _body(self, stmt: Stmt, indent: str) -> None:
         before = len(self.lines)
@@ -284,8 +275,6 @@ class _Writer:
         match stmt:
             case Declare(var, value) | Assign(var, value):
                 return f"{self._scalar(var.name)} = {self._expr(value)}"
-            case Prefetch(_, place):
-                return self._expr(place)
             case Store(array, place, value, None):
                 return f"{self.arrays[array]}.store({self._expr(place)}, {self._expr(value)})"
             case Store(array, place, value, str(op), atomic):
@@ -297,22 +286,10 @@ class _Writer:
                 return f"{self.arrays[array]}.allocate({self._size(size)})"
             case Fill(array, begin, count, value):
                 return f"{self.arrays[array]}.fill({self._expr(begin)}, {self._expr(count)}, {self._expr(value)})"
-            case Sort(array, scratch, count, extent):
-                room = f"{self.arrays[scratch]}.check_scratch({', '.join(map(self._expr, sort_scratch(extent)))})"
-                return f"{room}; {self.arrays[array]}.sort({self._expr(count)}, {self._expr(extent)})"
-            case SortEntries(columns, values, room, count, keys):
-                moved, free = (", ".join(self.arrays[array] for array in part) for part in ((*columns, values), room))
-                return f"sort_entries([{moved}], [{free}], {self._expr(count)}, {keys}, {stmt.entry_size})"
-            case Grow(array, capacity, needed):
-                name = self._scalar(capacity.name)
-                return f"{name} = {self.arrays[array]}.grow({name}, {self._expr(needed)})"
-            case MakePieces(pieces, count):
-                return f"{self._pieces(pieces)} = [None] * {self._expr(count)}"
-            case Keep(pieces, array):
-                return f"{self._pieces(pieces)}[{self._expr(Thread())}] = {self.arrays[array]}.hand_over()"
-            case Join(array, pieces, parts, each, below):
-                moved = "None" if below is None else self._parts(below)
-                return f"{self.arrays[array]}.join({self._pieces(pieces)}, {self._parts(parts)}, {self._expr(each)}, {moved})"
+            case Call(routine, arrays, args):
+                taken = (", ".join(self.arrays[array] for array in arrays), ", ".join(map(self._expr, args)))
+                assigned = "" if stmt.assigned is None else f"{self._scalar(stmt.assigned.name)} = "
+                return f"{assigned}{self.routines.setdefault(routine, f'f{len(self.routines)}')}([{taken[0]}], [{taken[1]}])"
             case Free(array):
                 return f"{self.arrays[array]}.free()"
             case Shuffle(_, _, value):

@@ -36,6 +36,7 @@ class Cells:
         if self.data.dtype != array.dtype or self.data.ndim != 1:
             raise CompilerBug(array, f"{array.name} is a 1-D array of {array.dtype}, not {self.data.ndim}-D of {self.data.dtype}")
         self.known = bytearray(bytes([known]) * len(self.data))
+        self.pieces: list[Any] = []  # what threads made
         self._ascending: set[tuple[int, int]] = set()
 
     def allocate(self, size: int) -> None:
@@ -69,18 +70,9 @@ class Cells:
         self.free()
         return data
 
-    def join(self, pieces: list[Any], parts: tuple[Cells, Cells, Cells, int], each: int, below: tuple[Cells, ...] | None) -> None:
-        """Become all parts, one behind the other; positions move along with the parts below."""
-        owners, begins, starts, count = parts
-        leading = 0 if below is None else 1
-        self.allocate(starts.load_number(count) * each + leading)
-        self.fill(0, leading, 0)
-        for part in range(count):
-            piece, begin, start = pieces[owners.load_number(part)], begins.load_number(part), starts.load_number(part)
-            moved = 0 if below is None else below[2].load_number(part) - below[1].load_number(part)
-            for k in range((starts.load_number(part + 1) - start) * each):
-                value = piece[begin * each + k + leading]
-                self.store(start * each + k + leading, value if below is None else value + moved)
+    def make_pieces(self, count: int) -> None:
+        """Make room for an array of each thread."""
+        self.pieces = [None] * count
 
     def peek(self, place: int) -> Any:
         """The element at ``place``, checked but not watched."""
@@ -116,19 +108,6 @@ class Cells:
         if count < 0:
             raise CompilerBug(self.name, f"a fill of {self.name} has a count of at least 0, not {count}")
 
-    def sort(self, count: int, extent: int) -> None:
-        """Sort the first ``count`` elements."""
-        ordered = sorted(self.load_number(place) for place in range(count))
-        if len(set(ordered)) < count or (ordered and not 0 <= ordered[0] <= ordered[-1] < extent):
-            raise CompilerBug(self.name, f"what is sorted in {self.name} is all different and below {extent}")
-        for place, value in enumerate(ordered):
-            self.store(place, value)
-
-    def check_scratch(self, zeros: int, size: int) -> None:
-        """Hold that a sort finds the room it needs, and zeros where it sets bits."""
-        if len(self.known) < size or any(self.load_number(place) for place in range(zeros)):
-            raise CompilerBug(self.name, f"{self.name} has {size} elements for a sort, the first {zeros} of them 0")
-
     def search(self, begin: int, end: int, key: int) -> int:
         """The first position in ``[begin, end)`` whose element is at least ``key``, or ``end``."""
         if not 0 <= begin <= end <= len(self.known):
@@ -157,18 +136,6 @@ class Cells:
     def _outside(self, place: int) -> CompilerBug:
         state = "" if self.live else " (it is not allocated)"
         return CompilerBug(self.name, f"an index stays in bounds: {self.name}[{place}] has length {len(self.known)}{state}")
-
-
-def sort_entries(arrays: list[Cells], room: list[Cells], count: int, keys: int, size: int) -> None:
-    """Sort the first ``count`` elements of several arrays by the first ``keys`` of them, with room to move entries of ``size`` bytes."""
-    for cells in room:
-        if len(cells.known) < count * size:
-            raise CompilerBug(cells.name, f"{cells.name} has room for {count} entries of {size} bytes, not only {len(cells.known)} bytes")
-    entries = [tuple(cells.load(place) for cells in arrays) for place in range(count)]
-    entries.sort(key=lambda entry: entry[:keys])
-    for place, entry in enumerate(entries):
-        for cells, element in zip(arrays, entry, strict=True):
-            cells.store(place, element)
 
 
 def _poisoned(dtype: DType, size: int) -> NDArray[Any]:

@@ -14,12 +14,13 @@ from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.trees import Node, node
 
 
-class Space(Enum):
+class MemorySpace(Enum):
     """Where an array lives."""
 
     GLOBAL = "global"  # a caller's array, or heap memory of the kernel
     SHARED = "shared"  # shared by the threads of one block
     LOCAL = "local"  # private to one thread
+    PIECES = "pieces"  # one array for each thread of a team, to be joined
 
 
 class LoopKind(Enum):
@@ -77,7 +78,7 @@ class Array(Node):
 
     name: str
     dtype: DType
-    space: Space = Space.GLOBAL
+    space: MemorySpace = MemorySpace.GLOBAL
 
 
 @node
@@ -134,6 +135,13 @@ class Search(Expr):
     begin: Expr
     end: Expr
     key: Expr
+    dtype: DType = INT64
+
+
+@node
+class Thread(Expr):
+    """Which thread of its team runs this, counted from 0."""
+
     dtype: DType = INT64
 
 
@@ -216,19 +224,23 @@ class If(Stmt):
 
 
 @node
+class Team(Stmt):
+    """A threads loop whose threads each run ``first`` before their first iteration and ``last`` after their last.
+
+    What ``first`` declares and allocates is the thread's own, and ``last`` frees it or keeps it.
+    """
+
+    first: Stmt
+    loop: For
+    last: Stmt
+
+
+@node
 class Allocate(Stmt):
     """Make room for ``size`` elements; contents are undefined. Failure ends the kernel with ``OUT_OF_MEMORY``."""
 
     array: Array
     size: Expr
-
-
-@node
-class Prefetch(Stmt):
-    """An element that will be written soon. It may stand behind the end of the array, for it is not touched."""
-
-    array: Array
-    index: Expr
 
 
 @node
@@ -239,50 +251,6 @@ class Fill(Stmt):
     begin: Expr
     count: Expr
     value: Expr
-
-
-@node
-class Sort(Stmt):
-    """Sort the first ``count`` elements of an index array, all different and below ``extent``, into ascending order.
-
-    ``scratch`` has ``sort_scratch(extent)`` elements, of which the first part holds zeros before and after.
-    """
-
-    array: Array
-    scratch: Array
-    count: Expr
-    extent: Expr
-
-
-@node
-class SortEntries(Stmt):
-    """Sort the first ``count`` entries by their first ``keys`` columns; equal ones keep their order, and what is beside a key moves along.
-
-    ``room`` is two arrays of bytes, each large enough for all entries.
-    """
-
-    columns: tuple[Array, ...]
-    values: Array
-    room: tuple[Array, Array]
-    count: Expr
-    keys: int
-
-    @property
-    def entry_size(self) -> int:
-        """The bytes of one entry."""
-        return sum(array.dtype.itemsize for array in (*self.columns, self.values))
-
-
-@node
-class Grow(Stmt):
-    """Make sure ``array`` holds at least ``needed`` elements: if ``capacity`` is less, reallocate to twice as much or ``needed``.
-
-    ``capacity`` is a declared variable that follows the allocation.
-    """
-
-    array: Array
-    capacity: Var
-    needed: Expr
 
 
 @node
@@ -393,12 +361,6 @@ def multiply(left: Expr, right: Expr) -> Expr:
         case Literal(1), _:
             return right
     return Op("multiply", (left, right))
-
-
-def sort_scratch(extent: Expr) -> tuple[Expr, Expr]:
-    """How many elements the scratch of a sort must hold zeros in, and how many it has: a bit per coordinate, and a copy of all."""
-    zeros = add(Op("floor_divide", (extent, index(32))), add(Op("floor_divide", (extent, index(2048))), index(8)))
-    return zeros, add(zeros, extent)
 
 
 def compare(name: str, left: Expr, right: Expr) -> Expr:

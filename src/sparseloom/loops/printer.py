@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.core.errors import CompilerBug
+from sparseloom.loops.library import Call
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -32,27 +33,24 @@ from sparseloom.loops.nodes import (
     For,
     Free,
     Function,
-    Grow,
     If,
     Literal,
     Load,
     LoopKind,
+    MemorySpace,
     Op,
     Param,
     Poll,
-    Prefetch,
     Search,
     Select,
     Shuffle,
-    Sort,
-    SortEntries,
-    Space,
     Stmt,
     Store,
+    Team,
+    Thread,
     Var,
     While,
 )
-from sparseloom.loops.teams import Join, Keep, MakePieces, Team, Thread
 
 _SYMBOLS = {"floor_divide": "//", "remainder": "%"} | {name: op.symbol for name, op in OPERATORS.items() if op.symbol}
 _LEVELS = {
@@ -131,32 +129,18 @@ def _simple(stmt: Stmt) -> str:
             return "# " + " ".join(text.split("\n"))
         case Declare(Var(name, dtype), value):
             return f"{name}: {dtype} = {_text(value)}"
-        case Prefetch(array, place):
-            return f"prefetch {array.name}[{_text(place)}]"
         case Assign(Var(name), value):
             return f"{name} = {_text(value)}"
         case Store(array, place, value, op, atomic):
             symbol = "=" if op is None else f"{_SYMBOLS.get(op, op)}="
             return f"{'atomic ' if atomic else ''}{array.name}[{_text(place)}] {symbol} {_text(value)}"
         case Allocate(array, size):
-            where = "" if array.space is Space.GLOBAL else f" {array.space.value}"
+            where = "" if array.space is MemorySpace.GLOBAL else f" {array.space.value}"
             return f"allocate {array.name}: {array.dtype}[{_text(size)}]{where}"
         case Fill(array, begin, count, value):
             return f"{array.name}[{_text(begin)} : +{_text(count)}] = {_text(value)}"
-        case Sort(array, _, count, _):
-            return f"sort {array.name}[0 : {_text(count)}]"
-        case SortEntries(columns, values, _, count, keys):
-            moved = ", ".join(array.name for array in (*columns, values))
-            return f"sort {moved} [0 : {_text(count)}] by {', '.join(column.name for column in columns[:keys])}"
-        case Grow(array, capacity, needed):
-            return f"grow {array.name} to {_text(needed)} (capacity {capacity.name})"
-        case MakePieces(pieces, count):
-            return f"make pieces {pieces.name}: {pieces.dtype}, for {_text(count)} parts"
-        case Keep(pieces, array):
-            return f"keep {array.name} in {pieces.name}"
-        case Join(array, pieces, parts, each, below):
-            moved = "" if below is None else f", as positions at {below.starts.name}"
-            return f"join {array.name} of {pieces.name} at {parts.starts.name} * {_text(each)}{moved}"
+        case Call(routine, arrays, args):
+            return routine.shown([array.name for array in arrays], [_text(arg) for arg in args])
         case Free(array):
             return f"free {array.name}"
         case Shuffle(Var(name), op, value):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, rewrite
+from sparseloom.loops.library import Call, Use
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -22,21 +23,17 @@ from sparseloom.loops.nodes import (
     For,
     Free,
     Function,
-    Grow,
     If,
     Param,
     Poll,
-    Prefetch,
     Shuffle,
-    Sort,
-    SortEntries,
     Stmt,
     Store,
+    Team,
     Var,
     While,
     block,
 )
-from sparseloom.loops.teams import Join, Keep, MakePieces, Pieces, Team
 
 N = TypeVar("N", bound=Node)
 
@@ -67,7 +64,7 @@ class _Scope:
         match target:
             case Var(name):
                 self.scalars[name] = f"v{next(self.numbers[0])}"
-            case (Array(name) | Pieces(name)) if name not in self.params:
+            case Array(name) if name not in self.params:
                 self.arrays[name] = f"a{next(self.numbers[1])}"
         return self.replace(target)
 
@@ -80,8 +77,6 @@ class _Scope:
                     return Var(self.scalars[name], dtype)
                 case Array(name, dtype, space):
                     return Array(self.arrays[name], dtype, space)
-                case Pieces(name, dtype):
-                    return Pieces(self.arrays[name], dtype)
             return None
 
         return rewrite(tree, rule)
@@ -107,17 +102,13 @@ def _rename(stmt: Stmt, scope: _Scope) -> Stmt:
         case For(var, begin, end, body, kind, factor):
             begin, end, inner = scope.replace(begin), scope.replace(end), scope.inner()
             return For(inner.bind(var), begin, end, _rename(body, inner), kind, factor)
-        case MakePieces(pieces, count):
-            renamed = scope.replace(count)
-            return MakePieces(scope.bind(pieces), renamed)
-        case Join(array):
-            bound = scope.bind(array)
-            return replace(scope.replace(stmt), array=bound)
+        case Call():
+            for made in stmt.using(Use.ALLOCATES):
+                scope.bind(made)
+            return scope.replace(stmt)
         case Team(first, loop, last):
             inner = scope.inner()
             return Team(_rename(first, inner), _rename(loop, inner), _rename(last, inner))  # type: ignore[arg-type]
-        case Assign() | Store() | Prefetch() | Fill() | Sort() | SortEntries() | Grow() | Keep() | Free():
-            return scope.replace(stmt)
-        case Shuffle() | Barrier() | Fail() | Poll():
+        case Assign() | Store() | Fill() | Free() | Shuffle() | Barrier() | Fail() | Poll():
             return scope.replace(stmt)
     raise CompilerBug(stmt, "a statement that renaming knows")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from sparseloom.core.dtypes import INT64
 from sparseloom.core.trees import walk
+from sparseloom.loops.library import Call
 from sparseloom.loops.nodes import (
     Allocate,
     Assign,
@@ -19,22 +20,17 @@ from sparseloom.loops.nodes import (
     Fill,
     For,
     Function,
-    Grow,
     Literal,
     Load,
     Op,
     Param,
-    Prefetch,
     Role,
     Search,
     Select,
     Shuffle,
-    Sort,
-    SortEntries,
     Store,
     Var,
 )
-from sparseloom.loops.teams import Join, MakePieces
 
 _STAYS_POSITIVE = ("add", "multiply", "minimum", "maximum", "floor_divide", "remainder")
 
@@ -47,7 +43,7 @@ def index_names(function: Function) -> frozenset[str]:
         match n:
             case Param(Var(name)):
                 found.add(name)
-            case Load(_, place) | Store(_, place) | Prefetch(_, place):
+            case Load(_, place) | Store(_, place):
                 found.update(_flowing(place))
             case For(Var(name), begin, end):
                 found |= {name, *_flowing(begin), *_flowing(end)}
@@ -57,14 +53,8 @@ def index_names(function: Function) -> frozenset[str]:
                 found.update(_flowing(size))
             case Fill(_, begin, count):
                 found |= {*_flowing(begin), *_flowing(count)}
-            case MakePieces(_, count) | SortEntries(count=count):
-                found.update(_flowing(count))
-            case Join(each=each):
-                found.update(_flowing(each))
-            case Sort(_, _, count, extent):
-                found |= {*_flowing(count), *_flowing(extent)}
-            case Grow(_, Var(name), needed):
-                found |= {name, *_flowing(needed)}
+            case Call(args=args):
+                found.update(name for arg in args for name in _flowing(arg))
             case Declare(Var(name), value) | Assign(Var(name), value):
                 flows.append((name, frozenset(_flowing(value))))
             case Shuffle(Var(name), _, value):

@@ -11,11 +11,11 @@ import numpy as np
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INT64, DType, is_integer
 from sparseloom.core.trees import Node, rewrite, walk
+from sparseloom.loops.library import allocated
 from sparseloom.loops.nodes import (
     FALSE,
     GPU_KINDS,
     TRUE,
-    Allocate,
     Assign,
     Barrier,
     Block,
@@ -30,11 +30,11 @@ from sparseloom.loops.nodes import (
     Op,
     Select,
     Stmt,
+    Team,
     Var,
     While,
     constant,
 )
-from sparseloom.loops.teams import Team
 
 N = TypeVar("N", bound=Node)
 
@@ -248,9 +248,7 @@ def _declared(stmt: Stmt) -> set[str]:
             return {name for inner in stmts for name in _declared(inner)}
         case Declare(var):
             return {var.name}
-        case Allocate(array):
-            return {array.name}
-    return set()
+    return {array.name for array in allocated(stmt)}
 
 
 def _declared_below(stmts: Sequence[Stmt]) -> set[str]:
@@ -261,8 +259,8 @@ def _declared_below(stmts: Sequence[Stmt]) -> set[str]:
             match n:
                 case Declare(var) | For(var):
                     names.add(var.name)
-                case Allocate(array):
-                    names.add(array.name)
+                case _:
+                    names.update(array.name for array in allocated(n))
     return names
 
 

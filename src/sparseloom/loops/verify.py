@@ -13,6 +13,7 @@ from sparseloom.core.dtypes import BOOL, INDEX_DTYPES, INT64, DType, is_integer,
 from sparseloom.core.errors import CompilerBug, SparseloomError
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops.lanes import is_lanewise
+from sparseloom.loops.library import Call, Use
 from sparseloom.loops.nodes import (
     GPU_KINDS,
     Allocate,
@@ -29,29 +30,26 @@ from sparseloom.loops.nodes import (
     For,
     Free,
     Function,
-    Grow,
     If,
     Literal,
     Load,
     LoopKind,
+    MemorySpace,
     Op,
     Param,
     Poll,
-    Prefetch,
     Role,
     Search,
     Select,
     Shuffle,
-    Sort,
-    SortEntries,
-    Space,
     Stmt,
     Store,
+    Team,
+    Thread,
     Var,
     While,
 )
 from sparseloom.loops.reductions import accumulated
-from sparseloom.loops.teams import Join, Keep, MakePieces, Pieces, Team, Thread
 
 
 def verify(function: Function) -> None:
@@ -73,13 +71,12 @@ class _Scope:
     arrays: dict[str, Array] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()
     grown: frozenset[str] = frozenset()
-    pieces: dict[str, Pieces] = field(default_factory=dict)
     units: tuple[LoopKind, ...] = ()
     shared: frozenset[str] = frozenset()
 
     def inner(self) -> _Scope:
         """A scope for a loop body or branch."""
-        return replace(self, scalars=dict(self.scalars), arrays=dict(self.arrays), pieces=dict(self.pieces))
+        return replace(self, scalars=dict(self.scalars), arrays=dict(self.arrays))
 
     def launch(self, kind: LoopKind) -> None:
         """Enter a GPU loop."""
@@ -131,9 +128,7 @@ def _check(stmt: Stmt, scope: _Scope) -> None:
             _typed(value, var.dtype, scope, stmt)
             scope.bind(var, stmt)
         case Assign(var, value):
-            _scalar(var, scope, stmt)
-            _hold(var.name not in scope.fixed, stmt, f"{var.name} is not a size or a loop variable, which are never assigned")
-            _hold(var.name not in scope.shared, stmt, f"a GPU loop changes {var.name}, declared outside it, only by a shuffle")
+            _assigned(var, scope, stmt)
             _typed(value, var.dtype, scope, stmt)
         case Shuffle(var, op, value):
             _scalar(var, scope, stmt)
@@ -172,7 +167,7 @@ def _check_for(loop: For, scope: _Scope, own: Set[str] = frozenset()) -> None:
     if loop.kind in (LoopKind.VECTOR, LoopKind.THREADS):
         accumulated(loop, own)
     if loop.kind is LoopKind.VECTOR:
-        _hold(not any(isinstance(n, Grow | Fail | Poll) for n in walk(loop.body)), loop, "nothing in a vector loop ends the kernel")
+        _hold(not any(_may_end(n) for n in walk(loop.body)), loop, "nothing in a vector loop ends the kernel")
     body = scope.inner()
     if loop.kind in GPU_KINDS:
         around = scope.units[-1:]
@@ -212,9 +207,6 @@ def _shuffles(stmt: Stmt) -> bool:
 def _check_memory(stmt: Stmt, scope: _Scope) -> None:
     """Statements that allocate, free or write arrays."""
     match stmt:
-        case Prefetch(array, place):
-            _written(array, scope, stmt)
-            _typed(place, INT64, scope, stmt)
         case Store(array, place, value, op):
             _written(array, scope, stmt)
             _typed(place, INT64, scope, stmt)
@@ -226,42 +218,13 @@ def _check_memory(stmt: Stmt, scope: _Scope) -> None:
             _typed(begin, INT64, scope, stmt)
             _typed(count, INT64, scope, stmt)
             _typed(value, array.dtype, scope, stmt)
-        case Sort(array, scratch, count, extent):
-            _written(array, scope, stmt)
-            _written(scratch, scope, stmt)
-            _typed(count, INT64, scope, stmt)
-            _typed(extent, INT64, scope, stmt)
-            _hold(array.dtype == scratch.dtype and array.dtype.kind == "i", stmt, "index arrays are sorted")
-        case SortEntries(columns, values, room, count, keys):
-            for array in (*columns, values, *room):
-                _written(array, scope, stmt)
-            _typed(count, INT64, scope, stmt)
-            _hold({c.dtype for c in columns} <= {*INDEX_DTYPES} and len({c.dtype for c in columns}) == 1, stmt, "columns are indices alike")
-            _hold(all(array.dtype.itemsize == 1 for array in room), stmt, "entries are moved in arrays of bytes")
-            _hold(0 < keys <= len(columns), stmt, "entries are sorted by at least one column")
         case Allocate(array, size):
             _typed(size, INT64, scope, stmt)
-            in_block = scope.units and scope.units[-1] is not LoopKind.GPU_THREAD
-            _hold(array.space is not Space.SHARED or bool(in_block), stmt, f"{array.name} is shared by the threads of a block or warp")
-            if array.name in scope.grown:
-                _array(array, scope, stmt)
-            else:
-                scope.bind(array, stmt)
-        case Grow(array, capacity, needed):
-            _written(array, scope, stmt)
-            _scalar(capacity, scope, stmt)
-            _hold(capacity.dtype == INT64 and capacity.name not in scope.fixed, stmt, "a capacity is an int64 that can be assigned")
-            _typed(needed, INT64, scope, stmt)
-        case MakePieces(pieces, count):
-            _typed(count, INT64, scope, stmt)
-            _hold(pieces.name not in scope.pieces, stmt, f"{pieces.name} is made once")
-            scope.pieces[pieces.name] = pieces
-        case Keep(pieces, array):
-            _written(array, scope, stmt)
-            _hold(scope.pieces.get(pieces.name) == pieces and pieces.dtype == array.dtype, stmt, f"{pieces.name} was made for such arrays")
-            del scope.arrays[array.name]
-        case Join():
-            _check_join(stmt, scope)
+            alone = not scope.units or scope.units[-1] is LoopKind.GPU_THREAD
+            _hold(array.space is not MemorySpace.SHARED or not alone, stmt, f"{array.name} is shared by the threads of a block or warp")
+            _allocated(array, scope, stmt)
+        case Call():
+            _check_call(stmt, scope)
         case Free(array):
             _written(array, scope, stmt)
             _hold(array.name not in scope.grown, stmt, "a grown array belongs to the caller and is not freed")
@@ -270,17 +233,27 @@ def _check_memory(stmt: Stmt, scope: _Scope) -> None:
             raise CompilerBug(stmt, "a statement that verify knows")
 
 
-def _check_join(join: Join, scope: _Scope) -> None:
-    _hold(scope.pieces.get(join.pieces.name) == join.pieces, join, f"{join.pieces.name} was made before it is joined")
-    _hold(join.pieces.dtype == join.array.dtype, join, "pieces are joined as they are")
-    for parts in (join.parts, join.parts if join.below is None else join.below):
-        for array in (parts.owners, parts.begins, parts.starts):
-            _array(array, scope, join)
-            _hold(array.dtype == INT64, join, "what tells of parts is int64")
-        _typed(parts.count, INT64, scope, join)
-    _typed(join.each, INT64, scope, join)
-    if join.array.name not in scope.grown:
-        scope.bind(join.array, join)
+def _check_call(call: Call, scope: _Scope) -> None:
+    """A call keeps what its function declares."""
+    for arg in call.args:
+        _typed(arg, INT64, scope, call)
+    if call.assigned is not None:
+        _assigned(call.assigned, scope, call)
+    for array in call.using(Use.READS):
+        _array(array, scope, call)
+    for array in call.using(Use.WRITES, Use.REALLOCATES, Use.FREES):
+        _written(array, scope, call)
+    for claim, words in call.routine.claims(call.arrays, call.args):
+        _hold(claim, call, words)
+    for array in call.using(Use.ALLOCATES):
+        _allocated(array, scope, call)
+    for array in call.using(Use.FREES):
+        del scope.arrays[array.name]
+
+
+def _may_end(n: Node) -> bool:
+    """Whether a statement can end the kernel, beside running out of memory for what it allocates."""
+    return isinstance(n, Fail | Poll) or (isinstance(n, Call) and n.routine.may_fail)
 
 
 def _typed(expr: Expr, dtype: DType, scope: _Scope, where: Node) -> None:
@@ -294,10 +267,25 @@ def _scalar(var: Var, scope: _Scope, where: Node) -> None:
     _hold(scope.scalars[var.name] == var.dtype, where, f"{var.name} keeps its dtype {scope.scalars[var.name]}, not {var.dtype}")
 
 
+def _assigned(var: Var, scope: _Scope, where: Node) -> None:
+    _scalar(var, scope, where)
+    _hold(var.name not in scope.fixed, where, f"{var.name} is not a size or a loop variable, which are never assigned")
+    _hold(var.name not in scope.shared, where, f"a GPU loop changes {var.name}, declared outside it, only by a shuffle")
+
+
+def _allocated(array: Array, scope: _Scope, where: Node) -> None:
+    if array.name in scope.grown:
+        _array(array, scope, where)
+    else:
+        scope.bind(array, where)
+
+
 def _array(array: Array, scope: _Scope, where: Node) -> None:
     _hold(array.name in scope.arrays, where, f"the array {array.name} is a parameter or allocated where it is used")
     _hold(scope.arrays[array.name] == array, where, f"the array {array.name} is the one declared: {scope.arrays[array.name]}")
-    own = array.space is not Space.LOCAL or array.name not in scope.shared
+    whole = array.space is not MemorySpace.PIECES or isinstance(where, Call)
+    _hold(whole, where, f"{array.name} has an array of each thread, and no elements before they are joined")
+    own = array.space is not MemorySpace.LOCAL or array.name not in scope.shared
     _hold(own, where, f"{array.name} is private to one thread, and the iterations of a GPU loop are several")
 
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from sparseloom.core.names import Names
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
-from sparseloom.loops import teams
 
 CHUNK = 1 << 16
 _POLLED = (ir.LoopKind.SERIAL, ir.LoopKind.THREADS, ir.LoopKind.UNROLLED)
@@ -29,8 +28,8 @@ def _poll(stmt: ir.Stmt, depth: int, names: Names) -> ir.Stmt:
             return ir.block(*(_poll(s, depth, names) for s in stmts))
         case ir.If(condition, then, other):
             return ir.If(condition, _poll(then, depth, names), _poll(other, depth, names))
-        case teams.Team(first, loop, last):
-            return teams.Team(first, _poll(loop, depth, names), last)  # type: ignore[arg-type]
+        case ir.Team(first, loop, last):
+            return ir.Team(first, _poll(loop, depth, names), last)  # type: ignore[arg-type]
         case ir.While(condition, body) if depth == 0 or (depth == 1 and _has_loop(body)):
             return ir.While(condition, ir.block(ir.Poll(), _poll(body, depth + 1, names)))
         case ir.For(kind=kind) if kind not in _POLLED:

@@ -22,13 +22,13 @@ def is_on_gpu(stmt: Stmt) -> bool:
     return any(isinstance(n, Forall) and n.tag.unit in GPU_UNITS for n in walk(stmt))
 
 
-def memory(size: ir.Expr, scope: Scope, *users: Stmt) -> ir.Space:
+def memory(size: ir.Expr, scope: Scope, *users: Stmt) -> ir.MemorySpace:
     """Where an array of this size lives that is made in a scope and used by these statements."""
     if not isinstance(size, ir.Literal) or int(size.value.real) > LARGEST_LOCAL:
-        return ir.Space.GLOBAL
+        return ir.MemorySpace.GLOBAL
     if not any(map(is_on_gpu, users)):
-        return ir.Space.LOCAL
-    return ir.Space.SHARED if scope.units else ir.Space.GLOBAL
+        return ir.MemorySpace.LOCAL
+    return ir.MemorySpace.SHARED if scope.units else ir.MemorySpace.GLOBAL
 
 
 def awaited(stmt: Forall, made: ir.Stmt, scope: Scope) -> ir.Stmt:

@@ -18,7 +18,6 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import rewrite
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
-from sparseloom.loops import teams
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.counted import CountedResult
@@ -282,7 +281,7 @@ def _with_team(made: ir.Stmt, first: ir.Stmt, last: ir.Stmt, at_a_time: int = 0)
     def rule(found: object) -> ir.Stmt | None:
         match found:
             case ir.For(kind=ir.LoopKind.THREADS) as loop:
-                return teams.Team(first, replace(loop, factor=at_a_time), last)
+                return ir.Team(first, replace(loop, factor=at_a_time), last)
         return None
 
     return rewrite(made, rule)

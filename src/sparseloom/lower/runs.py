@@ -53,7 +53,7 @@ class RunLoops(FusedLoops):
             return self.enter(stmt, scope, go)
         begin, count = hooks.part(scope)
         where = memory(count, scope, stmt.body)
-        if where is ir.Space.GLOBAL and any(unit in GPU_UNITS for unit in scope.units):
+        if where is ir.MemorySpace.GLOBAL and any(unit in GPU_UNITS for unit in scope.units):
             return self.enter(stmt, scope, go)  # a thread of a GPU has no room for a row whose size is not known
         fresh, values = self.context.names.fresh, hooks.view.values
         row = ir.Array(fresh(f"{values.name}_row"), values.dtype, where)

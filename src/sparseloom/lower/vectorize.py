@@ -81,7 +81,7 @@ class _Lanes:
         self._varying = _varying(loop)
         declared = {n.var for n in walk(loop.body) if isinstance(n, ir.Declare) and n.var.name in self._varying}
         ordered = sorted(declared, key=lambda v: v.name)
-        self._arrays = {v: ir.Array(names.fresh(f"{v.name}_lanes"), v.dtype, ir.Space.LOCAL) for v in ordered}
+        self._arrays = {v: ir.Array(names.fresh(f"{v.name}_lanes"), v.dtype, ir.MemorySpace.LOCAL) for v in ordered}
         self.opened = [ir.Allocate(array, ir.index(width)) for array in self._arrays.values()]
         self.closed = [ir.Free(array) for array in self._arrays.values()]
 

@@ -60,7 +60,7 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
     handed = [p.target for p in function.params if p.role is Role.GROWN and isinstance(p.target, Array)]
     for array in dict.fromkeys([*handed, *heap]):
         statements.line(f"{c_type(array.dtype)} *{names.array(array)} = NULL;")
-    pieces = [names.scalar(one.name) for one in pieces_of(function.body)]
+    pieces = [names.array(one) for one in pieces_of(function.body)]
     for made in pieces:
         statements.line(f"void **{made} = NULL;")
     for param in function.params:

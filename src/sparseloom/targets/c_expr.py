@@ -17,9 +17,8 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, INT32, INT64, DType, is_integer, smallest
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
-from sparseloom.loops.nodes import Cast, Expr, Literal, Load, Op, Search, Select, Var
+from sparseloom.loops.nodes import Cast, Expr, Literal, Load, Op, Search, Select, Thread, Var
 from sparseloom.loops.roles import is_nonnegative
-from sparseloom.loops.teams import Thread
 from sparseloom.targets.c_names import CNames
 
 # How tightly operators bind. A comparison or negation inside a comparison gets parentheses, as compilers advise.

@@ -237,7 +237,8 @@ static void *take_piece(void **pieces) {
     # Where one thread made a good part of the beginning, its array becomes the whole. What else it made is moved first, the last part
     # before the others: what is not moved yet then stands before every place that is written. The parts of other threads follow.
     "join_pieces": """
-static __attribute__((noinline)) void *join_pieces(void **pieces, struct parts parts, int64_t count, int64_t width) {
+static __attribute__((noinline)) void *join_pieces(void **pieces, struct parts parts, int64_t count, int64_t each, int64_t size) {
+  const int64_t width = each * size;
   if (is_whole(pieces, parts, count)) return take_piece(pieces);
   int64_t first = parts.owners[0], kept = 0;
   while (kept < count && parts.owners[kept] == first && parts.begins[kept] == parts.starts[kept]) kept++;

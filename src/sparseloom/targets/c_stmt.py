@@ -14,6 +14,7 @@ from sparseloom.core.dtypes import BOOL, INT64, DType, is_complex
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops.lanes import lane_dtype
+from sparseloom.loops.library import Call, Spelled, allocated, assigned_by
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -26,25 +27,21 @@ from sparseloom.loops.nodes import (
     Fill,
     For,
     Free,
-    Grow,
     If,
     Literal,
     Load,
     LoopKind,
+    MemorySpace,
     Op,
     Poll,
-    Prefetch,
     Search,
-    Sort,
-    SortEntries,
-    Space,
     Stmt,
     Store,
+    Team,
     Var,
     While,
 )
 from sparseloom.loops.reductions import accumulated
-from sparseloom.loops.teams import Join, Keep, MakePieces, Parts, Pieces, Team
 from sparseloom.targets.c_expr import (
     PLUS,
     TIMES,
@@ -77,18 +74,28 @@ class Exit:
 
 def is_on_stack(allocation: Allocate) -> bool:
     """A private array of constant size needs no heap."""
-    return allocation.array.space is Space.LOCAL and isinstance(allocation.size, Literal)
+    return allocation.array.space is MemorySpace.LOCAL and isinstance(allocation.size, Literal)
 
 
 def may_fail(root: Node) -> bool:
     """Whether a kernel can end with another status than OK."""
-    always = Fail | Grow | Poll | MakePieces | Join
-    return any(isinstance(n, always) or (isinstance(n, Allocate) and not is_on_stack(n)) for n in walk(root))
+    return any(map(_may_fail, walk(root)))
 
 
-def pieces_of(stmt: Stmt) -> list[Pieces]:
+def _may_fail(n: Node) -> bool:
+    match n:
+        case Fail() | Poll():
+            return True
+        case Allocate():
+            return not is_on_stack(n)
+        case Call(routine):
+            return routine.may_fail
+    return False
+
+
+def pieces_of(stmt: Stmt) -> list[Array]:
     """The arrays of arrays that a kernel makes."""
-    return list(dict.fromkeys(n.pieces for n in walk(stmt) if isinstance(n, MakePieces)))
+    return list(dict.fromkeys(array for n in walk(stmt) for array in allocated(n) if array.space is MemorySpace.PIECES))
 
 
 def heap_arrays(stmt: Stmt) -> list[Array]:
@@ -97,10 +104,10 @@ def heap_arrays(stmt: Stmt) -> list[Array]:
     stack: list[Node] = [stmt]
     while stack:
         match stack.pop():
-            case Allocate(array) as allocation if not is_on_stack(allocation):
-                found[array] = None
-            case Join(array):
-                found[array] = None
+            case Allocate() as allocation if is_on_stack(allocation):
+                pass
+            case (Allocate() | Call()) as made:
+                found.update((array, None) for array in allocated(made) if array.space is not MemorySpace.PIECES)
             case Block(stmts):
                 stack.extend(reversed(stmts))
             case If(_, then, other):
@@ -149,8 +156,6 @@ class Statements:
                 self.line(f"{c_type(var.dtype)} {self.names.scalar(var.name)} = {self.expressions.assigned(var, value)};")
             case Assign(var, value):
                 self._assign(var, value)
-            case Prefetch(array, place):
-                self.line(f"__builtin_prefetch({self.names.array(array)} + {self.expressions.sized(place)}, 1);")
             case While(condition, body, factor):
                 if factor:
                     self.line(f"#pragma GCC unroll {factor}")
@@ -166,11 +171,8 @@ class Statements:
                 self._store(stmt)
             case Fill():
                 self._fill(stmt)
-            case Sort(array, scratch, count, extent):
-                arrays = f"{self.names.array(array)}, {self.names.array(scratch)}"
-                self.line(f"sort_{array.dtype}({arrays}, {self.expressions.index(count)}, {self.expressions.index(extent)});")
-            case SortEntries():
-                self._sort_entries(stmt)
+            case Call():
+                self._call(stmt)
             case Fail(status):
                 self._fail(status.name)
             case Poll():
@@ -178,14 +180,13 @@ class Statements:
             case _:
                 self._memory(stmt)
 
-    def _sort_entries(self, sort: SortEntries) -> None:
-        """One call; how many columns there are and how wide the values are is constant, so that it is unrolled."""
-        dtype = sort.columns[0].dtype
-        columns, room = (", ".join(map(self.names.array, arrays)) for arrays in (sort.columns, sort.room))
-        values = f"{self.names.array(sort.values)}, sizeof({c_type(sort.values.dtype)})"
-        counts = f"{self.expressions.index(sort.count)}, {len(sort.columns)}, {sort.keys}"
-        casts = ", ".join(f"(char *){name}" for name in room.split(", "))
-        self.line(f"sort_entries_{dtype}(({c_type(dtype)} *[]){{{columns}}}, {values}, {casts}, {counts});")
+    def _call(self, call: Call) -> None:
+        """What the function's declaration says, line by line."""
+        dtypes = [array.dtype for array in call.arrays]
+        arrays, args = [self.names.array(array) for array in call.arrays], [self.expressions.index(arg) for arg in call.args]
+        spelled = Spelled(arrays, [c_type(d) for d in dtypes], [str(d) for d in dtypes], args, self._failing("OUT_OF_MEMORY"))
+        for line in call.routine.c(spelled).split("\n"):
+            self.line(line)
 
     def _branches(self, stmt: If) -> None:
         """An ``if`` with its ``else if``s and ``else``."""
@@ -371,7 +372,7 @@ class Statements:
 
     def _held(self, bound: Expr, body: Stmt, name: str) -> str:
         """A loop's bound: as it is where nothing in the loop can change it, else held in a constant."""
-        assigned = {n.var.name for n in walk(body) if isinstance(n, Assign)} | {n.capacity.name for n in walk(body) if isinstance(n, Grow)}
+        assigned = {var.name for n in walk(body) if (var := assigned_by(n)) is not None}
         for n in walk(bound):
             match n:
                 case Var(changed) if changed in assigned:
@@ -388,12 +389,14 @@ class Statements:
 
     def _fail(self, status: str, condition: str | None = None) -> None:
         """Leave the kernel with a status, if the condition holds."""
-        actions = f"{{ {self.exit.status.format(status)} goto {self.exit.label}; }}"
         if condition is not None:
-            self.line(f"if ({condition}) {actions}")
+            self.line(f"if ({condition}) {self._failing(status)}")
             return
         self.line(self.exit.status.format(status))
         self.line(f"goto {self.exit.label};")
+
+    def _failing(self, status: str) -> str:
+        return f"{{ {self.exit.status.format(status)} goto {self.exit.label}; }}"
 
     def _poll(self) -> None:
         """Ask whether to go on. In a threads loop, each thread also looks whether another was told to stop."""
@@ -415,18 +418,6 @@ class Statements:
                 name = self.names.array(array)
                 self.line(f"{name} = allocate({self.expressions.sized(size)}, sizeof({c_type(array.dtype)}));")
                 self._fail("OUT_OF_MEMORY", f"!{name}")
-            case Grow(array, Var(capacity), needed):
-                self._grow(self.names.array(array), self.names.scalar(capacity), self.expressions.index(needed), c_type(array.dtype))
-            case MakePieces(pieces):
-                name = self.names.scalar(pieces.name)
-                self.line(f"{name} = make_pieces(thread_count());")
-                self._fail("OUT_OF_MEMORY", f"!{name}")
-            case Keep(pieces, array):
-                name = self.names.array(array)
-                self.line(f"{self.names.scalar(pieces.name)}[thread_number()] = {name};")
-                self.line(f"{name} = NULL;")
-            case Join():
-                self._join(stmt)
             case Free(array) if array not in self.stacked:
                 self.line(f"release({self.names.array(array)});")
                 self.line(f"{self.names.array(array)} = NULL;")
@@ -434,24 +425,3 @@ class Statements:
                 pass
             case _:
                 raise CompilerBug(stmt, "a statement that C knows")
-
-    def _parts(self, parts: Parts) -> str:
-        owners, begins, starts = (self.names.array(array) for array in (parts.owners, parts.begins, parts.starts))
-        return f"(struct parts){{{owners}, {begins}, {starts}}}"
-
-    def _join(self, join: Join) -> None:
-        name, pieces, element = self.names.array(join.array), self.names.scalar(join.pieces.name), c_type(join.array.dtype)
-        each = self.expressions.index_piece(join.each).at(TIMES)
-        given = f"{pieces}, {self._parts(join.parts)}, {self.expressions.index(join.parts.count)}"
-        if join.below is None:
-            self.line(f"{name} = join_pieces({given}, {each} * (int64_t)sizeof({element}));")
-        else:
-            self.line(f"{name} = join_positions_{join.array.dtype}({given}, {each}, {self._parts(join.below)});")
-        self._fail("OUT_OF_MEMORY", f"!{name}")
-
-    def _grow(self, array: str, capacity: str, needed: str, element: str) -> None:
-        with self._braces(f"if ({capacity} < {needed})"):
-            self.line(f"{capacity} = larger_capacity({capacity}, {needed});")
-            self.line(f"void *larger = reallocate({array}, {capacity}, sizeof({element}));")
-            self._fail("OUT_OF_MEMORY", "!larger")
-            self.line(f"{array} = larger;")

@@ -1,0 +1,325 @@
+"""What kernels call: each function of the library is one declaration here, and a ``Call`` is a statement.
+
+A declaration says what a function does to its arrays and scalars, what must hold of them, how it reads, how the interpreter runs it,
+and its C. Verifying, renaming, printing, running and emitting ask the declaration, so that a function is added in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from sparseloom.core.dtypes import INDEX_DTYPES, INT64
+from sparseloom.core.errors import CompilerBug
+from sparseloom.core.trees import node
+from sparseloom.loops.memory import Cells
+from sparseloom.loops.nodes import Allocate, Array, Assign, Expr, Literal, MemorySpace, Op, Stmt, Thread, Var, add, index
+
+
+class Use(Enum):
+    """What a function does to an array."""
+
+    READS = "reads"
+    WRITES = "writes"
+    ALLOCATES = "allocates"
+    REALLOCATES = "reallocates"
+    FREES = "frees"  # the array belongs to somebody else then, and its name is free again
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """A call in C: the arrays with their element types and dtypes, the arguments, and what a failed allocation does."""
+
+    arrays: Sequence[str]
+    types: Sequence[str]
+    dtypes: Sequence[str]
+    args: Sequence[str]
+    fail: str
+
+
+Claims = Iterator[tuple[bool, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Routine:
+    """One function of the library. The last of its ``uses`` is that of all further arrays, too."""
+
+    name: str
+    uses: tuple[Use, ...]
+    shown: Callable[[Sequence[str], Sequence[str]], str]  # from the names of the arrays, and the arguments as text
+    run: Callable[[list[Cells], list[Any]], int | None]
+    c: Callable[[Spelled], str]
+    claims: Callable[[Sequence[Array], Sequence[Expr]], Claims] = lambda arrays, args: iter(())
+    assigns: bool = False  # whether its first argument is a scalar that it gives a new value
+    may_fail: bool = False  # whether it can run out of memory
+
+    def __reduce__(self) -> str:
+        return self.name.upper()
+
+
+@node
+class Call(Stmt):
+    """Call a function of the library on arrays and int64 arguments."""
+
+    routine: Routine
+    arrays: tuple[Array, ...]
+    args: tuple[Expr, ...] = ()
+
+    def using(self, *uses: Use) -> tuple[Array, ...]:
+        """The arrays that it uses in one of these ways."""
+        known = self.routine.uses
+        return tuple(array for k, array in enumerate(self.arrays) if known[min(k, len(known) - 1)] in uses)
+
+    @property
+    def assigned(self) -> Var | None:
+        """The scalar that it gives a new value."""
+        return self.args[0] if self.routine.assigns and isinstance(self.args[0], Var) else None
+
+
+def allocated(stmt: object) -> tuple[Array, ...]:
+    """The arrays that a statement itself allocates."""
+    match stmt:
+        case Allocate(array):
+            return (array,)
+        case Call():
+            return stmt.using(Use.ALLOCATES)
+    return ()
+
+
+def assigned_by(stmt: object) -> Var | None:
+    """The scalar that a statement itself gives a new value."""
+    match stmt:
+        case Assign(var):
+            return var
+        case Call():
+            return stmt.assigned
+    return None
+
+
+def prefetch(array: Array, place: Expr) -> Call:
+    """An element that will be written soon. It may stand behind the end of the array, for it is not touched."""
+    return Call(PREFETCH, (array,), (place,))
+
+
+PREFETCH = Routine(
+    "prefetch",
+    (Use.WRITES,),
+    lambda arrays, args: f"prefetch {arrays[0]}[{args[0]}]",
+    lambda arrays, args: None,
+    lambda s: f"__builtin_prefetch({s.arrays[0]} + {s.args[0]}, 1);",
+)
+
+
+def grow(array: Array, capacity: Var, needed: Expr) -> Call:
+    """Make sure ``array`` holds at least ``needed`` elements: if ``capacity`` is less, reallocate to twice as much or ``needed``.
+
+    ``capacity`` is a declared variable that follows the allocation.
+    """
+    return Call(GROW, (array,), (capacity, needed))
+
+
+def _grow_c(s: Spelled) -> str:
+    (array,), (capacity, needed) = s.arrays, s.args
+    return f"""if ({capacity} < {needed}) {{
+  {capacity} = larger_capacity({capacity}, {needed});
+  void *larger = reallocate({array}, {capacity}, sizeof({s.types[0]}));
+  if (!larger) {s.fail}
+  {array} = larger;
+}}"""
+
+
+GROW = Routine(
+    "grow",
+    (Use.REALLOCATES,),
+    lambda arrays, args: f"grow {arrays[0]} to {args[1]} (capacity {args[0]})",
+    lambda arrays, args: arrays[0].grow(*args),
+    _grow_c,
+    assigns=True,
+    may_fail=True,
+)
+
+
+def sort(array: Array, scratch: Array, count: Expr, extent: Expr) -> Call:
+    """Sort the first ``count`` elements of an index array, all different and below ``extent``, into ascending order.
+
+    ``scratch`` has ``sort_scratch(extent)`` elements, of which the first part holds zeros before and after.
+    """
+    return Call(SORT, (array, scratch), (count, extent))
+
+
+def sort_scratch(extent: Expr) -> tuple[Expr, Expr]:
+    """How many elements the scratch of a sort must hold zeros in, and how many it has: a bit per coordinate, and a copy of all."""
+    zeros = add(Op("floor_divide", (extent, index(32))), add(Op("floor_divide", (extent, index(2048))), index(8)))
+    return zeros, add(zeros, extent)
+
+
+def _sort(arrays: list[Cells], args: list[int]) -> None:
+    (array, scratch), (count, extent) = arrays, args
+    zeros = extent // 32 + extent // 2048 + 8
+    if len(scratch.known) < zeros + extent or any(scratch.load_number(place) for place in range(zeros)):
+        raise CompilerBug(scratch.name, f"{scratch.name} has {zeros + extent} elements for a sort, the first {zeros} of them 0")
+    ordered = sorted(array.load_number(place) for place in range(count))
+    if len(set(ordered)) < count or (ordered and not 0 <= ordered[0] <= ordered[-1] < extent):
+        raise CompilerBug(array.name, f"what is sorted in {array.name} is all different and below {extent}")
+    for place, value in enumerate(ordered):
+        array.store(place, value)
+
+
+SORT = Routine(
+    "sort",
+    (Use.WRITES,),
+    lambda arrays, args: f"sort {arrays[0]}[0 : {args[0]}]",
+    _sort,
+    lambda s: f"sort_{s.dtypes[0]}({', '.join([*s.arrays, *s.args])});",
+    lambda arrays, args: iter([(arrays[0].dtype == arrays[1].dtype and arrays[0].dtype.kind == "i", "index arrays are sorted")]),
+)
+
+
+def sort_entries(columns: Sequence[Array], values: Array, room: Sequence[Array], count: Expr, keys: int) -> Call:
+    """Sort the first ``count`` entries by their first ``keys`` columns; equal ones keep their order, and what is beside a key moves along.
+
+    ``room`` is two arrays of bytes, each with the ``entry_size`` of all entries.
+    """
+    return Call(SORT_ENTRIES, (*columns, values, *room), (count, index(keys)))
+
+
+def entry_size(*arrays: Array) -> int:
+    """The bytes of one entry: an element of every array."""
+    return sum(array.dtype.itemsize for array in arrays)
+
+
+def _sort_entries(arrays: list[Cells], args: list[int]) -> None:
+    (*moved, first, second), (count, keys) = arrays, args
+    size = sum(cells.dtype.itemsize for cells in moved)
+    for cells in (first, second):
+        if len(cells.known) < count * size:
+            raise CompilerBug(cells.name, f"{cells.name} has room for {count} entries of {size} bytes, not only {len(cells.known)} bytes")
+    entries = [tuple(cells.load(place) for cells in moved) for place in range(count)]
+    entries.sort(key=lambda entry: entry[:keys])
+    for place, entry in enumerate(entries):
+        for cells, element in zip(moved, entry, strict=True):
+            cells.store(place, element)
+
+
+def _sort_entries_c(s: Spelled) -> str:
+    """How many columns there are and how wide the values are is constant, so that the call is inlined and unrolled."""
+    *columns, values, first, second = s.arrays
+    count, keys = s.args
+    wide = f"({s.types[0]} *[]){{{', '.join(columns)}}}, {values}, sizeof({s.types[-3]})"
+    return f"sort_entries_{s.dtypes[0]}({wide}, (char *){first}, (char *){second}, {count}, {len(columns)}, {keys});"
+
+
+def _sort_entries_claims(arrays: Sequence[Array], args: Sequence[Expr]) -> Claims:
+    *columns, _, first, second = arrays
+    dtypes = {column.dtype for column in columns}
+    yield dtypes <= {*INDEX_DTYPES} and len(dtypes) == 1, "columns are indices alike"
+    yield first.dtype.itemsize == second.dtype.itemsize == 1, "entries are moved in arrays of bytes"
+    keys = args[1].value if isinstance(args[1], Literal) else 0
+    yield 0 < int(keys.real) <= len(columns), "entries are sorted by at least one column"
+
+
+def _sort_entries_shown(arrays: Sequence[str], args: Sequence[str]) -> str:
+    return f"sort {', '.join(arrays[:-2])} [0 : {args[0]}] by {', '.join(arrays[: int(args[1])])}"
+
+
+SORT_ENTRIES = Routine("sort_entries", (Use.WRITES,), _sort_entries_shown, _sort_entries, _sort_entries_c, _sort_entries_claims)
+
+
+def pieces(name: str, array: Array) -> Array:
+    """Arrays like this one that the threads of a team make, one each, to be joined."""
+    return Array(name, array.dtype, MemorySpace.PIECES)
+
+
+def make_pieces(made: Array, count: Expr) -> Call:
+    """Room for the pieces of a team whose loop has ``count`` iterations."""
+    return Call(MAKE_PIECES, (made,), (count,))
+
+
+MAKE_PIECES = Routine(
+    "make_pieces",
+    (Use.ALLOCATES,),
+    lambda arrays, args: f"make pieces {arrays[0]}, for {args[0]} parts",
+    lambda arrays, args: arrays[0].make_pieces(*args),
+    lambda s: f"{s.arrays[0]} = make_pieces(thread_count());\nif (!{s.arrays[0]}) {s.fail}",
+    may_fail=True,
+)
+
+
+def keep(made: Array, array: Array) -> Call:
+    """Hand an allocated array over to the thread's place among the pieces."""
+    return Call(KEEP, (made, array), (Thread(),))
+
+
+def _keep(arrays: list[Cells], args: list[int]) -> None:
+    made, array = arrays
+    made.pieces[args[0]] = array.hand_over()
+
+
+KEEP = Routine(
+    "keep",
+    (Use.WRITES, Use.FREES),
+    lambda arrays, args: f"keep {arrays[1]} in {arrays[0]}",
+    _keep,
+    lambda s: f"{s.arrays[0]}[{s.args[0]}] = {s.arrays[1]};\n{s.arrays[1]} = NULL;",
+    lambda arrays, args: iter([(arrays[0].dtype == arrays[1].dtype, f"{arrays[0].name} was made for such arrays")]),
+)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where the parts of a result stand: part p is ``[begins[p], begins[p] + n)`` of what thread ``owners[p]`` made, and goes to
+    ``[starts[p], starts[p + 1])`` of the whole, n being the distance of those."""
+
+    owners: Array
+    begins: Array
+    starts: Array
+    count: Expr
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """What tells of the parts."""
+        return self.owners, self.begins, self.starts
+
+
+def join(array: Array, made: Array, parts: Parts, each: Expr, below: Parts | None = None) -> Call:
+    """Make ``array`` of all parts, ``each`` elements to a position, one behind the other.
+
+    With ``below`` they are positions of those parts, which move along with them; a 0 that belongs to no part stands before them.
+    """
+    moved = () if below is None else below.arrays
+    return Call(JOIN, (array, made, *parts.arrays, *moved), (parts.count, each))
+
+
+def _join(arrays: list[Cells], args: list[int]) -> None:
+    (whole, made, owners, begins, starts, *below), (count, each) = arrays, args
+    leading = 1 if below else 0
+    whole.allocate(starts.load_number(count) * each + leading)
+    whole.fill(0, leading, 0)
+    for part in range(count):
+        piece, begin, start = made.pieces[owners.load_number(part)], begins.load_number(part), starts.load_number(part)
+        moved = below[2].load_number(part) - below[1].load_number(part) if below else None
+        for k in range((starts.load_number(part + 1) - start) * each):
+            value = piece[begin * each + k + leading]
+            whole.store(start * each + k + leading, value if moved is None else value + moved)
+
+
+def _join_claims(arrays: Sequence[Array], args: Sequence[Expr]) -> Claims:
+    yield arrays[0].dtype == arrays[1].dtype, "pieces are joined as they are"
+    yield all(array.dtype == INT64 for array in arrays[2:]), "what tells of parts is int64"
+
+
+def _join_c(s: Spelled) -> str:
+    whole, made, *rest = s.arrays
+    parts, *below = (f"(struct parts){{{', '.join(rest[k : k + 3])}}}" for k in range(0, len(rest), 3))
+    name, width = (f"join_positions_{s.dtypes[0]}", below[0]) if below else ("join_pieces", f"sizeof({s.types[0]})")
+    return f"{whole} = {name}({made}, {parts}, {', '.join(s.args)}, {width});\nif (!{whole}) {s.fail}"
+
+
+def _join_shown(arrays: Sequence[str], args: Sequence[str]) -> str:
+    moved = f", as positions at {arrays[7]}" if len(arrays) > 5 else ""
+    return f"join {arrays[0]} of {arrays[1]} at {arrays[4]} * {args[1]}{moved}"
+
+
+JOIN = Routine("join", (Use.ALLOCATES, Use.WRITES, Use.READS), _join_shown, _join, _join_c, _join_claims, may_fail=True)
