@@ -24,6 +24,8 @@ CASES = int(os.environ.get("SPARSELOOM_CASES") or "2500")
 
 RUN_CACHE = pytest.StashKey[tuple[str, str | None]]()
 
+os.environ.setdefault("SPARSELOOM_VERIFY", "1")  # what every pass of the compiler makes is verified
+
 # No deadline and no "too slow": what passes must not depend on the machine's load. No database: nor on earlier runs.
 hypothesis.settings.register_profile(
     "sparseloom",

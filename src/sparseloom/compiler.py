@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeVar
 
 from sparseloom.core.errors import DeviceError, NotationError, RaceWarning
 from sparseloom.core.notices import notify
@@ -19,18 +20,26 @@ from sparseloom.core.trees import walk
 from sparseloom.iteration.accumulate import merge_initial
 from sparseloom.iteration.concretize import Concrete, concretize
 from sparseloom.loops import printer as loop_printer
+from sparseloom.loops.nodes import Function
 from sparseloom.loops.rename import alpha_rename
+from sparseloom.loops.simplify import simplify
+from sparseloom.loops.verify import verify as verify_loops
+from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.kernel import Lowered, lower
+from sparseloom.lower.vectorize import vectorize
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, Unit
+from sparseloom.notation.verify import verify as verify_notation
 from sparseloom.plan.plan import Plan, in_parallel
 from sparseloom.runtime.library import Entry, load
+from sparseloom.runtime.settings import verifies
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.targets import c
 
 STAGES = ("notation", "concrete", "loops", "c")
+LOOP_PASSES: tuple[Callable[[Function], Function], ...] = (vectorize, simplify, add_polls, simplify)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,16 +114,30 @@ class Stages:
 def build(plan: Plan, int32_limit: int = 2**31 - 1) -> Stages:
     """Run every stage up to the loop IR."""
     loops = choose_loops(plan)
-    scheduled = Schedule.from_text(loops, plan.schedule).concrete if plan.schedule else in_parallel(loops, plan.work)
+    scheduled = verified(Schedule.from_text(loops, plan.schedule).concrete if plan.schedule else in_parallel(loops, plan.work))
     return lower_concrete(plan.assign, scheduled, int32_limit, plan.refill)
+
+
+Made = TypeVar("Made", Concrete, Lowered)
+
+
+def verified(made: Made) -> Made:
+    """What a pass made, as it is; where that is asked for, what must hold of it is checked first."""
+    if verifies():
+        match made:
+            case Concrete(stmt):
+                verify_notation(stmt)
+            case Lowered(function):
+                verify_loops(function)
+    return made
 
 
 def choose_loops(plan: Plan) -> Concrete:
     """Concrete notation, before any schedule."""
     costs = {operand: float(place) for place, operand in enumerate(plan.cheapest)}
     if plan.initial is None:
-        return concretize(plan.assign, costs, plan.share, plan.rows)
-    chosen = concretize(merge_initial(plan.assign, plan.initial), costs, plan.share, plan.rows)
+        return verified(concretize(plan.assign, costs, plan.share, plan.rows))
+    chosen = verified(concretize(merge_initial(plan.assign, plan.initial), costs, plan.share, plan.rows))
     return replace(chosen, initial=plan.initial.name, made=chosen.made | {plan.initial.name})
 
 
@@ -122,7 +145,10 @@ def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill:
     """The stages of a statement whose loops are settled. Races that nothing covers were allowed by the user, and are said."""
     for conflict in ignored(concrete.stmt):
         notify(f"{conflict}, and nothing covers it: the result may be wrong", RaceWarning)
-    return Stages(assign, concrete, lower(concrete, "kernel", int32_limit, refill))
+    lowered = verified(lower(concrete, "kernel", int32_limit, refill))
+    for improve in LOOP_PASSES:
+        lowered = verified(replace(lowered, function=improve(lowered.function)))
+    return Stages(assign, concrete, lowered)
 
 
 def load_together(many: Sequence[Stages]) -> None:

@@ -31,6 +31,7 @@ from sparseloom.loops.nodes import (
     Op,
     Param,
     Poll,
+    Reduction,
     Role,
     Search,
     Select,
@@ -67,6 +68,7 @@ def warp(*stmts):
 
 
 mine = Array("w", FLOAT64, MemorySpace.LOCAL)
+adding = (Reduction(s, "add"),)
 ours = Array("w", FLOAT64, MemorySpace.SHARED)
 
 REFUSED = {
@@ -114,16 +116,24 @@ REFUSED = {
     "a growth with a size": (block(Allocate(w, n), grow(w, n, n)), "n is not a size or a loop variable, which are never assigned"),
     "an unrolled loop without a count": (For(i, ZERO, n, Store(y, i, one), LoopKind.UNROLLED), "says how often"),
     "a vector loop that assigns": (
-        block(Declare(s, one), For(i, ZERO, n, Assign(s, Load(x, i)), LoopKind.VECTOR)),
-        "a vector loop assigns s, declared outside it, only as s = s op ...",
+        block(Declare(s, one), For(i, ZERO, n, Assign(s, Load(x, i)), LoopKind.VECTOR, 0, adding)),
+        "a vector loop assigns s, declared outside it, only as s = s op ..., as it declares",
+    ),
+    "a vector loop that does not say what it reduces": (
+        block(Declare(s, one), For(i, ZERO, n, Assign(s, fop("add", s, one)), LoopKind.VECTOR)),
+        "a vector loop assigns s, declared outside it, only as s = s op ..., as it declares",
+    ),
+    "a reduction that is not associative": (
+        block(Declare(s, one), For(i, ZERO, n, Assign(s, fop("subtract", s, one)), LoopKind.THREADS, 0, (Reduction(s, "subtract"),))),
+        "subtract is associative and combines copies of s, which is declared outside",
     ),
     "a vector loop that can end the kernel": (For(i, ZERO, n, Poll(), LoopKind.VECTOR), "nothing in a vector loop ends the kernel"),
     "a threads loop with two operators": (
         block(
             Declare(s, one),
-            For(i, ZERO, n, block(Assign(s, fop("add", s, one)), Assign(s, fop("multiply", s, one))), LoopKind.THREADS),
+            For(i, ZERO, n, block(Assign(s, fop("add", s, one)), Assign(s, fop("multiply", s, one))), LoopKind.THREADS, 0, adding),
         ),
-        "one operator accumulates s in a threads loop",
+        "a threads loop assigns s, declared outside it, only as s = s op ..., as it declares",
     ),
     "a GPU loop that assigns": (
         block(Declare(s, one), For(i, ZERO, n, Assign(s, one), LoopKind.GPU_THREAD)),

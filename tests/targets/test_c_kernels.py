@@ -37,6 +37,7 @@ from sparseloom.loops.nodes import (
     Op,
     Param,
     Poll,
+    Reduction,
     Role,
     Search,
     Select,
@@ -443,7 +444,7 @@ def test_while_branches_and_stack_arrays(tmp_path):
 def total(dtype, op, kind, factor=0):
     """Reduce x to one number in a loop of some kind."""
     values, out, sum_ = Array("x", dtype), Array("out", dtype), Var("total", dtype)
-    loop = For(i, ZERO, n, Assign(sum_, Op(op, (sum_, Load(values, i)), dtype)), kind, factor)
+    loop = For(i, ZERO, n, Assign(sum_, Op(op, (sum_, Load(values, i)), dtype)), kind, factor, (Reduction(sum_, op),))
     return function(
         block(Declare(sum_, Load(values, ZERO)), loop, Store(out, ZERO, sum_)), (values, Role.INPUT), (n, Role.SIZE), (out, Role.OUTPUT)
     )

@@ -193,9 +193,20 @@ class Store(Stmt):
 
 
 @node
+class Reduction(Node):
+    """A scalar from outside a parallel loop that its iterations combine into: lanes or threads have copies, which are combined last."""
+
+    var: Var
+    op: str
+
+
+@node
 class For(Stmt):
-    """Run ``body`` for ``var`` in ``[begin, end)``. ``factor`` is the unroll count, the vector width, or how many a
-    thread takes at a time; 0 if not given."""
+    """Run ``body`` for ``var`` in ``[begin, end)``, which are worked out once.
+
+    ``factor`` is the unroll count, the vector width, or how many a thread takes at a time; 0 if not given. ``reduces`` is for loops over
+    the lanes and threads of a CPU.
+    """
 
     var: Var
     begin: Expr
@@ -203,6 +214,7 @@ class For(Stmt):
     body: Stmt
     kind: LoopKind = LoopKind.SERIAL
     factor: int = 0
+    reduces: tuple[Reduction, ...] = ()
 
 
 @node

@@ -89,9 +89,8 @@ def _lines(stmt: Stmt) -> Iterator[str]:
         case Block(stmts):
             for inner in stmts:
                 yield from _lines(inner)
-        case For(var, begin, end, body, kind, factor):
-            how = "" if kind is LoopKind.SERIAL else f"  [{kind.value}{f' {factor}' if factor else ''}]"
-            yield f"for {var.name} in {_text(begin)} : {_text(end)}{how}"
+        case For(var, begin, end, body):
+            yield f"for {var.name} in {_text(begin)} : {_text(end)}{_manner(stmt)}"
             yield from _indented(body)
         case While(condition, body, factor):
             yield f"while {_text(condition)}{f'  [unrolled {factor}]' if factor else ''}"
@@ -106,6 +105,14 @@ def _lines(stmt: Stmt) -> Iterator[str]:
             yield from _indented(last)
         case _:
             yield _simple(stmt)
+
+
+def _manner(loop: For) -> str:
+    """How a loop runs, where that is not one iteration after another."""
+    if loop.kind is LoopKind.SERIAL:
+        return ""
+    reduces = [f", {_SYMBOLS.get(reduction.op, reduction.op)} {reduction.var.name}" for reduction in loop.reduces]
+    return f"  [{loop.kind.value}{f' {loop.factor}' if loop.factor else ''}{''.join(reduces)}]"
 
 
 def _branches(stmt: If, keyword: str) -> Iterator[str]:

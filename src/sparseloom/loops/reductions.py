@@ -1,12 +1,12 @@
-"""Which scalars a loop accumulates across its iterations, and how.
+"""What a loop says it reduces is what it does.
 
-A vector or threads loop may assign a scalar declared outside it only as ``s = s op ...``, a flag as ``s = true``, or an integer product as
-``s = 0``: then each lane or thread keeps its own copy and the copies are combined at the end.
+A vector or threads loop may assign a scalar declared outside it only if it declares to reduce it, and only as ``s = s op ...``; or, where
+that was folded, as the value that decides: a flag as ``s = true``, an integer product as ``s = 0``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import BOOL, is_integer
@@ -15,38 +15,27 @@ from sparseloom.core.trees import walk
 from sparseloom.loops.nodes import Assign, Declare, Expr, For, Literal, Op, Var
 
 
-def accumulated(loop: For, private: Set[str] = frozenset()) -> dict[Var, str]:
-    """The scalars from outside that the loop's body assigns, each with its one reduction operator; ``private`` are each thread's own."""
+def check_reductions(loop: For, private: Set[str] = frozenset()) -> None:
+    """Raise ``CompilerBug`` where a loop assigns a scalar from outside in another way than it says; ``private`` are each thread's own."""
+    declared = {reduction.var: reduction.op for reduction in loop.reduces}
     own = private | {n.var.name for n in walk(loop) if isinstance(n, Declare | For)}
-    found: dict[Var, str] = {}
+    for var, op in declared.items():
+        if var.name in own or not (op in OPERATORS and OPERATORS[op].associative):
+            raise CompilerBug(loop, f"{op} is associative and combines copies of {var.name}, which is declared outside")
     for stmt in walk(loop.body):
         match stmt:
-            case Assign(var) if var.name in own:
-                pass
-            case Assign(var, value) if (op := _combined_by(var, value)) is not None:
-                if found.setdefault(var, op) != op:
-                    raise CompilerBug(stmt, f"one operator accumulates {var.name} in a {loop.kind.value} loop")
-            case Assign(var):
+            case Assign(var, value) if var.name not in own and not (var in declared and _combines(var, declared[var], value)):
                 form = f"{var.name} = {var.name} op ..."
-                raise CompilerBug(stmt, f"a {loop.kind.value} loop assigns {var.name}, declared outside it, only as {form}")
-    return found
+                raise CompilerBug(stmt, f"a {loop.kind.value} loop assigns {var.name}, declared outside it, only as {form}, as it declares")
 
 
-def _combined_by(var: Var, value: Expr) -> str | None:
-    """The operator that an assignment accumulates with, also where it was folded to the value that decides."""
+def _combines(var: Var, op: str, value: Expr) -> bool:
+    """Whether an assignment combines a scalar with something by this operator."""
     match value:
         case Literal(True) if var.dtype == BOOL:
-            return "logical_or"
+            return op in ("logical_or", "add", "maximum")
         case Literal(0) if is_integer(var.dtype):
-            return "multiply"
-        case Op(op, (Var(first), *rest)) if first == var.name and _combines(op) and not _reads(rest, var):
-            return op
-    return None
-
-
-def _combines(op: str) -> bool:
-    return op in OPERATORS and OPERATORS[op].associative
-
-
-def _reads(exprs: Sequence[Expr], var: Var) -> bool:
-    return any(n == var for expr in exprs for n in walk(expr))
+            return op == "multiply"
+        case Op(name, (Var(first), *rest)):
+            return name == op and first == var.name and not any(n == var for expr in rest for n in walk(expr))
+    return False

@@ -99,9 +99,9 @@ def _rename(stmt: Stmt, scope: _Scope) -> Stmt:
             return If(scope.replace(condition), _rename(then, scope.inner()), _rename(other, scope.inner()))
         case While(condition, body, factor):
             return While(scope.replace(condition), _rename(body, scope.inner()), factor)
-        case For(var, begin, end, body, kind, factor):
+        case For(var, begin, end, body, kind, factor, reduces):
             begin, end, inner = scope.replace(begin), scope.replace(end), scope.inner()
-            return For(inner.bind(var), begin, end, _rename(body, inner), kind, factor)
+            return For(inner.bind(var), begin, end, _rename(body, inner), kind, factor, tuple(map(scope.replace, reduces)))
         case Call():
             for made in stmt.using(Use.ALLOCATES):
                 scope.bind(made)

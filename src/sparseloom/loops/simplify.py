@@ -198,8 +198,8 @@ def _fold_stmt(stmt: Stmt) -> Stmt | None:
             return _NOTHING
         case For(_, _, _, body, LoopKind.GPU_BLOCK) if _waits_for_nobody(body):
             return replace(stmt, body=simplify(rewrite(body, lambda n: _NOTHING if isinstance(n, Barrier) else None)))
-        case For(var, begin, end, If(Literal(True), body), kind, factor):
-            return For(var, begin, end, body, kind, factor)
+        case For(body=If(Literal(True), body)):
+            return replace(stmt, body=body)
         case Team(_, loop) if _is_empty(loop):
             return _NOTHING
         case While(Literal(False)):

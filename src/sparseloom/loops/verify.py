@@ -49,7 +49,7 @@ from sparseloom.loops.nodes import (
     Var,
     While,
 )
-from sparseloom.loops.reductions import accumulated
+from sparseloom.loops.reductions import check_reductions
 
 
 def verify(function: Function) -> None:
@@ -164,8 +164,10 @@ def _check_for(loop: For, scope: _Scope, own: Set[str] = frozenset()) -> None:
     _hold(loop.factor >= (1 if loop.kind is LoopKind.UNROLLED else 0), loop, "an unrolled loop says how often, and no factor is negative")
     if loop.kind is LoopKind.LANES:
         _hold(is_lanewise(loop), loop, "lanes only combine neighbouring numbers of one float dtype")
+    for reduction in loop.reduces:
+        _assigned(reduction.var, scope, loop)
     if loop.kind in (LoopKind.VECTOR, LoopKind.THREADS):
-        accumulated(loop, own)
+        check_reductions(loop, own)
     if loop.kind is LoopKind.VECTOR:
         _hold(not any(_may_end(n) for n in walk(loop.body)), loop, "nothing in a vector loop ends the kernel")
     body = scope.inner()

@@ -40,6 +40,7 @@ class Style:
     factor: int = 0
     gallops: bool = field(default=False, compare=False)  # cursors that fall behind jump ahead by search
     around: Callable[[ir.Stmt], ir.Stmt] | None = field(default=None, compare=False)  # what every iteration does, guarded or not
+    held: tuple[ir.Reduction, ...] = field(default=(), compare=False)  # the scalars around the loop that something reduces into
 
     @property
     def in_order(self) -> bool:
@@ -60,7 +61,8 @@ class Style:
         body = body if self.around is None else self.around(body)
         if self.kind is ir.LoopKind.VECTOR and any(isinstance(n, ir.Allocate) for n in walk(body)):
             return ir.For(var, begin, end, body)
-        return ir.For(var, begin, end, body, self.kind, self.factor)
+        assigned = {n.var for n in walk(body) if isinstance(n, ir.Assign)} if self.held else set()
+        return ir.For(var, begin, end, body, self.kind, self.factor, tuple(held for held in self.held if held.var in assigned))
 
 
 SERIAL = Style()

@@ -47,11 +47,13 @@ class LoopLowering(PositionLoops):
 
     def over(self, stmt: Forall, scope: Scope, then: Then, around: Callable[[ir.Stmt], ir.Stmt] | None = None) -> ir.Stmt:
         """The loop over the variable of ``stmt``, with this body. Lanes cannot end the kernel, so they note what breaks a bound."""
-        style = replace(style_of(stmt.tag), around=around)
+        held = scope.reductions() if stmt.tag.unit in (Unit.CPUThread, Unit.CPUVector) else ()
+        style = replace(style_of(stmt.tag), around=around, held=held)
         then = _run_by(stmt.tag.unit, then)
         if stmt.tag.unit is not Unit.CPUVector or scope.broken is not None:
             return awaited(stmt, self.over_digit(stmt, stmt.var, scope, style, then), scope)
         broken = ir.Var(self.context.names.fresh("broken"), BOOL)
+        style = replace(style, held=(*held, ir.Reduction(broken, "logical_or")))
         made = self.over_digit(stmt, stmt.var, replace(scope, broken=broken), style, then)
         if broken not in walk(made):
             return made

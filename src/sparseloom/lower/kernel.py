@@ -23,10 +23,8 @@ from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import annihilating, innermost, is_skippable, written
 from sparseloom.iteration.rows import why_listed
 from sparseloom.loops import nodes as ir
-from sparseloom.loops.simplify import simplify
 from sparseloom.lower.accumulation import accumulate, contribution, decides_value
 from sparseloom.lower.block_row import BlockRow
-from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.context import Context, Remark
 from sparseloom.lower.counted import CountedResult
 from sparseloom.lower.expression import Value, lower_expression
@@ -39,7 +37,6 @@ from sparseloom.lower.refill import Accumulated, RefillResult, takes_whole_row
 from sparseloom.lower.result import DenseResult, Nowhere, Result
 from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.space import Space
-from sparseloom.lower.vectorize import vectorize
 from sparseloom.lower.views import Sizes, Slot, input_parameters, view_tensor
 from sparseloom.lower.walking import settle
 from sparseloom.lower.workspace import Scatter, Workspace
@@ -167,7 +164,7 @@ class _Lowering(ParallelLoops):
                 params += input_parameters(self.context.view(access))
         for var, size in self.context.sizes.params.items():
             params.append((ir.Param(size, ir.Role.SIZE), Slot(None, var.name)))
-        function = simplify(add_polls(simplify(vectorize(ir.Function(name, tuple(p for p, _ in params), body)))))
+        function = ir.Function(name, tuple(p for p, _ in params), body)
         shared = None if self.shared is None else self.shared.tensor.name
         return Lowered(function, tuple(slot for _, slot in params), self.lhs, shared, self.lhs.tensor.fill, tuple(self.context.remarks))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from sparseloom.core.algebra import operator
 from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops import nodes as ir
@@ -70,6 +71,12 @@ class Accumulator:
     absence: Absence = Absence.LEFT_OUT
 
     @property
+    def reductions(self) -> list[ir.Reduction]:
+        """The scalar and its flag, each with what reduces into it."""
+        flag = [] if self.seen is None else [ir.Reduction(self.seen, "logical_or")]
+        return [ir.Reduction(self.var, operator(self.op).name), *flag]
+
+    @property
     def present(self) -> ir.Expr:
         """Whether the scalar is present, after all is added."""
         if self.seen is None:
@@ -102,6 +109,11 @@ class Scope:
     broken: ir.Var | None = None  # set by a bound that turns out wrong where nothing can end the kernel: inside a vector loop
     units: tuple[Unit, ...] = ()  # the parallel units that run here, outermost first
     copies: int = 1  # how often the code below is repeated by the cases of outer merges
+
+    def reductions(self) -> tuple[ir.Reduction, ...]:
+        """The scalars that are reduced into here, each with its operator."""
+        found = [one for held in self.accumulators.values() for one in held.reductions]
+        return tuple(found if self.broken is None else [*found, ir.Reduction(self.broken, "logical_or")])
 
     def at(self, access: Access) -> Place:
         """Where an operand stands."""

@@ -29,6 +29,7 @@ class Settings:
     cache_limit: int | None = None
     use_cache: bool | None = None
     kept_memory: int | None = None
+    verify: bool | None = None
 
 
 settings = Settings()
@@ -73,6 +74,11 @@ def kept_memory() -> int:
     except (AttributeError, OSError, ValueError):
         return DEFAULT_KEPT_MEMORY
     return min(DEFAULT_KEPT_MEMORY, memory // 16)
+
+
+def verifies() -> bool:
+    """Whether what every pass of the compiler makes is verified: the setting, else ``$SPARSELOOM_VERIFY``. By default it is not."""
+    return os.environ.get("SPARSELOOM_VERIFY", "") not in ("", "0") if settings.verify is None else settings.verify
 
 
 def read_size(text: str, what: str) -> int:

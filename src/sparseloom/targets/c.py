@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparseloom.core.trees import walk
+from sparseloom.loops.bounds import hold_bounds
 from sparseloom.loops.nodes import Array, Function, Param, Poll, Role
 from sparseloom.loops.roles import index_names, nonnegative_names
 from sparseloom.targets.c_expr import Expressions, c_type
@@ -54,8 +55,8 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
     names = _fresh_names([*entries, name])
     params = [_Parameter(param, names) for param in function.params]
     head = _signature(f"{'static ' if static else ''}int32_t {name}(", [*(p.declaration for p in params), "int32_t (*cancelled)(void)"])
-    inputs = frozenset(p.target for p in function.params if p.role is Role.INPUT and isinstance(p.target, Array))
-    statements = Statements(Expressions(names, index_names(function), nonnegative_names(function)), inputs)
+    function = hold_bounds(function)
+    statements = Statements(Expressions(names, index_names(function), nonnegative_names(function)))
     heap = heap_arrays(function.body)
     handed = [p.target for p in function.params if p.role is Role.GROWN and isinstance(p.target, Array)]
     for array in dict.fromkeys([*handed, *heap]):

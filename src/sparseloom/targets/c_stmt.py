@@ -14,7 +14,7 @@ from sparseloom.core.dtypes import BOOL, INT64, DType, is_complex
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops.lanes import lane_dtype
-from sparseloom.loops.library import Call, Spelled, allocated, assigned_by
+from sparseloom.loops.library import Call, Spelled, allocated
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -34,14 +34,12 @@ from sparseloom.loops.nodes import (
     MemorySpace,
     Op,
     Poll,
-    Search,
     Stmt,
     Store,
     Team,
     Var,
     While,
 )
-from sparseloom.loops.reductions import accumulated
 from sparseloom.targets.c_expr import (
     PLUS,
     TIMES,
@@ -122,10 +120,9 @@ def heap_arrays(stmt: Stmt) -> list[Array]:
 class Statements:
     """Prints the statements of one kernel into ``lines``."""
 
-    def __init__(self, expressions: Expressions, inputs: frozenset[Array]) -> None:
+    def __init__(self, expressions: Expressions) -> None:
         self.expressions = expressions
         self.names = expressions.names
-        self.inputs = inputs
         self.lines: list[str] = []
         self.depth = 1
         self.exit = Exit("status = {};", "fail")
@@ -264,7 +261,7 @@ class Statements:
                 filling = self.names.fresh("filling")
                 self.line(f"const {element} {filling} = {self.expressions.value(fill.value)};")
         k = self.names.fresh("k")
-        end = self._held(fill.count, fill, f"{k}_end")
+        end = self.expressions.index_piece(fill.count).at(PLUS)
         with self._braces(f"for (int64_t {k} = 0; {k} < {end}; {k}++)"):
             self.line(f"{array}[{k if offset is None else f'{offset} + {k}'}] = {filling};")
 
@@ -293,7 +290,7 @@ class Statements:
         if dtype is not None:
             self._lanes(loop, dtype)
             return
-        end = self._held(loop.end, loop.body, f"{loop.var.name}_end")
+        end = self.expressions.index_piece(loop.end).at(PLUS)
         for pragma in self._pragmas(loop):
             self.line(pragma)
         var = self.names.scalar(loop.var.name)
@@ -359,7 +356,7 @@ class Statements:
                 words = ["#pragma omp parallel for", *(["firstprivate(poll, countdown)"] if polls else [])]
             case _:
                 raise CompilerBug(loop, f"a {loop.kind.value} loop runs on a device, not in C")
-        return [" ".join([*words, *(self._clause(var, op, loop) for var, op in accumulated(loop).items())])]
+        return [" ".join([*words, *(self._clause(one.var, one.op, loop) for one in loop.reduces)])]
 
     def _clause(self, var: Var, op: str, loop: For) -> str:
         """How copies of a scalar are combined; OpenMP's own minimum would lose nan."""
@@ -369,23 +366,6 @@ class Statements:
         if clause is None:
             raise CompilerBug(loop, f"{op} of {var.dtype} has no reduction in a {loop.kind.value} loop")
         return f"reduction({clause}:{self.names.scalar(var.name)})"
-
-    def _held(self, bound: Expr, body: Stmt, name: str) -> str:
-        """A loop's bound: as it is where nothing in the loop can change it, else held in a constant."""
-        assigned = {var.name for n in walk(body) if (var := assigned_by(n)) is not None}
-        for n in walk(bound):
-            match n:
-                case Var(changed) if changed in assigned:
-                    break
-                case Load(array) if array not in self.inputs:
-                    break
-                case Search():
-                    break
-        else:
-            return self.expressions.index_piece(bound).at(PLUS)
-        held = self.names.fresh(name)
-        self.line(f"const int64_t {held} = {self.expressions.index(bound)};")
-        return held
 
     def _fail(self, status: str, condition: str | None = None) -> None:
         """Leave the kernel with a status, if the condition holds."""

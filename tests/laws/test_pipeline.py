@@ -1,0 +1,26 @@
+"""The pipeline: with SPARSELOOM_VERIFY, what each pass makes is verified before the next one sees it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import sparseloom as sl
+from sparseloom import compiler
+from sparseloom.core.errors import CompilerBug
+from sparseloom.loops.nodes import Assign, Function, Var, block
+from sparseloom.runtime.settings import settings
+
+
+def _forgets_to_declare(function: Function) -> Function:
+    return replace(function, body=block(Assign(Var("nobody"), Var("nobody")), function.body))
+
+
+def test_a_pass_that_breaks_the_loops_is_found_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "LOOP_PASSES", (_forgets_to_declare, *compiler.LOOP_PASSES))
+    with pytest.raises(CompilerBug, match="nobody is declared where it is used"):
+        sl.program("verified(i) = b(i) * c(i)").show("loops")
+    monkeypatch.setattr(settings, "verify", False)
+    # Unverified, a later pass hides it: an assignment of a scalar to itself does nothing.
+    assert "nobody" not in sl.program("unverified(i) = b(i) * c(i)").show("loops")
