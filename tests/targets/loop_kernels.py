@@ -11,7 +11,6 @@ from sparseloom.loops.nodes import (
     Array,
     Assign,
     Cast,
-    Comment,
     Declare,
     Expr,
     For,
@@ -55,13 +54,12 @@ def spmv(names: tuple[str, ...] = ("A2_pos", "A2_crd", "A_vals", "x_vals", "y_va
             size,
             block(
                 Poll(),
-                Comment("one row"),
                 Declare(total, constant(0, FLOAT64)),
                 For(
                     place,
                     wide(pos, row),
                     wide(pos, add(row, ONE)),
-                    block(Declare(column, wide(crd, place)), Assign(total, Op("add", (total, product), FLOAT64))),
+                    block(Declare(column, wide(crd, place), "coordinate"), Assign(total, Op("add", (total, product), FLOAT64))),
                 ),
                 Store(y, row, total),
             ),

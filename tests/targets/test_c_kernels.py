@@ -22,7 +22,6 @@ from sparseloom.loops.nodes import (
     Array,
     Assign,
     Cast,
-    Comment,
     Declare,
     Fail,
     Fill,
@@ -88,10 +87,9 @@ static int32_t spmv(const int32_t *restrict A2_pos, const int32_t *restrict A2_c
   int64_t countdown = 1;
   for (int64_t i = 0; i < n; i++) {
     if (--countdown == 0 && !(countdown = next_countdown(&poll, cancelled))) { status = CANCELLED; goto fail; }
-    // one row
     double sum = 0.0;
     for (int64_t p = A2_pos[i]; p < A2_pos[i + 1]; p++) {
-      int64_t j = A2_crd[p];
+      int64_t j = A2_crd[p];  // coordinate
       sum += A_vals[p] * x_vals[j];
     }
     y_vals[i] = sum;
@@ -532,7 +530,8 @@ def test_a_long_kernel_can_be_cancelled(tmp_path):
 
 
 def test_remarks_cannot_escape(tmp_path):
-    kernel = function(block(Comment("one \\"), Comment("a\nb */ #define y\n\\"), Store(y, ZERO, constant(1, FLOAT64))), (y, Role.OUTPUT))
+    remarked = [Declare(Var("one"), ZERO, "one \\"), Declare(Var("two"), ZERO, "a\nb */ #define y\n\\")]
+    kernel = function(block(*remarked, Store(y, ZERO, constant(1, FLOAT64))), (y, Role.OUTPUT))
     compiled, _ = both_ways(kernel, [np.zeros(1)], tmp_path)
     assert compiled[0][0] == 1
 

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 
 
 class Names:
-    """Hands out names that are not taken yet: ``fresh("p")`` gives ``p``, then ``p1``, ``p2``, ..."""
+    """Hands out names that are not taken yet: ``fresh("p")`` gives ``p``, then ``p1``, ``p2``, ...
+
+    Behind a digit the number stands apart, for ``pA1`` and ``pA11`` would be read as levels 1 and 11.
+    """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -16,7 +19,7 @@ class Names:
         name, count = wish, 0
         while name in self._taken:
             count += 1
-            name = f"{wish}{count}"
+            name = f"{wish}_{count}" if wish[-1:].isdigit() else f"{wish}{count}"
         self._taken.add(name)
         return name
 

@@ -27,7 +27,6 @@ from sparseloom.loops.nodes import (
     Barrier,
     Block,
     Cast,
-    Comment,
     Declare,
     Expr,
     Fail,
@@ -225,7 +224,7 @@ class _Writer:
             case Block(stmts):
                 for inner in stmts:
                     self._stmt(inner, indent)
-            case Comment() | Poll():
+            case Poll():
                 pass
             case While(condition, body):
                 self.lines.append(f"{indent}while {self._expr(condition)}:")

@@ -159,18 +159,12 @@ class Block(Stmt):
 
 
 @node
-class Comment(Stmt):
-    """A remark for whoever reads the generated code."""
-
-    text: str
-
-
-@node
 class Declare(Stmt):
-    """A new scalar with its first value; it lives to the end of the enclosing block."""
+    """A new scalar with its first value; it lives to the end of the enclosing block. ``why`` tells a reader where that comes from."""
 
     var: Var
     value: Expr
+    why: str = ""
 
 
 @node

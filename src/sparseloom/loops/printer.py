@@ -25,7 +25,6 @@ from sparseloom.loops.nodes import (
     Barrier,
     Block,
     Cast,
-    Comment,
     Declare,
     Expr,
     Fail,
@@ -132,10 +131,8 @@ def _branches(stmt: If, keyword: str) -> Iterator[str]:
 def _simple(stmt: Stmt) -> str:
     """A statement that holds no other statements."""
     match stmt:
-        case Comment(text):
-            return "# " + " ".join(text.split("\n"))
-        case Declare(Var(name, dtype), value):
-            return f"{name}: {dtype} = {_text(value)}"
+        case Declare(Var(name, dtype), value, why):
+            return f"{name}: {dtype} = {_text(value)}{why and f'  # {why}'}"
         case Assign(Var(name), value):
             return f"{name} = {_text(value)}"
         case Store(array, place, value, op, atomic):

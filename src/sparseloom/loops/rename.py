@@ -16,7 +16,6 @@ from sparseloom.loops.nodes import (
     Assign,
     Barrier,
     Block,
-    Comment,
     Declare,
     Fail,
     Fill,
@@ -39,7 +38,7 @@ N = TypeVar("N", bound=Node)
 
 
 def alpha_rename(function: Function) -> Function:
-    """Call the function ``f``, its scalars ``v0, v1, ...`` and its arrays ``a0, a1, ...``; drop the comments."""
+    """Call the function ``f``, its scalars ``v0, v1, ...`` and its arrays ``a0, a1, ...``; drop the remarks."""
     scope = _Scope()
     params = tuple(Param(scope.bind(p.target), p.role) for p in function.params)
     scope.params = frozenset(scope.arrays)
@@ -86,9 +85,7 @@ def _rename(stmt: Stmt, scope: _Scope) -> Stmt:
     """Rename one statement; what it declares is bound in ``scope``."""
     match stmt:
         case Block(stmts):
-            return block(*(None if isinstance(s, Comment) else _rename(s, scope) for s in stmts))
-        case Comment():
-            return Block(())
+            return block(*(_rename(s, scope) for s in stmts))
         case Declare(var, value):
             renamed = scope.replace(value)
             return Declare(scope.bind(var), renamed)

@@ -20,7 +20,6 @@ from sparseloom.loops.nodes import (
     Barrier,
     Block,
     Cast,
-    Comment,
     Declare,
     Expr,
     For,
@@ -84,6 +83,8 @@ def _fold_op(op: Op) -> Expr | None:
             return _fold_constants(op)
         case Op("add" | "multiply", args):
             return _fold_neutral(op)
+        case Op("subtract", (Op("add" | "subtract", (_, Literal())) as left, Literal()), dtype) if dtype == INT64:
+            return _sum(_gather_constants([op]))
         case Op("subtract", (left, Literal(value, dtype))) if value == 0 and _positive_zero(value) and dtype.kind != "c":
             return left
         case Op(name, (left, right), dtype) if dtype == BOOL and is_integer(left.dtype):
@@ -127,7 +128,7 @@ def _fold_neutral(op: Op) -> Expr | None:
         return Literal(0)
     kept = [a for a in op.args if not _is(a, neutral)]
     if op.dtype == INT64 and op.name == "add":
-        kept = _gather_constants(kept)
+        return _changed(op, _sum(_gather_constants(kept)))
     if not kept:
         return constant(neutral, op.dtype)
     if len(kept) == 1:
@@ -135,9 +136,10 @@ def _fold_neutral(op: Op) -> Expr | None:
     return _changed(op, Op(op.name, tuple(kept), op.dtype))
 
 
-def _gather_constants(terms: Sequence[Expr]) -> list[Expr]:
-    """``(x + 1) + 2`` is ``x + 3``: one constant, at the end."""
+def _gather_constants(terms: Sequence[Expr]) -> tuple[list[Expr], int]:
+    """``(x + 1) + 2`` is ``x + 3``, and ``(x + 1) - 1`` is ``x``: the terms of a sum, and its one constant."""
     known, kept = 0, []
+    several = sum(map(_has_constant, terms)) > 1
     for term in terms:
         match term:
             case Literal(value):
@@ -145,10 +147,28 @@ def _gather_constants(terms: Sequence[Expr]) -> list[Expr]:
             case Op("add", (*rest, Literal(value))):
                 known += int(value.real)
                 kept.extend(rest)
+            case Op("subtract", (left, Literal(value))) if several or len(terms) == 1:
+                inside, more = _gather_constants([left])
+                known += more - int(value.real)
+                kept.extend(inside)
             case _:
                 kept.append(term)
-    known = (known + 2**63) % 2**64 - 2**63
-    return [*kept, Literal(known)] if known else kept
+    return kept, (known + 2**63) % 2**64 - 2**63
+
+
+def _has_constant(term: Expr) -> bool:
+    return isinstance(term, Literal) or (isinstance(term, Op) and term.name in ("add", "subtract") and isinstance(term.args[-1], Literal))
+
+
+def _sum(gathered: tuple[list[Expr], int]) -> Expr:
+    """Terms and a constant, which comes last."""
+    kept, known = gathered
+    if not kept:
+        return Literal(known)
+    if -(2**63) < known < 0:
+        return Op("subtract", (kept[0] if len(kept) == 1 else Op("add", tuple(kept)), Literal(-known)))
+    terms = (*kept, Literal(known)) if known else tuple(kept)
+    return terms[0] if len(terms) == 1 else Op("add", terms)
 
 
 def _is(expr: Expr, value: int) -> bool:
@@ -267,8 +287,6 @@ def _declared_below(stmts: Sequence[Stmt]) -> set[str]:
 def _is_empty(stmt: Stmt) -> bool:
     """Whether a statement does nothing."""
     match stmt:
-        case Comment():
-            return True
         case Block(stmts):
             return all(_is_empty(inner) for inner in stmts)
     return False

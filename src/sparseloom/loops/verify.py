@@ -22,7 +22,6 @@ from sparseloom.loops.nodes import (
     Barrier,
     Block,
     Cast,
-    Comment,
     Declare,
     Expr,
     Fail,
@@ -122,7 +121,7 @@ def _check(stmt: Stmt, scope: _Scope) -> None:
         case Block(stmts):
             for inner in stmts:
                 _check(inner, scope)
-        case Comment() | Fail() | Poll():
+        case Fail() | Poll():
             pass
         case Declare(var, value):
             _typed(value, var.dtype, scope, stmt)

@@ -190,7 +190,7 @@ def _driven(loop: Loop, access: Access) -> ir.Stmt:
     _note(loop, f"driven by {access.tensor.name}", Stored(access), others)
     follow, places = _follow(replace(loop, guard=ir.FALSE), others)
     summed, places[access] = bound_place(loop.context, driver)
-    here = ir.Declare(loop.coordinate, driver.coordinate())
+    here = driver.found(loop.coordinate)
     starts = [w.start() for w in others]
     if driver.is_run:
         body = ir.block(here, find_run(driver, loop.coordinate), loop.at([summed, *follow], places), step(driver))
@@ -231,7 +231,7 @@ def _taking(loop: Loop, members: tuple[Access, ...]) -> ir.Stmt:
     """
     walkers = [_walker(loop, access) for access in members]
     heads = [ir.Var(loop.context.names.fresh(f"{loop.var}{w.access.tensor.name}")) for w in walkers]
-    stmts: list[ir.Stmt] = [ir.Declare(head, w.coordinate()) for head, w in zip(heads, walkers, strict=True)]
+    stmts: list[ir.Stmt] = [w.found(head) for head, w in zip(heads, walkers, strict=True)]
     stmts.append(ir.Declare(loop.coordinate, _least(heads)))
     follow, places = _follow(replace(loop, guard=ir.FALSE), _others(loop, members))
     for head, w in zip(heads, walkers, strict=True):
@@ -277,12 +277,12 @@ def _point(loop: Loop, members: tuple[Access, ...], live: tuple[Access, ...], ca
     walkers = [_walker(loop, access) for access in live]
     if len(live) == 1 and not walkers[0].is_run:
         body = _case(loop, members, live, 1)
-        here = ir.Declare(loop.coordinate, walkers[0].coordinate())
+        here = walkers[0].found(loop.coordinate)
         return loop.style.repeat(walkers[0].is_live, ir.block(here, body, step(walkers[0])))
     if loop.style.gallops and cases == (live,):
         return _galloping(loop, members, walkers)
     heads = {w.access: ir.Var(loop.context.names.fresh(f"{loop.var}{w.access.tensor.name}")) for w in walkers}
-    stmts: list[ir.Stmt] = [ir.Declare(heads[w.access], w.coordinate()) for w in walkers]
+    stmts: list[ir.Stmt] = [w.found(heads[w.access]) for w in walkers]
     stmts.append(ir.Declare(loop.coordinate, _least([heads[w.access] for w in walkers])))
     here_at = {a: ir.TRUE if len(live) == 1 else ir.compare("equal", heads[a], loop.coordinate) for a in live}
     stmts += [find_run(w, loop.coordinate, here_at[w.access]) for w in walkers]
@@ -309,7 +309,7 @@ def _galloping(loop: Loop, members: tuple[Access, ...], walkers: Sequence[Walker
     met = ir.block(*found, _case(loop, members, tuple(w.access for w in walkers), 1), *(step(w) for w in walkers))
     jumps = [ir.If(ir.compare("less", head, loop.coordinate), jump(w, loop.coordinate)) for w, head in zip(walkers, heads, strict=True)]
     everyone = ir.both(*(ir.compare("equal", head, loop.coordinate) for head in heads))
-    declared = [ir.Declare(head, w.coordinate()) for w, head in zip(walkers, heads, strict=True)]
+    declared = [w.found(head) for w, head in zip(walkers, heads, strict=True)]
     body = ir.block(*declared, ir.Declare(loop.coordinate, furthest), ir.If(everyone, met, ir.block(*jumps)))
     return loop.style.repeat(ir.both(*(w.is_live for w in walkers)), body)
 

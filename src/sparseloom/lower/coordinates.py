@@ -132,7 +132,7 @@ class CoordinateLoops(Nest):
         if space.is_leading(tree, digit):
             # The digit counts from where its block begins, also where this loop runs through a part of the block.
             start, (first, _) = space.interval(tree)[0], space.range_of(digit)
-            recover = (ir.Declare(coordinate, ir.add(subtract(start, first), counter)),)
+            recover = (ir.Declare(coordinate, ir.add(subtract(start, first), counter), self.origin(digit)),)
             begin, end = (limit if start == first else ir.add(first, subtract(limit, start)) for limit in part)
             return replace(base, counter=counter, begin=begin, end=end, recover=recover)
         begin, end = space.range_of(digit)
@@ -141,7 +141,7 @@ class CoordinateLoops(Nest):
         if tree not in after.coordinates:
             raise CompilerBug(stmt, f"{digit} should determine {tree}")
         if after.coordinates[tree] != coordinate:
-            recovered.append(ir.Declare(coordinate, after.coordinates[tree]))
+            recovered.append(ir.Declare(coordinate, after.coordinates[tree], self.origin(digit)))
         return replace(base, counter=counter, begin=begin, end=end, recover=tuple(recovered), guard=guard, counted=after)
 
     def _cover(self, stmt: Forall, var: IndexVar, digit: IndexVar, formula: Formula, scope: Scope) -> tuple[ir.Stmt, Scope]:

@@ -14,7 +14,7 @@ from sparseloom.lower.space import Space
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Merge, Stmt, Tag, TensorVar, Unit
 from sparseloom.relations.alias import Alias
 from sparseloom.relations.fuse import FuseRelation
-from sparseloom.relations.relation import Line
+from sparseloom.relations.relation import Line, Relation
 
 Then = Callable[[Scope], ir.Stmt]
 
@@ -69,25 +69,30 @@ class Nest:
                     case Line() if relation.parent not in space.values and all(child in space.values for child in relation.children):
                         (value,) = relation.recover(space.values, space)
                         if not isinstance(relation, Alias):
-                            value = self._declared(relation.parent, value, relation.overruns, space, stmts, guards)
+                            value = self._declared(relation, relation.parent, value, relation.overruns, space, stmts, guards)
                         scope = scope.knowing(relation.parent, value)
                     case FuseRelation(fused=fused) if halves is not None and fused in space.values:
                         if halves.parent not in space.values:
                             whole = ir.add(space.range_of(halves.parent)[0], space.values[fused])
-                            scope = scope.knowing(halves.parent, self._declared(halves.parent, whole, True, space, stmts, guards))
+                            scope = scope.knowing(halves.parent, self._declared(relation, halves.parent, whole, True, space, stmts, guards))
                         elif halves.outer not in space.values:
                             parts = halves.derive(space.values, space)
                             for var, value in zip(relation.parents, parts, strict=True):
                                 scope = scope.knowing(var, value)
         return stmts, ir.both(*guards), scope
 
+    def origin(self, digit: IndexVar) -> str:
+        """What made a variable, in a word."""
+        relation = self.context.provenance.made_by(digit)
+        return "" if relation is None else relation.word
+
     @staticmethod
     def _declared(
-        var: IndexVar, value: ir.Expr, overruns: bool, space: Space, stmts: list[ir.Stmt], guards: list[ir.Expr]
+        made_by: Relation, var: IndexVar, value: ir.Expr, overruns: bool, space: Space, stmts: list[ir.Stmt], guards: list[ir.Expr]
     ) -> ir.Var:
         """A recovered variable under its name, guarded where it may lie beyond the end of its range."""
         made = ir.Var(var.name)
-        stmts.append(ir.Declare(made, value))
+        stmts.append(ir.Declare(made, value, made_by.word))
         if overruns:
             guards.append(ir.compare("less", made, space.range_of(var)[1]))
         return made

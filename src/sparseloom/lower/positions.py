@@ -162,13 +162,13 @@ class PositionLoops(RunLoops):
         elif space.is_leading(relation.position, digit):
             begin, _ = space.range_of(digit)
             header = (counter, begin, ir.add(begin, subtract(high, low)))
-            recover.append(ir.Declare(position, ir.add(subtract(low, begin), counter)))
+            recover.append(ir.Declare(position, ir.add(subtract(low, begin), counter), self.origin(digit)))
             inner = scope.knowing(digit, counter).knowing(relation.position, position)
         else:
             header = (counter, *space.range_of(digit))
             recover, guard, inner = self.recover(scope.knowing(digit, counter))
             if inner.coordinates[relation.position] != position:
-                recover.append(ir.Declare(position, inner.coordinates[relation.position]))
+                recover.append(ir.Declare(position, inner.coordinates[relation.position], self.origin(digit)))
         inner = inner.knowing(digit, counter)
         body = self._at_position(stmt, relation, position, inner, searched, then)
         body = ir.block(*recover, body if guard == ir.TRUE else ir.If(guard, body))
@@ -191,7 +191,8 @@ class PositionLoops(RunLoops):
                 parent = scope.at(access).position
             if parent is not None or not level.full:
                 var = covered[k - levels[0]]
-                code.append(ir.Declare(ir.Var(var.name), level.coordinate(views[k], ir.ZERO if parent is None else parent, current)))
+                coordinate = level.coordinate(views[k], ir.ZERO if parent is None else parent, current)
+                code.append(ir.Declare(ir.Var(var.name), coordinate, f"coordinate of {access.tensor}"))
                 scope = scope.knowing(var, ir.Var(var.name))
             if parent is None or k == levels[0]:
                 break
@@ -290,15 +291,18 @@ class PositionLoops(RunLoops):
                 body = ir.block(body, self.hooks.after(var, scope))
         return body
 
-    def _parent(self, relation: PosRelation, level: int, position: ir.Expr, scope: Scope, code: list[ir.Stmt]) -> ir.Expr:
-        """The position one level up: computed, or by search."""
+    def _parent(
+        self, relation: PosRelation, level: int, position: ir.Expr, scope: Scope, code: list[ir.Stmt], which: str = ""
+    ) -> ir.Expr:
+        """The position one level up: computed, or by search. ``which`` of a block's positions it is belongs to its name."""
         form, view = relation.access.tensor.format, self.context.view(relation.access).levels[level]
         computed = form.levels[level].parent(view, position)
         if computed is not None:
             return computed
         begin, end = scope.cuts[relation.access, level - 1]
-        parent = ir.Var(self.context.names.fresh(f"p{relation.access.tensor.name}{level}"))
-        code.append(ir.Declare(parent, containing(view.arrays["pos"], begin, end, position)))
+        parent = ir.Var(self.context.names.fresh(f"p{relation.access.tensor.name}{level}{which}"))
+        below = f"the {which[1:]} entry" if which else position.name if isinstance(position, ir.Var) else "an entry"
+        code.append(ir.Declare(parent, containing(view.arrays["pos"], begin, end, position), f"{relation.access.tensor}: above {below}"))
         return parent
 
     def _fixing_level(self, stmt: Forall, relation: PosRelation) -> int | None:
@@ -332,7 +336,8 @@ class PositionLoops(RunLoops):
         first: ir.Expr = low
         last = subtract(high, ir.ONE)
         for k in reversed(levels[1:]):
-            first, last = self._parent(relation, k, first, scope, code), self._parent(relation, k, last, scope, code)
+            first = self._parent(relation, k, first, scope, code, "_first")
+            last = self._parent(relation, k, last, scope, code, "_last")
             cuts[k - 1] = (first, ir.add(last, ir.ONE))
         for k, (a, b) in cuts.items():
             scope = scope.cutting(access, k, a, b)
@@ -373,7 +378,7 @@ class PositionLoops(RunLoops):
         for m in range(k, end_of_chain):
             var = covered[m - levels[0]]
             value = form.levels[m].coordinate(views[m], place.position if m == k else position, position)
-            code.append(ir.Declare(ir.Var(var.name), value))
+            code.append(ir.Declare(ir.Var(var.name), value, f"coordinate of {access.tensor}"))
             inner = inner.knowing(var, ir.Var(var.name))
         inner = inner.placing({access: place.below(end_of_chain, position)})
         if is_last:

@@ -96,8 +96,6 @@ class _Lanes:
                 return ir.While(condition, self.spread(body), factor)
             case ir.If(condition, then, other) if not self._differs(condition):
                 return ir.If(condition, self.spread(then), self.spread(other))
-            case ir.Comment():
-                return stmt
             case ir.Declare(var, value) | ir.Assign(var, value) if var.name not in self._varying and not self._differs(value):
                 return stmt
         if self._is_lane_work(stmt):

@@ -33,6 +33,10 @@ class Walker:
         """The coordinate at a position."""
         return self.level.coordinate(self.view, self.parent.position, self.position if position is None else position)
 
+    def found(self, var: ir.Var) -> ir.Stmt:
+        """Declare the coordinate at the current position."""
+        return ir.Declare(var, self.coordinate(), f"coordinate of {self.access.tensor}")
+
     @property
     def is_live(self) -> ir.Expr:
         """Whether positions are left."""

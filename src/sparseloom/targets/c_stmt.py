@@ -20,7 +20,6 @@ from sparseloom.loops.nodes import (
     Array,
     Assign,
     Block,
-    Comment,
     Declare,
     Expr,
     Fail,
@@ -146,11 +145,9 @@ class Statements:
             case Block(stmts):
                 for inner in stmts:
                     self.emit(inner)
-            case Comment(text):
-                for remark in text.splitlines():
-                    self.line(f"// {remark}".rstrip(" \\"))
-            case Declare(var, value):
-                self.line(f"{c_type(var.dtype)} {self.names.scalar(var.name)} = {self.expressions.assigned(var, value)};")
+            case Declare(var, value, why):
+                remark = f"  // {' '.join(why.split())}".rstrip(" \\") if why else ""  # a backslash would go on with the next line
+                self.line(f"{c_type(var.dtype)} {self.names.scalar(var.name)} = {self.expressions.assigned(var, value)};{remark}")
             case Assign(var, value):
                 self._assign(var, value)
             case While(condition, body, factor):
