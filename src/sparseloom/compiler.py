@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
@@ -20,12 +20,13 @@ from sparseloom.core.trees import walk
 from sparseloom.iteration.accumulate import merge_initial
 from sparseloom.iteration.concretize import Concrete, concretize
 from sparseloom.loops import printer as loop_printer
-from sparseloom.loops.nodes import Function
+from sparseloom.loops.nodes import Array, Function, Store
 from sparseloom.loops.rename import alpha_rename
 from sparseloom.loops.simplify import simplify
 from sparseloom.loops.verify import verify as verify_loops
 from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.kernel import Lowered, lower
+from sparseloom.lower.launch import add_launches
 from sparseloom.lower.vectorize import vectorize
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, Unit
@@ -36,10 +37,22 @@ from sparseloom.runtime.settings import verifies
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.schedule.units import GPU_UNITS
-from sparseloom.targets import c
+from sparseloom.targets.c import C
+from sparseloom.targets.target import Target
 
-STAGES = ("notation", "concrete", "loops", "c")
-LOOP_PASSES: tuple[Callable[[Function], Function], ...] = (vectorize, simplify, add_polls, simplify)
+STAGES = ("notation", "concrete", "loops", C.name)
+
+
+def loop_passes(target: Target) -> tuple[Callable[[Function], Function], ...]:
+    """The passes over loops for a target, in order."""
+    return (
+        lambda loops: vectorize(loops, target.vector_bytes),
+        simplify,
+        add_polls,
+        simplify,
+        lambda loops: add_launches(loops, target.lanes),
+        simplify,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +62,16 @@ class Stages:
     assign: Assign
     concrete: Concrete
     lowered: Lowered
+    target: Target = C
 
     @cached_property
     def gpu_unit(self) -> Unit | None:
         """A unit of a GPU that the schedule asks for."""
-        units = (n.tag.unit for n in walk(self.concrete.stmt) if isinstance(n, Forall))
-        return next((unit for unit in units if unit in GPU_UNITS), None)
+        return next((unit for unit in self._units if unit in GPU_UNITS), None)
+
+    @property
+    def _units(self) -> Iterator[Unit]:
+        return (n.tag.unit for n in walk(self.concrete.stmt) if isinstance(n, Forall) and n.tag.unit is not None)
 
     @cached_property
     def sparse_reads(self) -> tuple[str, ...]:
@@ -62,17 +79,23 @@ class Stages:
         accesses = (n for n in walk(self.concrete.assign.rhs) if isinstance(n, Access))
         return tuple(access.tensor.name for access in accesses if not access.tensor.format.is_dense)
 
-    def require_c(self) -> None:
-        """Refuse a schedule that C cannot run."""
-        if self.gpu_unit is not None:
-            help = "target='interpret' runs it, slowly, with every access checked"
-            raise DeviceError(f"the schedule runs a loop on {self.gpu_unit.name}, and C has none\n  help: {help}")
+    def require_target(self) -> None:
+        """Refuse a schedule that the target cannot run."""
+        target, help = self.target, "target='interpret' runs it, slowly, with every access checked"
+        if (unit := target.lacking(self._units)) is not None:
+            raise DeviceError(f"the schedule runs a loop on {unit.name}, and {target.title} has none\n  help: {help}")
+        for n in walk(self.lowered.function):
+            match n:
+                case Store(array, op=str(op), atomic=True) if target.atomic(op, array.dtype) is None:
+                    raise DeviceError(f"{target.title} has no atomic {op} of {array.dtype}\n  help: {help}")
+                case Array(space=space) if space not in target.spaces:
+                    raise DeviceError(f"{target.title} has no {space.value} memory\n  help: {help}")
 
     @cached_property
     def source(self) -> str:
-        """The C text, in the user's names."""
-        self.require_c()
-        return c.translation_unit([(self.lowered.function, "entry")])
+        """The text that the target makes, in the user's names."""
+        self.require_target()
+        return self.target.emit([(self.lowered.function, "entry")])
 
     @property
     def entry(self) -> Entry:
@@ -82,7 +105,7 @@ class Stages:
         """
         if (known := self.loaded_entry) is not None:
             return known
-        (made,) = load(c.translation_unit([(alpha_rename(self.lowered.function), "entry")]))
+        (made,) = load(self.target.emit([(alpha_rename(self.lowered.function), "entry")]))
         self.keep_in_mind(made)
         return made
 
@@ -105,9 +128,9 @@ class Stages:
                 return printer.show(self.concrete.stmt)
             case "loops":
                 return loop_printer.show(self.lowered.function)
-            case "c":
+            case self.target.name:
                 return self.source
-        raise NotationError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")
+        raise NotationError(f"there is no stage {stage!r}; there are {', '.join([*STAGES[:-1], self.target.name])}")
 
 
 @lru_cache(maxsize=4096)
@@ -115,7 +138,7 @@ def build(plan: Plan, int32_limit: int = 2**31 - 1) -> Stages:
     """Run every stage up to the loop IR."""
     loops = choose_loops(plan)
     scheduled = verified(Schedule.from_text(loops, plan.schedule).concrete if plan.schedule else in_parallel(loops, plan.work))
-    return lower_concrete(plan.assign, scheduled, int32_limit, plan.refill)
+    return lower_concrete(plan.assign, scheduled, int32_limit, plan.refill, plan.target)
 
 
 Made = TypeVar("Made", Concrete, Lowered)
@@ -141,23 +164,23 @@ def choose_loops(plan: Plan) -> Concrete:
     return replace(chosen, initial=plan.initial.name, made=chosen.made | {plan.initial.name})
 
 
-def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill: bool = False) -> Stages:
+def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill: bool = False, target: Target = C) -> Stages:
     """The stages of a statement whose loops are settled. Races that nothing covers were allowed by the user, and are said."""
     for conflict in ignored(concrete.stmt):
         notify(f"{conflict}, and nothing covers it: the result may be wrong", RaceWarning)
-    lowered = verified(lower(concrete, "kernel", int32_limit, refill))
-    for improve in LOOP_PASSES:
+    lowered = verified(lower(concrete, target, "kernel", int32_limit, refill))
+    for improve in loop_passes(target):
         lowered = verified(replace(lowered, function=improve(lowered.function)))
-    return Stages(assign, concrete, lowered)
+    return Stages(assign, concrete, lowered, target)
 
 
 def load_together(many: Sequence[Stages]) -> None:
-    """Compile the kernels of many statements as one C file, which costs much less than one file each."""
+    """Compile the kernels of many statements, all for one target, as one file, which costs much less than one file each."""
     waiting = list({id(stages): stages for stages in many if stages.loaded_entry is None}.values())
     if not waiting:
         return
     names = [f"entry_{k}" for k in range(len(waiting))]
     functions = [alpha_rename(stages.lowered.function) for stages in waiting]
-    loaded = load(c.translation_unit(list(zip(functions, names, strict=True))), names)
+    loaded = load(waiting[0].target.emit(list(zip(functions, names, strict=True))), names)
     for stages, entry in zip(waiting, loaded, strict=True):
         stages.keep_in_mind(entry)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sparseloom.compiler import Stages, build, choose_loops
 from sparseloom.conversion import convert
 from sparseloom.core.dtypes import INT32, INT64, DType, widest
-from sparseloom.core.errors import DTypeError, FormatError, NotationError, ScheduleError, ShapeError, StorageError, ToolchainError
+from sparseloom.core.errors import DTypeError, FormatError, ScheduleError, ShapeError, StorageError, ToolchainError
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
@@ -39,15 +39,9 @@ from sparseloom.runtime.library import Entry
 from sparseloom.runtime.memory import aligned
 from sparseloom.runtime.settings import settings
 from sparseloom.schedule.loops import relations_of
-
-TARGETS = ("c", "interpret")
-
-
-def known_target(name: str) -> str:
-    """The name of a target, or a refusal that says which there are."""
-    if not isinstance(name, str) or name not in TARGETS:
-        raise NotationError(f"there is no target {name!r}; there are {', '.join(TARGETS)}")
-    return name
+from sparseloom.targets.c import C
+from sparseloom.targets.registry import find_target
+from sparseloom.targets.target import Calling, Target
 
 
 def execute(
@@ -83,9 +77,10 @@ def specialize(
     sizes: Mapping[str, int] | None = None,
     schedule: str = "",
     workspace: RowKind | None = None,
+    target: Target = C,
 ) -> Specialization:
     """A statement made definite by the operands it is run on."""
-    problem = pose(assign, operands, settings.int32_limit, format, dtype, sizes, schedule, workspace)
+    problem = pose(assign, operands, settings.int32_limit, format, dtype, sizes, schedule, workspace, target)
     return Specialization(problem, Statistics.of(operands))
 
 
@@ -187,20 +182,22 @@ class Specialization:
     def bind(
         self,
         operands: Mapping[str, Storage],
-        target: str = "c",
+        target: str | None = None,
         values: NDArray[Any] | None = None,
         structure: Storage | None = None,
     ) -> Call:
         """Lay the operands out for the kernel. ``values`` are those of an output to fill; left out, they are allocated.
 
-        ``structure`` is a sparse result whose values alone are to be computed.
+        ``structure`` is a sparse result whose values alone are to be computed. ``target`` names one that stands in.
         """
         try:
             return self._bind(operands, target, values, structure)
         except IndexOverflow:  # an operand has too many entries when it is converted
             return self.widened()._bind(operands, target, values, structure)
 
-    def _bind(self, operands: Mapping[str, Storage], target: str, values: NDArray[Any] | None, structure: Storage | None) -> Call:
+    def _bind(
+        self, operands: Mapping[str, Storage], target: str | None, values: NDArray[Any] | None, structure: Storage | None
+    ) -> Call:
         stages = self._running_stages if structure is None else build(self._refilling(structure), settings.int32_limit)
         lowered, tensor, sizes, shape = stages.lowered, self.plan.assign.lhs.tensor, self.problem.sizes, self.problem.shape
         storages = dict(operands)
@@ -227,15 +224,19 @@ class Specialization:
         def read(found: Any) -> Storage:
             return read_result(lowered, shape, storages, found)
 
-        entry = None if target == "interpret" else self._entry(stages)
-        call = bind_entry(entry, lowered, arguments, read) if entry else bind_interpreter(lowered, arguments, read, initialised)
+        how = self.problem.target if target is None else find_target(target)
+        entry = None if how.calling is Calling.INTERPRETED else self._entry(stages)
+        if entry is None:
+            call = bind_interpreter(lowered, arguments, read, initialised, how.lanes)
+        else:
+            call = bind_entry(entry, lowered, arguments, read)
         call = replace(call, entries=entries)
         if self.problem.schedule and any(isinstance(r, BoundRelation) for r in relations_of(stages.concrete.stmt)):
             call = _naming_bounds(call, stages.concrete.stmt, sizes)
         call = _refreshing(call, refreshes) if refreshes else call
         return call if self.plan.blocked is None else _in_blocks(call, self.plan.blocked)
 
-    def compute(self, operands: Mapping[str, Storage], out: Storage, target: str = "c") -> None:
+    def compute(self, operands: Mapping[str, Storage], out: Storage, target: str | None = None) -> None:
         """Compute the values of a result whose structure is known. One that is spread out in the end is made whole again."""
         if self.plan.blocked is not None or build(self._refilling(out), settings.int32_limit).lowered.hands_out:
             out.values[:] = self.run(operands, target).values
@@ -250,7 +251,7 @@ class Specialization:
 
     def _entry(self, stages: Stages) -> Entry | None:
         """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""
-        stages.require_c()
+        stages.require_target()
         try:
             return stages.entry
         except ToolchainError as missing:
@@ -259,7 +260,7 @@ class Specialization:
             notify(f"{missing}\nThis small problem is answered by the interpreter instead.")
             return None
 
-    def run(self, operands: Mapping[str, Storage], target: str = "c") -> Storage:
+    def run(self, operands: Mapping[str, Storage], target: str | None = None) -> Storage:
         """Compute the result; one that outgrows int32 positions is computed again with int64, and so are those after it."""
         if self.experience.wide is not None:
             return self.experience.wide.run(operands, target)

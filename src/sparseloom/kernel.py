@@ -13,7 +13,7 @@ from sparseloom.conversion import convert
 from sparseloom.core.algebra import Semiring, same_value
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ShapeError, StorageError
-from sparseloom.execution import Specialization, known_target
+from sparseloom.execution import Specialization
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage, with_own_indices
@@ -25,6 +25,7 @@ from sparseloom.plan.problem import declared, known_sizes, pose, pose_without_da
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.runtime.binding import Call
 from sparseloom.runtime.settings import settings
+from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.recall import Recall, recall
@@ -56,7 +57,7 @@ class Kernel:
         dtype: DType | None = None,
         ring: Semiring | None = None,
         sizes: Mapping[str, int] | None = None,
-        target: str = "c",
+        target: str = DEFAULT,
         schedule: str = "",
         workspace: str | None = None,
     ) -> None:
@@ -66,7 +67,7 @@ class Kernel:
         self._dtype = dtype
         self._ring = ring
         self._sizes = known_sizes(sizes)
-        self._target = known_target(target)
+        self._target = find_target(target)
         self._schedule = schedule
         self._workspace = known_workspace(workspace)
         self.result_name = statement.lhs.tensor.name
@@ -84,7 +85,7 @@ class Kernel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         workspace = None if self._workspace is None else self._workspace.value
-        options = (self._formats, self._format, self._dtype, self._ring, self._sizes, self._target, self._schedule, workspace)
+        options = (self._formats, self._format, self._dtype, self._ring, self._sizes, self._target.name, self._schedule, workspace)
         return Kernel, (self._statement, self._text, *options)
 
     # Calling
@@ -109,8 +110,8 @@ class Kernel:
         if out is not None:
             return self._fill(special, storages, out, key, given)
         if not special.fills_values:
-            return Tensor(special.run(storages, self._target), self.result_name)
-        call = special.bind(storages, self._target)
+            return Tensor(special.run(storages), self.result_name)
+        call = special.bind(storages)
         made = call.run()
         self._remember(key, call, made, given, storages)
         return Tensor(made, self.result_name)
@@ -128,13 +129,13 @@ class Kernel:
                 "  help: pass an sl.Tensor, which takes them over, or leave out= away"
             )
         if not special.fills_values or _overlaps(given, storages, self.result_name):
-            made = special.run(storages, self._target)
+            made = special.run(storages)
             if special.fills_values:
                 given.values[:] = made.values
             else:
                 tensor.replace_storage(made)
             return tensor
-        call = special.bind(storages, self._target, given.values)
+        call = special.bind(storages, values=given.values)
         call.start()
         self._remember(key, call, given, passed, storages)
         return tensor
@@ -173,7 +174,7 @@ class Kernel:
             if not special.fills_values or _overlaps(tensor.storage, storages, self.result_name):
                 raise ShapeError("bind cannot fill this output in place: it is sparse, or overlaps an operand\n  help: leave out= away")
             values = tensor.storage.values
-        call = special.bind(storages, self._target, values)
+        call = special.bind(storages, values=values)
         return Bound(call, self.result_name, special.fills_values)
 
     def assemble(self, /, *args: Any, **named: Any) -> Tensor:
@@ -190,7 +191,7 @@ class Kernel:
                [1., 0., 1.]])
         """
         storages = self._operands(args, named, None)
-        made = self._specialize(storages).run(storages, self._target)
+        made = self._specialize(storages).run(storages)
         self._assembled[made] = {name: _structure(storage) for name, storage in storages.items()}
         return Tensor(made, self.result_name)
 
@@ -206,7 +207,7 @@ class Kernel:
             own = replace(out.storage, values=out.storage.values.copy())
             self._assembled[own] = known
             out.replace_storage(own)
-        self._specialize(storages).compute(storages, out.storage, self._target)
+        self._specialize(storages).compute(storages, out.storage)
         return out
 
     def _check_structures(self, operands: Mapping[str, Storage], assembled: Mapping[str, Storage]) -> None:
@@ -302,7 +303,7 @@ class Kernel:
             typed = declare(self._statement, {name: declared(name, storage) for name, storage in storages.items()})
             if self._ring is not None and self._statement.op is None:
                 typed = declare(typed, {self.result_name: replace(typed.lhs.tensor, fill=semiring_zero(typed, self._ring))})
-            options = (self._format, self._dtype, self._sizes, self._schedule, self._workspace)
+            options = (self._format, self._dtype, self._sizes, self._schedule, self._workspace, self._target)
             problem = pose(close_over(typed, self._ring), storages, settings.int32_limit, *options)
             made = self._specialized[key] = Specialization(problem, Statistics.of(storages))
         self._last = made
@@ -313,7 +314,7 @@ class Kernel:
     @property
     def source(self) -> str:
         """The C of the kernel, in the user's names: what ran last, or what would run on float64 operands."""
-        return self.show("c")
+        return self._example().stages.source
 
     def show(self, stage: str) -> str:
         """The kernel at one stage: notation, concrete, loops or c."""
@@ -349,7 +350,7 @@ class Kernel:
             sparse = [t for t in tensors.values() if not t.format.is_dense]
             filled = [replace(t, fill=zero, dtype=dtype_under(zero, t.dtype, common)) for t in sparse]
             typed = declare(typed, {tensor.name: tensor for tensor in (*filled, replace(typed.lhs.tensor, fill=zero))})
-        options = (self._format, self._dtype, self._schedule, self._workspace)
+        options = (self._format, self._dtype, self._schedule, self._workspace, self._target)
         return Specialization(pose_without_data(close_over(typed, self._ring), settings.int32_limit, *options))
 
 

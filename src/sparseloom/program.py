@@ -10,7 +10,6 @@ from typing import Any
 from sparseloom.core.algebra import Semiring, semiring
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ScheduleError
-from sparseloom.execution import known_target
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense, name_of
 from sparseloom.formats.text import as_format
@@ -21,6 +20,7 @@ from sparseloom.notation.nodes import Assign
 from sparseloom.notation.terms import tensors_of
 from sparseloom.notation.text import parse
 from sparseloom.plan.problem import known_sizes
+from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.tensor import Tensor
 
@@ -33,7 +33,7 @@ def program(
     dtype: Any = None,
     semiring: Semiring | str | None = None,
     sizes: Mapping[str, int] | None = None,
-    target: str = "c",
+    target: str = DEFAULT,
     deterministic: bool = False,
     workspace: str | None = None,
 ) -> Kernel:
@@ -78,7 +78,7 @@ def evaluate(
     dtype: Any = None,
     semiring: Semiring | str | None = None,
     sizes: Mapping[str, int] | None = None,
-    target: str = "c",
+    target: str = DEFAULT,
     out: Any = None,
     workspace: str | None = None,
     **named: Any,
@@ -98,13 +98,13 @@ def evaluate(
     names = tuple(sorted({*named, *(name for name in in_dict if isinstance(name, str))}))
     given = {"format": format, "dtype": dtype, "semiring": semiring, "sizes": sizes, "workspace": workspace}
     options = [name for name, value in given.items() if value is not None]
-    if not isinstance(target, str) or target != "c":
+    if target != DEFAULT:
         options.append("target")
     if options and not (operands and not in_dict):
         _check_options(_statement(text), names, tuple(options))
     wanted = None if format is None else (format if isinstance(format, Format) else str(format))
     extents = tuple(sorted(known_sizes(sizes).items()))
-    arguments = wanted, _dtype(dtype), _semiring(semiring), extents, known_target(target), known_workspace(workspace)
+    arguments = wanted, _dtype(dtype), _semiring(semiring), extents, find_target(target).name, known_workspace(workspace)
     kernel = _kernel_for(_statement(text), names, *arguments)
     return kernel(*operands, out=out, **named)
 
@@ -146,7 +146,7 @@ def einsum(
     out: Any = None,
     dtype: Any = None,
     format: Format | str | None = None,
-    target: str = "c",
+    target: str = DEFAULT,
 ) -> Tensor:
     """Einstein summation as NumPy spells it, on sparse and dense operands.
 

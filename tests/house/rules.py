@@ -11,7 +11,7 @@ from house.reading import PACKAGE, Import, Module, imports_of
 
 # From the ground up: a floor may import itself and what stands before it. "" is the package's own __init__, what users import.
 FLOORS = (
-    "core", "loops", "formats", "notation", "relations", "iteration", "schedule", "lower", "targets", "plan", "runtime",
+    "core", "loops", "formats", "notation", "targets", "relations", "iteration", "schedule", "lower", "plan", "runtime",
     "compiler", "explain", "conversion", "execution", "tensor", "kernel", "program", "", "cli", "__main__",
 )  # fmt: skip
 # Only these may import inside functions: there a neighbour is loaded when its data or its file is at hand.

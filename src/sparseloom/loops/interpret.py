@@ -35,6 +35,7 @@ from sparseloom.loops.nodes import (
     Free,
     Function,
     If,
+    Launch,
     Literal,
     Load,
     LoopKind,
@@ -68,11 +69,11 @@ class KernelStatus(Exception):
         self.status = status
 
 
-def run(function: Function, arguments: Sequence[Any], outputs_initialised: bool = False) -> list[Any]:
+def run(function: Function, arguments: Sequence[Any], outputs_initialised: bool = False, lanes: int = 32) -> list[Any]:
     """Run a kernel on arguments that align with its parameters; ``None`` stands for GROWN and COUNT ones.
 
     Returns the arguments with GROWN arrays and COUNT numbers filled in. Unless ``outputs_initialised``, reading an element of an
-    OUTPUT array before it is written is a bug.
+    OUTPUT array before it is written is a bug. A warp has so many ``lanes``.
     """
     text, arrays, routines = _Writer(function).written()
     tracker = Tracker() if _is_parallel(function) else None
@@ -85,7 +86,7 @@ def run(function: Function, arguments: Sequence[Any], outputs_initialised: bool 
     sizes = [int(a) for p, a in zip(function.params, arguments, strict=True) if p.role is Role.SIZE]
     try:
         with np.errstate(all="ignore"):
-            counts = iter(_compiled(text)(list(cells.values()), sizes, tracker, [routine.run for routine in routines]))
+            counts = iter(_compiled(text)(list(cells.values()), sizes, tracker, [routine.run for routine in routines], lanes))
     except OutOfMemory:
         raise KernelStatus(Status.OUT_OF_MEMORY) from None
     except ZeroDivisionError:
@@ -124,10 +125,12 @@ def _convert(value: Any, source: DType, target: DType) -> Any:
     return np.asarray(value, source).astype(target)[()]
 
 
-def _across(lanes: list[Any], count: int, combine: Callable[[Any, Any], Any]) -> list[Any]:
+def _across(lanes: list[Any], count: int, most: int, combine: Callable[[Any, Any], Any]) -> list[Any]:
     """The total of what lanes hold, if there are any: neighbours first, then pairs of pairs, as shuffles do it."""
     if len(lanes) != count:
         raise CompilerBug("shuffle", f"a shuffle is reached by all {count} lanes in lock step, not by {len(lanes)} of them")
+    if count > most:
+        raise CompilerBug("shuffle", f"a warp has {most} lanes, not {count}")
     while len(lanes) > 1:
         lanes = [combine(*lanes[k : k + 2]) if k + 1 < len(lanes) else lanes[k] for k in range(0, len(lanes), 2)]
     return lanes
@@ -201,7 +204,7 @@ class _Writer:
             if isinstance(n, Array):
                 self.arrays.setdefault(n, f"a{len(self.arrays)}")
         self._stmt(self.function.body, "  ")
-        head = ["def kernel(arrays, sizes, tracker, routines):"]
+        head = ["def kernel(arrays, sizes, tracker, routines, lanes):"]
         head += [f"  {name} = arrays[{k}]" for k, name in enumerate(self.arrays.values())]
         head += [f"  {name} = routines[{k}]" for k, name in enumerate(self.routines.values())]
         head += [f"  {name} = sizes[{k}]" for k, name in enumerate(sizes)]
@@ -237,6 +240,8 @@ class _Writer:
                     self._body(other, indent)
             case For():
                 self._loop(stmt, indent)
+            case Launch(body=body):
+                self._loop(body, indent)
             case Team(first, loop, last):
                 # As if every iteration had a thread of its own.
                 outside, self.thread = self.thread, loop.var
@@ -262,7 +267,7 @@ class _Writer:
         for n in shuffles:
             dtype, held = n.var.dtype, self._scalar(n.var.name)
             combined = self._operator(n.op, ["a", "b"], dtype, dtype)
-            self.lines.append(f"{indent}for t in across({self._lanes(n)}, len(r{var}), lambda a, b: {combined}):")
+            self.lines.append(f"{indent}for t in across({self._lanes(n)}, len(r{var}), lanes, lambda a, b: {combined}):")
             self.lines.append(f"{indent}  {held} = {self._operator(n.op, [held, 't'], dtype, dtype)}")
 
     def _lanes(self, shuffle: Shuffle) -> str:

@@ -198,8 +198,8 @@ class Reduction(Node):
 class For(Stmt):
     """Run ``body`` for ``var`` in ``[begin, end)``, which are worked out once.
 
-    ``factor`` is the unroll count, the vector width, or how many a thread takes at a time; 0 if not given. ``reduces`` is for loops over
-    the lanes and threads of a CPU.
+    ``factor`` is the unroll count, the vector width, how many a thread takes at a time, or how many warps or threads of a GPU there are at
+    most; 0 if not given. ``reduces`` is for loops over the lanes and threads of a CPU.
     """
 
     var: Var
@@ -227,6 +227,15 @@ class If(Stmt):
     condition: Expr
     then: Stmt
     other: Stmt = Block(())
+
+
+@node
+class Launch(Stmt):
+    """A kernel of a GPU: ``body`` is a loop over its units, run by ``blocks`` blocks of ``threads`` threads each."""
+
+    blocks: Expr
+    threads: Expr
+    body: For
 
 
 @node

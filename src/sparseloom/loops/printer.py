@@ -33,6 +33,7 @@ from sparseloom.loops.nodes import (
     Free,
     Function,
     If,
+    Launch,
     Literal,
     Load,
     LoopKind,
@@ -96,6 +97,9 @@ def _lines(stmt: Stmt) -> Iterator[str]:
             yield from _indented(body)
         case If():
             yield from _branches(stmt, "if")
+        case Launch(blocks, threads, body):
+            yield f"launch {_text(blocks)} blocks of {_text(threads)} threads"
+            yield from _indented(body)
         case Team(first, loop, last):
             yield "each thread first"
             yield from _indented(first)

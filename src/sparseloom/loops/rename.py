@@ -23,6 +23,7 @@ from sparseloom.loops.nodes import (
     Free,
     Function,
     If,
+    Launch,
     Param,
     Poll,
     Shuffle,
@@ -103,6 +104,8 @@ def _rename(stmt: Stmt, scope: _Scope) -> Stmt:
             for made in stmt.using(Use.ALLOCATES):
                 scope.bind(made)
             return scope.replace(stmt)
+        case Launch(blocks, threads, body):
+            return Launch(scope.replace(blocks), scope.replace(threads), _rename(body, scope.inner()))  # type: ignore[arg-type]
         case Team(first, loop, last):
             inner = scope.inner()
             return Team(_rename(first, inner), _rename(loop, inner), _rename(last, inner))  # type: ignore[arg-type]

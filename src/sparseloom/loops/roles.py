@@ -20,6 +20,7 @@ from sparseloom.loops.nodes import (
     Fill,
     For,
     Function,
+    Launch,
     Literal,
     Load,
     Op,
@@ -49,6 +50,8 @@ def index_names(function: Function) -> frozenset[str]:
                 found |= {name, *_flowing(begin), *_flowing(end)}
             case Search(_, begin, end, key):
                 found |= {*_flowing(begin), *_flowing(end), *_flowing(key)}
+            case Launch(blocks, threads):
+                found |= {*_flowing(blocks), *_flowing(threads)}
             case Allocate(_, size):
                 found.update(_flowing(size))
             case Fill(_, begin, count):

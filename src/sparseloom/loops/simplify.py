@@ -24,6 +24,7 @@ from sparseloom.loops.nodes import (
     Expr,
     For,
     If,
+    Launch,
     Literal,
     LoopKind,
     Op,
@@ -221,6 +222,8 @@ def _fold_stmt(stmt: Stmt) -> Stmt | None:
         case For(body=If(Literal(True), body)):
             return replace(stmt, body=body)
         case Team(_, loop) if _is_empty(loop):
+            return _NOTHING
+        case Launch(_, _, loop) if _is_empty(loop):
             return _NOTHING
         case While(Literal(False)):
             return _NOTHING

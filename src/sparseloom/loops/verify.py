@@ -30,6 +30,7 @@ from sparseloom.loops.nodes import (
     Free,
     Function,
     If,
+    Launch,
     Literal,
     Load,
     LoopKind,
@@ -146,6 +147,11 @@ def _check(stmt: Stmt, scope: _Scope) -> None:
             _check(body, scope.inner())
         case For():
             _check_for(stmt, scope)
+        case Launch(blocks, threads, body):
+            _hold(body.kind in GPU_KINDS and not scope.units, stmt, "what is launched is an outermost loop over units of a GPU")
+            _typed(blocks, INT64, scope, stmt)
+            _typed(threads, INT64, scope, stmt)
+            _check_for(body, scope.inner())
         case Team(first, loop, last):
             _hold(loop.kind is LoopKind.THREADS, stmt, "the loop of a team is a threads loop")
             inside = scope.inner()

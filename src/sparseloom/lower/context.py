@@ -15,6 +15,7 @@ from sparseloom.lower.space import Space
 from sparseloom.lower.views import Sizes, TensorView
 from sparseloom.notation.nodes import Access, IndexVar, Stmt, TensorVar
 from sparseloom.relations.pos import PosRelation
+from sparseloom.targets.target import Target
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Context:
     provenance: Provenance  # as the statement being lowered sees it
     everything: Provenance  # with every renaming: where variables come from, whoever uses them
     int32_limit: int
+    target: Target
     index_dtype: DType  # what holds the coordinates that workspaces keep: as wide as the statement's widest index array
     lower: Callable[[Stmt, Scope], ir.Stmt] = field(init=False)
     masks: dict[TensorVar, ir.Array] = field(default_factory=dict)  # which elements of a workspace were written

@@ -20,8 +20,6 @@ from sparseloom.lower.space import Range, Space, ceil_divide, least, most, subtr
 from sparseloom.lower.walking import between, make_walker, next_variable, settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt
 
-PARTS = 64  # into how many blocks a merge is cut when it runs in parallel
-
 
 class CoordinateLoops(Nest):
     """Loops over one coordinate variable, of which some digits may be bound already."""
@@ -79,8 +77,9 @@ class CoordinateLoops(Nest):
         begin = ir.add(first, ir.multiply(block, size))
         window = (begin, ir.add(begin, size))
         inner = self.coordinates(stmt, var, digit, replace(scope, window=window), SERIAL, then, tree)
-        declared = [ir.Declare(first, low), ir.Declare(size, ceil_divide(most(ir.ZERO, subtract(high, low)), ir.index(PARTS)))]
-        return ir.block(*declared, style.loop(block, ir.ZERO, ir.index(PARTS), inner))
+        parts = ir.index(self.context.target.parts)
+        declared = [ir.Declare(first, low), ir.Declare(size, ceil_divide(most(ir.ZERO, subtract(high, low)), parts))]
+        return ir.block(*declared, style.loop(block, ir.ZERO, parts, inner))
 
     def _walking(self, stmt: Forall, var: IndexVar, scope: Scope) -> list[Access]:
         """The operands whose next level is stored sparsely along ``var``."""

@@ -13,8 +13,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.scope import Scope
 from sparseloom.notation.nodes import Forall, Stmt, Unit
 from sparseloom.schedule.units import GPU_UNITS
-
-LARGEST_LOCAL = 1024  # elements; more than that is allocated
+from sparseloom.targets.target import Target
 
 
 def is_on_gpu(stmt: Stmt) -> bool:
@@ -22,9 +21,9 @@ def is_on_gpu(stmt: Stmt) -> bool:
     return any(isinstance(n, Forall) and n.tag.unit in GPU_UNITS for n in walk(stmt))
 
 
-def memory(size: ir.Expr, scope: Scope, *users: Stmt) -> ir.MemorySpace:
+def memory(target: Target, size: ir.Expr, scope: Scope, *users: Stmt) -> ir.MemorySpace:
     """Where an array of this size lives that is made in a scope and used by these statements."""
-    if not isinstance(size, ir.Literal) or int(size.value.real) > LARGEST_LOCAL:
+    if not isinstance(size, ir.Literal) or int(size.value.real) > target.largest_local:
         return ir.MemorySpace.GLOBAL
     if not any(map(is_on_gpu, users)):
         return ir.MemorySpace.LOCAL

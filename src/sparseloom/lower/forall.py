@@ -33,6 +33,7 @@ from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.weighted import WeightedRelation
+from sparseloom.targets.target import FACTS
 
 
 class LoopLowering(PositionLoops):
@@ -49,6 +50,8 @@ class LoopLowering(PositionLoops):
         """The loop over the variable of ``stmt``, with this body. Lanes cannot end the kernel, so they note what breaks a bound."""
         held = scope.reductions() if stmt.tag.unit in (Unit.CPUThread, Unit.CPUVector) else ()
         style = replace(style_of(stmt.tag), around=around, held=held)
+        if stmt.tag.unit is not None and FACTS[stmt.tag.unit].needs_constant:
+            style = replace(style, factor=self.context.provenance.extent(stmt.var) or 0)
         then = _run_by(stmt.tag.unit, then)
         if stmt.tag.unit is not Unit.CPUVector or scope.broken is not None:
             return awaited(stmt, self.over_digit(stmt, stmt.var, scope, style, then), scope)

@@ -59,6 +59,7 @@ from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.schedule.loops import paths, relations_of
 from sparseloom.schedule.races import analyse
 from sparseloom.schedule.units import GPU_UNITS
+from sparseloom.targets.target import Target
 
 
 @dataclass(frozen=True)
@@ -102,16 +103,16 @@ class Lowered:
         return tuple(sizes[var.name] for var in self.result.indices)
 
 
-def lower(concrete: Concrete, name: str = "kernel", int32_limit: int = 2**31 - 1, refill: bool = False) -> Lowered:
+def lower(concrete: Concrete, target: Target, name: str = "kernel", int32_limit: int = 2**31 - 1, refill: bool = False) -> Lowered:
     """Lower a concrete statement to one kernel; one that refills computes the values of a sparse result whose structure is given."""
-    return _Lowering(concrete, int32_limit, refill).run(name)
+    return _Lowering(concrete, target, int32_limit, refill).run(name)
 
 
 FIRST_LIST = 63  # how many entries a list has room for at first, where it is one of many
 
 
 class _Lowering(ParallelLoops):
-    def __init__(self, concrete: Concrete, int32_limit: int, refill: bool) -> None:
+    def __init__(self, concrete: Concrete, target: Target, int32_limit: int, refill: bool) -> None:
         self.stmt = stmt = concrete.stmt
         self.assign = concrete.assign
         self.lhs = self.assign.lhs
@@ -135,7 +136,7 @@ class _Lowering(ParallelLoops):
             if access.tensor not in views:
                 views[access.tensor] = view_tensor(access, provenance.stored(access), sizes, names)
         width = widest(tensor.index_dtype for tensor in views)
-        self.context = Context(names, sizes, views, provenance, everything, int32_limit, width)
+        self.context = Context(names, sizes, views, provenance, everything, int32_limit, target, width)
         self.context.lower = self.lower
         self.operands = [a for a in self.accesses if a != self.lhs]
         self.inputs = tuple(self.operands)

@@ -11,26 +11,19 @@ from sparseloom.lower.context import Context
 from sparseloom.lower.result import Result
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.space import Space
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Merge, Stmt, Tag, TensorVar, Unit
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Merge, Stmt, Tag, TensorVar
 from sparseloom.relations.alias import Alias
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.relation import Line, Relation
+from sparseloom.targets.target import FACTS
 
 Then = Callable[[Scope], ir.Stmt]
-
-KINDS = {
-    Unit.CPUThread: ir.LoopKind.THREADS,
-    Unit.CPUVector: ir.LoopKind.VECTOR,
-    Unit.GPUBlock: ir.LoopKind.GPU_BLOCK,
-    Unit.GPUWarp: ir.LoopKind.GPU_WARP,
-    Unit.GPUThread: ir.LoopKind.GPU_THREAD,
-}
 
 
 def style_of(tag: Tag) -> Style:
     """How a loop with this tag runs."""
     if tag.unit is not None:
-        return Style(KINDS[tag.unit], tag.unroll, tag.merge is Merge.Gallop)
+        return Style(FACTS[tag.unit].kind, tag.unroll, tag.merge is Merge.Gallop)
     kind = ir.LoopKind.UNROLLED if tag.unroll else ir.LoopKind.SERIAL
     return Style(kind, tag.unroll, tag.merge is Merge.Gallop)
 

@@ -36,9 +36,6 @@ from sparseloom.lower.workspace import Scatter, Workspace
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Tag, TensorVar, Unit
 from sparseloom.relations.divide import DivideRelation
 
-PARTS = 64  # into how many parts the rows of a sparse result are cut when threads append them
-SLOTS = 16  # how many private copies a loop over threads makes: the result then does not depend on how many threads there are
-
 
 @dataclass(frozen=True)
 class _Own:
@@ -102,7 +99,7 @@ class ParallelLoops(LoopLowering):
         ranges, scope = self.find_ranges(stmt.var, scope)
         if stmt.tag.unit is Unit.CPUThread:
             part, within = IndexVar(context.names.fresh(f"{stmt.var}_slot")), IndexVar(context.names.fresh(f"{stmt.var}_within"))
-            context.provenance = outside.adding(DivideRelation(stmt.var, part, within, SLOTS))
+            context.provenance = outside.adding(DivideRelation(stmt.var, part, within, context.target.slots))
             stmt = Forall(part, Forall(within, stmt.body, Tag(unroll=stmt.tag.unroll)), replace(stmt.tag, unroll=0))
         if held is None:
             made = self._in_copies(stmt, target, scope)
@@ -122,9 +119,9 @@ class ParallelLoops(LoopLowering):
         """Threads append rows of their own, in parts that are joined afterwards. Workspaces are a thread's own, too."""
         context, outside = self.context, self.context.provenance
         ranges, scope = self.find_ranges(stmt.var, scope)
-        parts = PartedResult(whole, ir.index(PARTS))
+        parts = PartedResult(whole, ir.index(context.target.parts))
         self.result = self.hooks = parts.thread
-        context.remark(f"{stmt.var}: in {PARTS} parts, each appended by one thread, then joined")
+        context.remark(f"{stmt.var}: in {context.target.parts} parts, each appended by one thread, then joined")
         made, first, last = self._part_by_part(stmt, scope, parts.thread)
         context.provenance = outside
         self.result = self.hooks = whole
@@ -135,8 +132,8 @@ class ParallelLoops(LoopLowering):
         """Threads count the entries of parts of the rows, and then fill them in where they belong. Workspaces are a thread's own, too."""
         context, outside = self.context, self.context.provenance
         ranges, scope = self.find_ranges(stmt.var, scope)
-        result.parts, result.in_parts = ir.index(PARTS), True
-        context.remark(f"{stmt.var}: in {PARTS} parts, each counted by one thread, then filled in by one")
+        result.parts, result.in_parts = ir.index(context.target.parts), True
+        context.remark(f"{stmt.var}: in {context.target.parts} parts, each counted by one thread, then filled in by one")
         runs: list[ir.Stmt] = []
         while len(runs) < 2:
             made, first, last = self._part_by_part(stmt, scope, result)
@@ -148,7 +145,7 @@ class ParallelLoops(LoopLowering):
         """A loop cut into parts, and what a thread does before its first part and after its last."""
         context = self.context
         part, within = IndexVar(context.names.fresh(f"{stmt.var}_part")), IndexVar(context.names.fresh(f"{stmt.var}_within"))
-        cut = DivideRelation(stmt.var, part, within, PARTS)
+        cut = DivideRelation(stmt.var, part, within, context.target.parts)
         context.provenance = context.provenance.adding(cut)
         space = context.space(scope)
         used = ceil_divide(space.extent(stmt.var), cut.block_size(space))
@@ -195,7 +192,7 @@ class ParallelLoops(LoopLowering):
         """Each iteration reduces into a slot of its own; the slots are then combined in order."""
         fresh, count, parts = self.context.names.fresh, self._slot_count(stmt, scope), self._own(held)
         own = replace(held, var=parts[0].var, seen=parts[1].var if held.seen is not None else None)
-        where, wait = memory(count, scope, stmt), barrier(scope)
+        where, wait = memory(self.context.target, count, scope, stmt), barrier(scope)
         slots = [ir.Array(fresh(f"{part.held.name}_slots"), part.var.dtype, where) for part in parts]
         target = written(stmt)
 
@@ -225,7 +222,8 @@ class ParallelLoops(LoopLowering):
             raise CompilerBug(stmt, "iterations that meet in one place must reduce")
         first, size = ir.Var(fresh(f"{values.name}_first")), ir.Var(fresh(f"{values.name}_size"))
         begin, extent = sink.part(scope)
-        copies = ir.Array(fresh(f"{values.name}_copies"), values.dtype, memory(ir.multiply(count, extent), scope, stmt))
+        where = memory(self.context.target, ir.multiply(count, extent), scope, stmt)
+        copies = ir.Array(fresh(f"{values.name}_copies"), values.dtype, where)
         identity = ir.constant(algebra.identity(op, values.dtype), values.dtype)
         ready = sink.initialise(scope)
         scope = replace(scope, uninitialised=None)
@@ -238,8 +236,8 @@ class ParallelLoops(LoopLowering):
             return self.lower(stmt.body, replace(inner, copy=copy, atomic=atomic, edge=None))
 
         slot, place, wait = ir.Var(fresh("slot")), ir.Var(fresh("place")), barrier(scope)
-        array, where = placed(target, values, ir.add(first, place), scope)
-        added = combine(target, array, where, ir.Load(copies, ir.add(ir.multiply(slot, size), place)), op, replace(scope, edge=None))
+        array, there = placed(target, values, ir.add(first, place), scope)
+        added = combine(target, array, there, ir.Load(copies, ir.add(ir.multiply(slot, size), place)), op, replace(scope, edge=None))
         return ir.block(
             ready,
             ir.Declare(first, begin),

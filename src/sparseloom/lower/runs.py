@@ -52,7 +52,7 @@ class RunLoops(FusedLoops):
         if edge is None or op is None or not (shared and is_row and isinstance(hooks, DenseResult) and hooks.lhs == target):
             return self.enter(stmt, scope, go)
         begin, count = hooks.part(scope)
-        where = memory(count, scope, stmt.body)
+        where = memory(self.context.target, count, scope, stmt.body)
         if where is ir.MemorySpace.GLOBAL and any(unit in GPU_UNITS for unit in scope.units):
             return self.enter(stmt, scope, go)  # a thread of a GPU has no room for a row whose size is not known
         fresh, values = self.context.names.fresh, hooks.view.values

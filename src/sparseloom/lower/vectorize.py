@@ -22,18 +22,17 @@ from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import is_lanewise
 
-VECTOR_BYTES = 64
 BLOCKS = (4, 1)  # how many vectors a block has: first four, for as long as that fits, then one
 
 
-def vectorize(function: ir.Function) -> ir.Function:
-    """Strip-mine every vector loop that has loops inside."""
+def vectorize(function: ir.Function, vector_bytes: int) -> ir.Function:
+    """Strip-mine every vector loop that has loops inside, for vectors of so many bytes."""
     names = Names(n.name for n in walk(function) if isinstance(n, ir.Var | ir.Array))
 
     def rule(found: object) -> ir.Stmt | None:
         match found:
             case ir.For(kind=ir.LoopKind.VECTOR) if any(isinstance(n, ir.For | ir.While) for n in walk(found.body)):
-                return _strip_mine(found, names)
+                return _strip_mine(found, vector_bytes, names)
         return None
 
     return rewrite(function, rule)
@@ -43,11 +42,11 @@ class _Divergent(Exception):
     """Lanes would take different ways through a loop."""
 
 
-def _strip_mine(loop: ir.For, names: Names) -> ir.Stmt | None:
+def _strip_mine(loop: ir.For, vector_bytes: int, names: Names) -> ir.Stmt | None:
     stored = [n.array.dtype.itemsize for n in walk(loop.body) if isinstance(n, ir.Store)]
     if not stored:
         return None
-    width = loop.factor or VECTOR_BYTES // max(stored)
+    width = loop.factor or vector_bytes // max(stored)
     start = ir.Var(names.fresh(f"{loop.var.name}_start"))
     made: list[ir.Stmt] = [ir.Declare(start, loop.begin)]
     for vectors in BLOCKS if not loop.factor else (1,):

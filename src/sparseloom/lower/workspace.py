@@ -36,7 +36,7 @@ class Workspace:
         size: ir.Expr = ir.ONE
         for extent in extents:
             size = ir.multiply(size, extent)
-        where = memory(size, scope, *users)
+        where = memory(context.target, size, scope, *users)
         self._wait = barrier(scope) if any(map(is_on_gpu, users)) else ir.block()
         self._values = ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype, where)
         self._mask = ir.Array(names.fresh(f"{tensor.name}_set"), BOOL, where) if masked else None

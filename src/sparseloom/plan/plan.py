@@ -17,6 +17,8 @@ from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics, Work
 from sparseloom.schedule.laws import appended_result
 from sparseloom.schedule.loops import loops as loops_of
 from sparseloom.schedule.schedule import Schedule
+from sparseloom.targets.c import C
+from sparseloom.targets.target import Target
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Plan:
     blocked: Format | None = None
     unblocks: str = ""
     refill: bool = False
+    target: Target = C
 
     def refilling(self, assign: Assign) -> Plan:
         """The same for the values alone of a result with a known structure."""
@@ -54,7 +57,7 @@ def plan_as_asked(problem: Problem) -> Plan:
     """What a schedule of the user's own starts from. It does not depend on the data, so that what was checked is what runs."""
     assign, blocked, why = _blocked(problem, "a diagonal cuts blocks" if _is_diagonal(problem.assign.lhs) else "")
     rows = scheduled_row(_row_extent(assign, problem.sizes), problem.workspace)
-    return Plan(assign, (), True, rows, Work.LITTLE, problem.schedule, _initial(problem, assign), blocked, why)
+    return Plan(assign, (), True, rows, Work.LITTLE, problem.schedule, _initial(problem, assign), blocked, why, target=problem.target.model)
 
 
 def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
@@ -68,7 +71,7 @@ def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
     long = frozenset(name for name, size in sizes.items() if is_long(size, entries))
     rows = replace(choose_row(_row_extent(assign, sizes), entries, problem.workspace), long=long)
     cheapest = _with_initial(statistics.cheapest, assign, initial)
-    return Plan(assign, cheapest, not problem.is_empty, rows, statistics.work, "", initial, blocked, why)
+    return Plan(assign, cheapest, not problem.is_empty, rows, statistics.work, "", initial, blocked, why, target=problem.target.model)
 
 
 def _is_diagonal(lhs: Access) -> bool:

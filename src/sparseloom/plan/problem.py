@@ -22,6 +22,8 @@ from sparseloom.iteration.rows import RowKind
 from sparseloom.notation import printer
 from sparseloom.notation.dtyping import dtype_of, reduced_dtype, result_fill
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce, TensorVar
+from sparseloom.targets.c import C
+from sparseloom.targets.target import Target
 
 MOST_SPARSE = 500
 USUAL = 1000  # how far variables run where nothing is said
@@ -38,6 +40,7 @@ class Problem:
     dtype: DType | None = None
     schedule: str = ""
     workspace: RowKind | None = None
+    target: Target = C
     is_stored: bool = True  # whether the operands are at hand, and not only their formats
 
     @cached_property
@@ -74,21 +77,28 @@ def pose(
     sizes: Mapping[str, int] | None = None,
     schedule: str = "",
     workspace: RowKind | None = None,
+    target: Target = C,
 ) -> Problem:
     """The problem of a statement on real operands, with the initial value under the result's name for ``+=``."""
     found = find_extents(statement, operands, sizes or {})
     narrowest = width_for(max((*found.values(), 0)), int32_limit)
     width = widest((narrowest, *(storage.index_dtype for storage in operands.values())))
     assign = with_index_dtype(resolve(statement, format, dtype), width)
-    return Problem(statement, assign, tuple(found.items()), narrowest, dtype, schedule, workspace)
+    return Problem(statement, assign, tuple(found.items()), narrowest, dtype, schedule, workspace, target)
 
 
 def pose_without_data(
-    statement: Assign, int32_limit: int, format: Format | None, dtype: DType | None, schedule: str, workspace: RowKind | None
+    statement: Assign,
+    int32_limit: int,
+    format: Format | None,
+    dtype: DType | None,
+    schedule: str,
+    workspace: RowKind | None,
+    target: Target = C,
 ) -> Problem:
     """The problem as it would be for operands of usual size."""
     usual = {n.name: USUAL for n in walk(statement) if isinstance(n, IndexVar)}
-    return replace(pose(statement, {}, int32_limit, format, dtype, usual, schedule, workspace), is_stored=False)
+    return replace(pose(statement, {}, int32_limit, format, dtype, usual, schedule, workspace, target), is_stored=False)
 
 
 def declared(name: str, storage: Storage) -> TensorVar:

@@ -74,12 +74,14 @@ def _drop(_: Storage) -> None:
     """Nobody asked for it: its memory is free when this returns."""
 
 
-def bind_interpreter(lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage], initialised: bool) -> Call:
+def bind_interpreter(
+    lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage], initialised: bool, lanes: int
+) -> Call:
     """Prepare a run of the loops in Python, with every access checked."""
 
     def made() -> Storage:
         try:
-            found: list[Any] = interpret.run(lowered.function, arguments, outputs_initialised=initialised)
+            found: list[Any] = interpret.run(lowered.function, arguments, initialised, lanes)
         except interpret.KernelStatus as ended:
             raise failure(ended.status.value) from None
         lengths = grown_lengths(lowered, found) if lowered.grown else {}

@@ -11,13 +11,16 @@ from collections.abc import Callable
 
 from sparseloom.runtime.loading import TAKES_ADDRESS, TAKES_NOTHING, Library
 from sparseloom.runtime.settings import kept_memory
-from sparseloom.targets.c_memory import HUGE_PAGE, PLACES
+from sparseloom.targets import target
+from sparseloom.targets.c import C
+
+_KEPT = C.shelf or target.Shelf(1, 0)
 
 
 class _Words(ctypes.Structure):
     """As kernels see it: an address and a number of huge pages in one word for every mapping."""
 
-    _fields_ = [("limit", ctypes.c_int64), ("next", ctypes.c_int64), ("kept", ctypes.c_size_t * PLACES)]
+    _fields_ = [("limit", ctypes.c_int64), ("next", ctypes.c_int64), ("kept", ctypes.c_size_t * _KEPT.places)]
 
 
 class Shelf:
@@ -55,7 +58,7 @@ class Shelf:
     @property
     def kept(self) -> int:
         """How many bytes are kept now."""
-        return HUGE_PAGE * sum(int(word) % HUGE_PAGE for word in self._words.kept)
+        return _KEPT.page * sum(int(word) % _KEPT.page for word in self._words.kept)
 
 
 shelf = Shelf()

@@ -10,13 +10,12 @@ from sparseloom.notation.printer import show
 from sparseloom.schedule.loops import paths, provenance
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.walked import walked
-
-LANES = 32
-THREADS_PER_BLOCK = 1024
+from sparseloom.targets import target
+from sparseloom.targets.target import FACTS, LANES, THREADS_PER_BLOCK
 
 # From the outside in: a unit may contain those behind it.
-CPU_UNITS = (Unit.CPUThread, Unit.CPUVector)
-GPU_UNITS = (Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread)
+CPU_UNITS = tuple(one.unit for one in target.CPU_UNITS)
+GPU_UNITS = tuple(one.unit for one in target.GPU_UNITS)
 
 
 def misplaced(stmt: Stmt) -> Refusal | None:
@@ -57,7 +56,7 @@ def _nesting(loop: Forall, unit: Unit, outer: tuple[Forall, ...]) -> Refusal | N
 
 
 def _extent(loop: Forall, unit: Unit, graph: Provenance) -> Refusal | None:
-    if unit in (Unit.GPUWarp, Unit.GPUThread) and graph.extent(loop.var) is None:
+    if FACTS[unit].needs_constant and graph.extent(loop.var) is None:
         why = f"the extent of {loop.var} is not a constant, and {unit.name} needs one"
         return Refusal("S807", why, "split the loop and use the inner variable, or give its limit with bound", at=loop.var)
     return None
@@ -65,7 +64,7 @@ def _extent(loop: Forall, unit: Unit, graph: Provenance) -> Refusal | None:
 
 def _lanes(stmt: Stmt, loop: Forall, unit: Unit) -> Refusal | None:
     """A loop that becomes a merge or a nest has iterations that depend on each other, so they cannot be lanes."""
-    if unit not in (Unit.CPUVector, Unit.GPUThread):
+    if not FACTS[unit].has_lanes:
         return None
     for found in walked(stmt, loop.var):
         if found.merges:
@@ -94,5 +93,5 @@ def _block_size(loops: tuple[Forall, ...], graph: Provenance) -> Refusal | None:
 def _threads(loops: tuple[Forall, ...], graph: Provenance) -> Iterator[tuple[Unit, int]]:
     for loop in loops:
         extent = graph.extent(loop.var)
-        if loop.tag.unit in (Unit.GPUWarp, Unit.GPUThread) and extent is not None:
+        if loop.tag.unit is not None and FACTS[loop.tag.unit].needs_constant and extent is not None:
             yield loop.tag.unit, extent

@@ -12,14 +12,15 @@ from collections.abc import Sequence
 
 from sparseloom.core.trees import walk
 from sparseloom.loops.bounds import hold_bounds
-from sparseloom.loops.nodes import Array, Function, Param, Poll, Role
+from sparseloom.loops.nodes import Array, Function, MemorySpace, Param, Poll, Role
 from sparseloom.loops.roles import index_names, nonnegative_names
 from sparseloom.targets.c_expr import Expressions, c_type
-from sparseloom.targets.c_memory import MEMORY_NAMES
+from sparseloom.targets.c_memory import HUGE_PAGE, MEMORY_NAMES, PLACES
 from sparseloom.targets.c_names import CNames, legal
-from sparseloom.targets.c_prelude import STATUS_NAMES, helpers, prelude_for
+from sparseloom.targets.c_prelude import STATUS_NAMES, VECTOR_BYTES, atomic_way, helpers, prelude_for
 from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail, pieces_of
 from sparseloom.targets.c_team import TEAM_NAMES
+from sparseloom.targets.target import CPU_UNITS, Shelf, Target
 
 _OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", *TEAM_NAMES, *MEMORY_NAMES, *STATUS_NAMES])
 _WIDTH = 110
@@ -135,3 +136,15 @@ def _signature(head: str, parts: Sequence[str], tail: str = ") {") -> list[str]:
             current = " " * len(head)
         current += piece + " "
     return [*lines, current.rstrip()]
+
+
+C = Target(
+    name="c",
+    title="C",
+    units=CPU_UNITS,
+    spaces=frozenset({MemorySpace.GLOBAL, MemorySpace.LOCAL, MemorySpace.PIECES}),
+    emit=translation_unit,
+    atomic=atomic_way,
+    vector_bytes=VECTOR_BYTES,
+    shelf=Shelf(HUGE_PAGE, PLACES),
+)

@@ -18,6 +18,7 @@ from sparseloom.targets.c_entries import ENTRY_HELPERS
 from sparseloom.targets.c_expr import Piece, c_type, operate
 from sparseloom.targets.c_memory import JOIN_POSITIONS, MEMORY_HELPERS
 from sparseloom.targets.c_team import TEAM_HELPER
+from sparseloom.targets.target import Atomic
 
 _MATH = set(
     "NAN INFINITY isnan isinf isfinite M_LN2 M_LN10 fabs pow hypot sqrt cbrt exp log log1p expm1 log2 log10 floor ceil trunc "
@@ -33,6 +34,16 @@ _HEADERS = {
     "complex.h": _COMPLEX | {f"{name}f" for name in _COMPLEX},
 }
 
+VECTOR_BYTES = 64  # of the vector types below; a processor with smaller registers uses several
+
+
+def atomic_way(op: str, dtype: DType) -> Atomic:
+    """How C updates one location: no processor swaps 16 bytes everywhere, so one lock is for all of them."""
+    if op == "add" and dtype.kind in "iuf":
+        return Atomic.UPDATE
+    return Atomic.SWAP if dtype.itemsize <= 8 else Atomic.LOCK
+
+
 _FIXED = {
     # For a kernel of so many nested loops that to optimise it takes minutes.
     "PLAINLY": """
@@ -43,8 +54,8 @@ _FIXED = {
 #endif
 """,
     # Unaligned, and allowed to alias the arrays they are loaded from.
-    "vector_float64": "typedef double vector_float64 __attribute__((vector_size(64), aligned(8), may_alias));",
-    "vector_float32": "typedef float vector_float32 __attribute__((vector_size(64), aligned(4), may_alias));",
+    "vector_float64": f"typedef double vector_float64 __attribute__((vector_size({VECTOR_BYTES}), aligned(8), may_alias));",
+    "vector_float32": f"typedef float vector_float32 __attribute__((vector_size({VECTOR_BYTES}), aligned(4), may_alias));",
     "thread_count": """
 static int64_t thread_count(void) {
 #ifdef _OPENMP

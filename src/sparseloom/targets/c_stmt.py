@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from sparseloom.core.dtypes import BOOL, INT64, DType, is_complex
+from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops.lanes import lane_dtype
@@ -27,6 +27,7 @@ from sparseloom.loops.nodes import (
     For,
     Free,
     If,
+    Launch,
     Literal,
     Load,
     LoopKind,
@@ -51,8 +52,8 @@ from sparseloom.targets.c_expr import (
     operate,
     update_symbol,
 )
-
-VECTOR_BYTES = 64  # of the vector types in the prelude; a processor with smaller registers uses several
+from sparseloom.targets.c_prelude import VECTOR_BYTES, atomic_way
+from sparseloom.targets.target import Atomic
 
 _CLAUSES = {"add": "+", "multiply": "*", "minimum": "min", "maximum": "max", "logical_or": "||", "logical_and": "&&"}
 _CLAUSES_ON_BOOL = {
@@ -88,6 +89,10 @@ def _may_fail(n: Node) -> bool:
         case Call(routine):
             return routine.may_fail
     return False
+
+
+def _locks(n: Node) -> bool:
+    return isinstance(n, Store) and n.atomic and n.op is not None and atomic_way(n.op, n.array.dtype) is Atomic.LOCK
 
 
 def pieces_of(stmt: Stmt) -> list[Array]:
@@ -159,6 +164,8 @@ class Statements:
                 self._branches(stmt)
             case For():
                 self._loop(stmt)
+            case Launch(body=loop):
+                raise CompilerBug(stmt, f"a {loop.kind.value} loop runs on a device, not in C")
             case Team():
                 self._team(stmt)
             case Store():
@@ -231,16 +238,16 @@ class Statements:
 
     def _store_atomic(self, store: Store, place: str, op: str) -> None:
         dtype, value = store.array.dtype, self.expressions.value(store.value)
-        if op == "add" and dtype.kind in "iuf":
-            self.line("#pragma omp atomic")
-            self.line(f"{place} += {value};")
-        elif dtype.itemsize <= 8:
-            self.line(f"atomic_{op}_{dtype}(&{place}, {value});")
-        elif is_complex(dtype):
-            # No processor swaps 16 bytes everywhere: one lock for all of them.
-            combined = operate(op, [Piece(place), self.expressions.piece(store.value, False)], dtype)
-            self.line("#pragma omp critical(sparseloom)")
-            self.line(f"{place} = {combined.text};")
+        match atomic_way(op, dtype):
+            case Atomic.UPDATE:
+                self.line("#pragma omp atomic")
+                self.line(f"{place} += {value};")
+            case Atomic.SWAP:
+                self.line(f"atomic_{op}_{dtype}(&{place}, {value});")
+            case Atomic.LOCK:
+                combined = operate(op, [Piece(place), self.expressions.piece(store.value, False)], dtype)
+                self.line("#pragma omp critical(sparseloom)")
+                self.line(f"{place} = {combined.text};")
 
     def _fill(self, fill: Fill) -> None:
         """Bytes where the value is all zero bits, else a loop."""
@@ -344,7 +351,7 @@ class Statements:
                 return []
             case LoopKind.UNROLLED | LoopKind.LANES:
                 return [f"#pragma GCC unroll {loop.factor}"]
-            case LoopKind.VECTOR if any(isinstance(n, Store) and n.atomic and n.array.dtype.itemsize > 8 for n in walk(loop.body)):
+            case LoopKind.VECTOR if any(map(_locks, walk(loop.body))):
                 return []  # a lock has no place among lanes
             case LoopKind.VECTOR:
                 words = ["#pragma omp simd", *([f"simdlen({loop.factor})"] if loop.factor else [])]

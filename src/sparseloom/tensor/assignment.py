@@ -12,6 +12,8 @@ from sparseloom.notation.printer import show
 from sparseloom.notation.terms import close_over
 from sparseloom.plan.problem import declared, find_extents
 from sparseloom.runtime.guard import Guard, still_valid
+from sparseloom.targets.c import C
+from sparseloom.targets.target import Target
 from sparseloom.tensor.expression import Expression, rename, wrong_count
 
 
@@ -24,10 +26,10 @@ class Assignment:
     sizes: Mapping[str, int]
     guards: dict[str, Guard] = field(default_factory=dict)
 
-    def prepare(self, schedule: str = "") -> Specialization:
+    def prepare(self, schedule: str = "", target: Target = C) -> Specialization:
         """The statement made definite, under a schedule, with a result in the format and dtype of the tensor it was assigned to."""
         result = self.statement.lhs.tensor
-        return specialize(self.statement, self.operands, result.format, result.dtype, self.sizes, schedule)
+        return specialize(self.statement, self.operands, result.format, result.dtype, self.sizes, schedule, target=target)
 
     def run(self) -> Storage:
         """Compute the result, from what the operands hold now."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sparseloom.execution import known_target
 from sparseloom.formats.storage import Storage
 from sparseloom.schedule.schedule import Schedule
+from sparseloom.targets.registry import DEFAULT, find_target
+from sparseloom.targets.target import Target
 from sparseloom.tensor.assignment import Assignment
 
 
@@ -28,29 +29,28 @@ class TensorSchedule(Schedule):
     assignment: Assignment = field(kw_only=True)
     receive: Callable[[Storage], None] = field(kw_only=True)
 
-    def compile(self, target: str = "c") -> TensorKernel:
+    def compile(self, target: str = DEFAULT) -> TensorKernel:
         """The kernel of the schedule; calling it fills the tensor."""
-        return TensorKernel(self.assignment, self.text, known_target(target), self.receive)
+        return TensorKernel(self.assignment, self.text, find_target(target), self.receive)
 
 
 class TensorKernel:
     """A compiled assignment. Every call computes it anew from the operands it was written with."""
 
-    def __init__(self, assignment: Assignment, schedule: str, target: str, receive: Callable[[Storage], None]) -> None:
-        self._specialization = assignment.prepare(schedule)
+    def __init__(self, assignment: Assignment, schedule: str, target: Target, receive: Callable[[Storage], None]) -> None:
+        self._specialization = assignment.prepare(schedule, target)
         self._assignment = assignment
-        self._target = target
         self._receive = receive
 
     def __call__(self) -> None:
         """Compute, and give the tensor its values."""
         self._assignment.check_operands()
-        self._receive(self._specialization.run(self._assignment.operands, self._target))
+        self._receive(self._specialization.run(self._assignment.operands))
 
     @property
     def source(self) -> str:
         """The C, in the user's names."""
-        return self.show("c")
+        return self._specialization.stages.source
 
     def show(self, stage: str) -> str:
         """The kernel at one stage: notation, concrete, loops or c."""

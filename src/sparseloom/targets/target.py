@@ -1,0 +1,90 @@
+"""What a target has: parallel units, memory, widths, atomics, and how its kernels are written and called.
+
+Lowering and the passes ask the target; none of them knows it by name. A member is one file: its facts are an instance of ``Target``, which
+is added to ``targets/registry.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from sparseloom.core.dtypes import DType
+from sparseloom.loops.nodes import Function, LoopKind, MemorySpace
+from sparseloom.notation.nodes import Unit
+
+
+@dataclass(frozen=True)
+class ParallelUnit:
+    """One kind of parallel hardware, and the loops it runs."""
+
+    unit: Unit
+    kind: LoopKind
+    has_lanes: bool = False  # its iterations run in lock step, so they cannot depend on each other
+    needs_constant: bool = False  # how many iterations there are is known at compile time
+
+
+# From the outside in: a unit may contain those behind it.
+CPU_UNITS = (ParallelUnit(Unit.CPUThread, LoopKind.THREADS), ParallelUnit(Unit.CPUVector, LoopKind.VECTOR, has_lanes=True))
+GPU_UNITS = (
+    ParallelUnit(Unit.GPUBlock, LoopKind.GPU_BLOCK),
+    ParallelUnit(Unit.GPUWarp, LoopKind.GPU_WARP, needs_constant=True),
+    ParallelUnit(Unit.GPUThread, LoopKind.GPU_THREAD, has_lanes=True, needs_constant=True),
+)
+FACTS = {one.unit: one for one in (*CPU_UNITS, *GPU_UNITS)}
+LANES = 32  # of a warp
+THREADS_PER_BLOCK = 1024
+
+
+class Atomic(Enum):
+    """How one location is updated that several iterations write."""
+
+    UPDATE = "update"  # in one instruction
+    SWAP = "swap"  # compared and swapped until nobody came between
+    LOCK = "lock"  # one after another
+
+
+class Calling(Enum):
+    """How a kernel is run."""
+
+    COMPILED = "compiled"  # its text is compiled to a library, and its entry is called
+    INTERPRETED = "interpreted"  # its loops are run in Python
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The memory of freed results that kernels keep for the next ones: whole pages of so many bytes, in so many places."""
+
+    page: int
+    places: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """What runs kernels."""
+
+    name: str
+    title: str  # as a sentence says it
+    units: tuple[ParallelUnit, ...]
+    spaces: frozenset[MemorySpace]
+    emit: Callable[[Sequence[tuple[Function, str]]], str]  # many kernels, each with the name of its entry, as one text
+    atomic: Callable[[str, DType], Atomic | None]  # by operator and dtype
+    calling: Calling = Calling.COMPILED
+    vector_bytes: int = 64
+    lanes: int = LANES
+    parts: int = 64  # into how many parts a range is cut when what threads make is put together afterwards
+    slots: int = 16  # how many private copies a loop over threads makes: results then do not depend on how many threads there are
+    largest_local: int = 1024  # elements of an array that one thread has for itself; more than that is allocated
+    shelf: Shelf | None = None
+    stands_for: Target | None = None  # the target whose loops it runs in its place
+
+    @property
+    def model(self) -> Target:
+        """The target that loops are made for."""
+        return self.stands_for or self
+
+    def lacking(self, units: Iterable[Unit]) -> Unit | None:
+        """The first of these units that it does not have."""
+        mine = {one.unit for one in self.units}
+        return next((unit for unit in units if unit not in mine), None)
