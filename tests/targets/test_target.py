@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -34,55 +33,50 @@ from sparseloom.loops.printer import show
 from sparseloom.loops.verify import verify
 from sparseloom.targets.c import C, emit, translation_unit
 from sparseloom.targets.interpret import INTERPRET, stand_in
-from sparseloom.targets.registry import register, unregister
-from sparseloom.targets.target import CPU_UNITS, Target
+from sparseloom.targets.registry import TARGETS
+from sparseloom.targets.target import CPU_UNITS
 
 TOY = replace(C, name="toy", title="the toy", units=CPU_UNITS[:1], parts=3, emit=lambda kernels: "// a toy\n" + translation_unit(kernels))
 WARPS = "split(i,b,w,4) parallelize(b,GPUBlock,NoRaces) parallelize(w,GPUWarp,NoRaces) split(j,j0,t,32) parallelize(t,GPUThread,Temporary)"
 
 
 @pytest.fixture
-def toy() -> Iterator[Target]:
-    yield register(TOY)
-    unregister(TOY)
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TARGETS, "toy", TOY)
 
 
-def test_a_toy_target_reaches_its_emitter(toy: Target) -> None:
+def test_a_toy_target_reaches_its_emitter(toy: None) -> None:
     kernel = sl.program("y(i) = A(i,j) * x(j)", {"A": "csr"}, target="toy")
     assert kernel.source.startswith("// a toy\n")
     assert kernel.show("toy") == kernel.source
     assert kernel(np.eye(3), np.arange(3.0)).to_numpy().tolist() == [0, 1, 2]
 
 
-def test_lowering_asks_the_target(toy: Target) -> None:
+def test_lowering_asks_the_target(toy: None) -> None:
     schedule = "parallelize(i,CPUThread,NoRaces)"
     loops = [sl.program("y(i) = b(i) + c(i)", {"b": "s", "c": "s"}, schedule, target=name).show("loops") for name in ("c", "toy")]
     assert ["0 : 64  [threads]" in text for text in loops] == [True, False]
     assert "0 : 3  [threads]" in loops[1]
 
 
-def test_a_unit_that_a_target_lacks_is_refused(toy: Target) -> None:
+def test_a_unit_that_a_target_lacks_is_refused(toy: None) -> None:
     kernel = sl.program("y(i) = 2 * b(i)", schedule="parallelize(i,CPUVector,NoRaces)", target="toy")
     with pytest.raises(DeviceError, match="the schedule runs a loop on CPUVector, and the toy has none"):
         kernel(np.ones(3))
 
 
-def test_an_atomic_that_a_target_lacks_is_refused(toy: Target) -> None:
+def test_an_atomic_that_a_target_lacks_is_refused(toy: None, monkeypatch: pytest.MonkeyPatch) -> None:
     schedule = "parallelize(i,CPUThread,Atomics)"
     assert sl.program("y(j) = A(i,j)", schedule=schedule, target="toy")(np.eye(2)).to_numpy().tolist() == [1, 1]
-    unregister(TOY)
-    register(replace(TOY, atomic=lambda op, dtype: None))
+    monkeypatch.setitem(TARGETS, "toy", replace(TOY, atomic=lambda op, dtype: None))
     with pytest.raises(DeviceError, match="the toy has no atomic add of float64"):
         sl.program("y(j) = A(i,j)", schedule=schedule, target="toy")(np.eye(2))
 
 
-def test_memory_that_a_target_lacks_is_refused() -> None:
-    register(replace(TOY, spaces=frozenset()))
-    try:
-        with pytest.raises(DeviceError, match="the toy has no global memory"):
-            sl.program("y(i) = 2 * b(i)", target="toy")(np.ones(3))
-    finally:
-        unregister(TOY)
+def test_memory_that_a_target_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TARGETS, "toy", replace(TOY, spaces=frozenset()))
+    with pytest.raises(DeviceError, match="the toy has no global memory"):
+        sl.program("y(i) = 2 * b(i)", target="toy")(np.ones(3))
 
 
 def test_the_interpreter_stands_in_for_any_target() -> None:

@@ -32,7 +32,7 @@ from sparseloom.formats.text import as_format
 from sparseloom.kernel import Bound, Kernel
 from sparseloom.notation.nodes import Access, Assign
 from sparseloom.notation.text import parse
-from sparseloom.targets.registry import DEFAULT, target_names
+from sparseloom.targets.registry import DEFAULT, TARGETS
 from sparseloom.tensor.creation import asarray, from_coo, random
 from sparseloom.tensor.io.files import read, write
 from sparseloom.tensor.tensor import Tensor
@@ -64,7 +64,7 @@ def add_to(subcommands: Subcommands) -> None:
     )  # fmt: skip
     parser.add_argument("--density", type=float, default=0.01, help="how full random sparse tensors are (default: 0.01)")
     parser.add_argument("--seed", type=int, default=0, help="the seed of random tensors (default: 0)")
-    parser.add_argument("--target", choices=target_names(), default=DEFAULT, help="what runs: compiled C, or the slow interpreter")
+    parser.add_argument("--target", choices=tuple(TARGETS), default=DEFAULT, help="what runs: compiled C, or the slow interpreter")
     parser.add_argument("--time", action="store_true", help="run several times and tell the median")
     parser.add_argument("--repeat", type=int, metavar="N", help="how often to run with --time (default: for about a second)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary of operands and result")

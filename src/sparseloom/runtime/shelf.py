@@ -11,16 +11,13 @@ from collections.abc import Callable
 
 from sparseloom.runtime.loading import TAKES_ADDRESS, TAKES_NOTHING, Library
 from sparseloom.runtime.settings import kept_memory
-from sparseloom.targets import target
 from sparseloom.targets.c import C
-
-_KEPT = C.shelf or target.Shelf(1, 0)
 
 
 class _Words(ctypes.Structure):
     """As kernels see it: an address and a number of huge pages in one word for every mapping."""
 
-    _fields_ = [("limit", ctypes.c_int64), ("next", ctypes.c_int64), ("kept", ctypes.c_size_t * _KEPT.places)]
+    _fields_ = [("limit", ctypes.c_int64), ("next", ctypes.c_int64), ("kept", ctypes.c_size_t * C.shelf.places)]
 
 
 class Shelf:
@@ -58,7 +55,7 @@ class Shelf:
     @property
     def kept(self) -> int:
         """How many bytes are kept now."""
-        return _KEPT.page * sum(int(word) % _KEPT.page for word in self._words.kept)
+        return C.shelf.page * sum(int(word) % C.shelf.page for word in self._words.kept)
 
 
 shelf = Shelf()

@@ -14,7 +14,7 @@ def stand_in(target: Target, name: str) -> Target:
     spaces = frozenset(MemorySpace)
     units = (*CPU_UNITS, *GPU_UNITS)
     return replace(
-        target, name=name, title="the interpreter", units=units, spaces=spaces, calling=Calling.INTERPRETED, shelf=None, stands_for=target
+        target, name=name, title="the interpreter", units=units, spaces=spaces, calling=Calling.INTERPRETED, stands_for=target
     )
 
 

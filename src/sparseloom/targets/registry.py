@@ -8,30 +8,11 @@ from sparseloom.targets.interpret import INTERPRET
 from sparseloom.targets.target import Target
 
 DEFAULT = C.name
-_targets: dict[str, Target] = {}
-
-
-def register(target: Target) -> Target:
-    """Make a target known by its name."""
-    return _targets.setdefault(target.name, target)
-
-
-def unregister(target: Target) -> None:
-    """Forget a target."""
-    _targets.pop(target.name, None)
-
-
-def target_names() -> tuple[str, ...]:
-    """The names of all targets."""
-    return tuple(_targets)
+TARGETS: dict[str, Target] = {target.name: target for target in (C, INTERPRET)}
 
 
 def find_target(name: str) -> Target:
     """The target of this name, or a refusal that says which there are."""
-    if not isinstance(name, str) or name not in _targets:
-        raise NotationError(f"there is no target {name!r}; there are {', '.join(_targets)}")
-    return _targets[name]
-
-
-register(C)
-register(INTERPRET)
+    if not isinstance(name, str) or name not in TARGETS:
+        raise NotationError(f"there is no target {name!r}; there are {', '.join(TARGETS)}")
+    return TARGETS[name]

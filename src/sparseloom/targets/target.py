@@ -54,7 +54,7 @@ class Calling(Enum):
 
 @dataclass(frozen=True)
 class Shelf:
-    """The memory of freed results that kernels keep for the next ones: whole pages of so many bytes, in so many places."""
+    """The memory of freed results that kernels keep for the next ones: whole pages of so many bytes, in so many places; none by default."""
 
     page: int
     places: int
@@ -76,7 +76,7 @@ class Target:
     parts: int = 64  # into how many parts a range is cut when what threads make is put together afterwards
     slots: int = 16  # how many private copies a loop over threads makes: results then do not depend on how many threads there are
     largest_local: int = 1024  # elements of an array that one thread has for itself; more than that is allocated
-    shelf: Shelf | None = None
+    shelf: Shelf = Shelf(1, 0)
     stands_for: Target | None = None  # the target whose loops it runs in its place
 
     @property
