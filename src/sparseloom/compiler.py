@@ -81,15 +81,23 @@ class Stages:
 
     def require_target(self) -> None:
         """Refuse a schedule that the target cannot run."""
-        target, help = self.target, "target='interpret' runs it, slowly, with every access checked"
+        if self._lacks is not None:
+            help = "target='interpret' runs it, slowly, with every access checked"
+            raise DeviceError(f"{self._lacks}\n  help: {help}")
+
+    @cached_property
+    def _lacks(self) -> str | None:
+        """What the target would need, in words; None if it has everything."""
+        target = self.target
         if (unit := target.lacking(self._units)) is not None:
-            raise DeviceError(f"the schedule runs a loop on {unit.name}, and {target.title} has none\n  help: {help}")
+            return f"the schedule runs a loop on {unit.name}, and {target.title} has none"
         for n in walk(self.lowered.function):
             match n:
                 case Store(array, op=str(op), atomic=True) if target.atomic(op, array.dtype) is None:
-                    raise DeviceError(f"{target.title} has no atomic {op} of {array.dtype}\n  help: {help}")
+                    return f"{target.title} has no atomic {op} of {array.dtype}"
                 case Array(space=space) if space not in target.spaces:
-                    raise DeviceError(f"{target.title} has no {space.value} memory\n  help: {help}")
+                    return f"{target.title} has no {space.value} memory"
+        return None
 
     @cached_property
     def source(self) -> str:

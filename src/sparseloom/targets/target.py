@@ -60,9 +60,9 @@ class Shelf:
     places: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Target:
-    """What runs kernels."""
+    """What runs kernels. It is known by itself, not by its parts, so that looking up what was built for it takes no time."""
 
     name: str
     title: str  # as a sentence says it
