@@ -24,8 +24,7 @@ from sparseloom.core.dtypes import INT64, DType, width_for
 from sparseloom.core.errors import FormatError, NotationError, ToolchainError
 from sparseloom.formats import pack
 from sparseloom.formats.format import Format
-from sparseloom.formats.level import Level, LevelData
-from sparseloom.formats.levels import Compressed, Singleton
+from sparseloom.formats.level import LevelData
 from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, copied, derived, sealed
 from sparseloom.iteration.concretize import concretize
@@ -139,7 +138,8 @@ def _run(storage: Storage, plan: _Plan) -> Storage:
         made = {place: found[k] for place, k in lowered.parts.items()}
         head = plan.format.chains[-1][0]
         count = made[head, "count"]
-        made[len(plan.format.levels) - 1, "crd"] = _first(storage.levels[-1].arrays["crd"], count)
+        mine, theirs = plan.format.levels[-1].coordinate_array, storage.format.levels[-1].coordinate_array
+        made[len(plan.format.levels) - 1, str(mine)] = _first(storage.levels[-1].arrays[str(theirs)], count)
         levels = [LevelData({part: made[k, part] for part in level.array_names}) for k, level in enumerate(plan.format.levels)]
         return Storage(plan.format, storage.shape, tuple(levels), _first(storage.values, count), storage.fill)
 
@@ -157,17 +157,11 @@ def _has_same_leaves(source: Format, target: Format) -> bool:
     last = (source.levels[-1:], target.levels[-1:])
     return (
         ordered and source.is_unique and source.modes == target.modes and not (source.blocks or target.blocks)
-        and all(isinstance(level, Compressed | Singleton) for levels in last for level in levels)
+        and all(level.compact and level.coordinate_array is not None for levels in last for level in levels)
     )  # fmt: skip
 
 
 def _as_ordered(format: Format) -> Format:
     """The format with every level in order: storage of it is also storage of one that promises less."""
 
-    def ordered(level: Level) -> Level:
-        match level:
-            case Compressed() | Singleton():
-                return replace(level, ordered=True)
-        return level
-
-    return Format(tuple(map(ordered, format.levels)), format.modes, format.blocks)
+    return Format(tuple(level.promising(True, level.unique) for level in format.levels), format.modes, format.blocks)

@@ -269,8 +269,9 @@ class Specialization:
             made = call.run()
         except IndexOverflow:
             return self.widened().run(operands, target)
-        entries = max((len(data.arrays["crd"]) for data in made.levels if "crd" in data.arrays), default=0)
-        self.experience.room = entries, max(1, call.entries)
+        counts = position_counts(made)
+        found = (count for level, count in zip(made.format.levels, counts[1:], strict=True) if not level.full)
+        self.experience.room = max(found, default=0), max(1, call.entries)
         return made
 
     def _allocate(self, stages: Stages, storages: Mapping[str, Storage]) -> NDArray[Any] | None:

@@ -8,7 +8,7 @@ from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import Level, LevelView
 from sparseloom.formats.levels import LEVELS, Compressed, Dense, Padded, Singleton
-from sparseloom.loops.nodes import ONE, ZERO, Array, Cast, Load, Op, Store, Var, add, multiply
+from sparseloom.loops.nodes import ONE, TRUE, ZERO, Array, Cast, Load, Op, Search, Store, Var, add, multiply
 
 p, q, i, n = Var("p"), Var("q"), Var("i"), Var("n")
 
@@ -29,8 +29,8 @@ def test_dense_positions_are_computed():
     assert level.bounds(view, ZERO) == (ZERO, n)
     assert level.coordinate(view, p, q) == Op("subtract", (q, begin))
     assert level.coordinate(view, ZERO, q) == q
-    assert level.locate(view, p, i) == add(begin, i)
-    assert level.locate(view, ZERO, i) == i
+    assert level.locate(view, p, i) == (add(begin, i), TRUE)
+    assert level.locate(view, ZERO, i) == (i, TRUE)
 
 
 def test_compressed_positions_are_loaded():
@@ -53,6 +53,29 @@ def test_padded_positions_start_at_multiples_of_the_width():
     assert level.bounds(view, p) == (begin, add(begin, stored("len", p)))
     assert level.coordinate(view, p, q) == stored("crd", q)
     assert level.append(view, q, i) == Store(Array("crd", INT32), q, Cast(i, INT32))
+
+
+def test_coordinates_are_searched_or_computed():
+    begin, end = Var("begin"), Var("end")
+    for level in (Compressed(), Singleton(), Padded()):
+        assert level.search(view_of(level), p, begin, end, i) == Search(Array("crd", INT32), begin, end, i)
+    place = add(multiply(p, n), i)
+    assert Dense().search(view_of(Dense()), p, begin, end, i) == Op("maximum", (begin, Op("minimum", (end, place))))
+
+
+def test_a_position_knows_its_parent():
+    begin, end = Var("begin"), Var("end")
+    after = Search(Array("pos", INT32), add(begin, ONE), add(end, ONE), add(q, ONE))
+    assert Compressed().parent(view_of(Compressed()), q, begin, end) == Op("subtract", (after, ONE))
+    assert Singleton().parent(view_of(Singleton()), q, begin, end) == q
+    assert Padded().parent(view_of(Padded()), q, begin, end) == Op("floor_divide", (q, Var("width")))
+    assert Dense().parent(view_of(Dense()), q, begin, end) == Op("floor_divide", (q, n))
+
+
+def test_promises_are_changed_where_they_can_be_chosen():
+    assert Compressed().promising(False, False) == Compressed(False, False)
+    assert Singleton(False, False).promising(True, False) == Singleton(True, False)
+    assert (Dense().promising(False, False), Padded().promising(False, False)) == (Dense(), Padded())
 
 
 @pytest.mark.parametrize("level", LEVELS.values(), ids=LEVELS)

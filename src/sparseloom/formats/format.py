@@ -38,8 +38,9 @@ class Format(Node):
             raise FormatError(f"the mode order {self.modes} must name each mode from 0 to {max(self.order - 1, 0)} {often}")
         if self.blocks and (len(self.blocks) != self.order or any(b < 1 for b in self.blocks)):
             raise FormatError(f"block sizes must be one positive number per mode, not {self.blocks}")
-        if self.levels and self.levels[0].branchless:
-            raise FormatError("a singleton level needs a level above it: its entries stand one below each parent")
+        for k, level in enumerate(self.levels):
+            if (why := level.misplaced(self.levels, k)) is not None:
+                raise FormatError(why)
 
     def __str__(self) -> str:
         """The familiar name where there is one, else the letters; ``parse_format`` reads both."""

@@ -11,16 +11,16 @@ A level says three things: how its arrays are built, read and checked (NumPy, wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.dtypes import INDEX_DTYPES, INT64, DType
+from sparseloom.core.dtypes import BOOL, INDEX_DTYPES, INT64, DType
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node
-from sparseloom.loops.nodes import Array, Cast, Expr, Load, Stmt, Store, Var
+from sparseloom.loops.nodes import TRUE, Array, Cast, Expr, Load, Search, Stmt, Store, Var, both, compare
 
 Index = NDArray[np.signedinteger[Any]]
 Mask = NDArray[np.bool_]
@@ -72,7 +72,7 @@ class Outline:
     """What is left to check of valid arrays that somebody may have changed since.
 
     The arrays named ``fixed`` decide how many positions there are and where those of a parent start. If they are as they were, it is
-    enough that coordinates are in range and in order, except between the positions of different parents.
+    enough that what stands in the ``coordinate_array`` is in range and in order, except between the positions of different parents.
     """
 
     positions: int
@@ -94,9 +94,13 @@ class Level(Node):
     __slots__ = ()
     array_names: ClassVar[tuple[str, ...]] = ()
     scalar_names: ClassVar[tuple[str, ...]] = ()
+    truth_names: ClassVar[tuple[str, ...]] = ()  # the arrays that hold truth values, a byte each; all others hold indices
+    # The array that has the coordinate of every position; None where coordinates are computed, for which the parent must be known.
+    coordinate_array: ClassVar[str | None] = None
     full: ClassVar[bool] = False
     branchless: ClassVar[bool] = False
     compact: ClassVar[bool] = True
+    has_holes: ClassVar[bool] = False  # whether positions between the bounds of one parent may be unused
     can_locate: ClassVar[bool] = False
     can_append: ClassVar[bool] = False
 
@@ -116,6 +120,20 @@ class Level(Node):
     def letter(self) -> str:
         """The letter that spells this level in the text of a format."""
         raise CompilerBug(self, "a level must have a letter")
+
+    @classmethod
+    def lets_choose(cls, promise: str) -> bool:
+        """Whether the user decides if a level is ``ordered``, or ``unique``."""
+        return promise in (found.name for found in fields(cls))  # type: ignore[arg-type]
+
+    def promising(self, ordered: bool, unique: bool) -> Self:
+        """The same level with these promises, as far as they can be chosen."""
+        wanted = {"ordered": ordered, "unique": unique}
+        return replace(self, **{name: value for name, value in wanted.items() if self.lets_choose(name)})  # type: ignore[type-var]
+
+    def misplaced(self, levels: tuple[Level, ...], place: int) -> str | None:
+        """Why this level, the one at ``place``, cannot stand among ``levels``; None where it can."""
+        return None
 
     # Whole arrays, with NumPy.
 
@@ -153,28 +171,50 @@ class Level(Node):
     # One position at a time, as loop IR.
 
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
-        """The positions ``[begin, end)`` below a parent position."""
+        """The positions ``[begin, end)`` below a parent position. Those of the next parent begin at or behind the end."""
         raise CompilerBug(self, "a level must say where its positions are")
 
     def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
-        """The coordinate at a position, as int64."""
-        raise CompilerBug(self, "a level must say what its coordinates are")
+        """The coordinate at a position, as int64. A level that has a ``coordinate_array`` needs no parent for it."""
+        if self.coordinate_array is None:
+            raise CompilerBug(self, "a level must say what its coordinates are")
+        return load_index(view.arrays[self.coordinate_array], position)
 
-    def parent(self, view: LevelView, position: Expr) -> Expr | None:
-        """The position above that a position stands below, where it can be computed; else it has to be searched."""
-        return None
+    def search(self, view: LevelView, parent: Expr, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
+        """The first position in ``[begin, end)`` whose coordinate is at least the given one, or ``end``; only for ordered levels."""
+        if self.coordinate_array is None:
+            raise CompilerBug(self, "a level must say how its coordinates are searched")
+        return Search(view.arrays[self.coordinate_array], begin, end, coordinate)
 
-    def slot(self, view: LevelView, position: Expr) -> Expr:
+    def used(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
+        """Whether a position holds something, where its parent is the one that ``parent`` gives."""
+        if self.has_holes:
+            raise CompilerBug(self, "a level with holes must say which positions are used")
+        if self.compact:
+            return TRUE
+        begin, end = self.bounds(view, parent)
+        return both(compare("less_equal", begin, position), compare("less", position, end))
+
+    def parent(self, view: LevelView, position: Expr, begin: Expr, end: Expr) -> Expr:
+        """The position above that a position stands below, computed or searched; it is one of ``[begin, end)``."""
+        raise CompilerBug(self, "a level must say what its positions stand below")
+
+    def slot(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
         """Where the values of a position stand: at the position itself, unless a level says otherwise."""
         return position
 
-    def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> Expr:
-        """The position of a coordinate; only for levels that ``can_locate``."""
+    def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> tuple[Expr, Expr]:
+        """The position of a coordinate, and whether it is there; only for levels that ``can_locate``."""
         raise CompilerBug(self, "this level cannot locate a coordinate")
 
     def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
         """Store a coordinate at a new position at the end; only for levels that ``can_append``."""
         raise CompilerBug(self, "this level cannot append a coordinate")
+
+
+def array_dtype(level: Level, name: str, index_dtype: DType) -> DType:
+    """The dtype of one array of a level in a tensor with such indices."""
+    return BOOL if name in level.truth_names else index_dtype
 
 
 def load_index(array: Array, position: Expr) -> Expr:

@@ -402,7 +402,7 @@ def is_weaker(format: Format, than: Format) -> bool:
         format.modes == than.modes
         and format.blocks == than.blocks
         and all(
-            type(a) is type(b) and a.ordered <= b.ordered and a.unique <= b.unique
+            a == b.promising(a.ordered, a.unique) and a.ordered <= b.ordered and a.unique <= b.unique
             for a, b in zip(format.levels, than.levels, strict=True)
         )
     )

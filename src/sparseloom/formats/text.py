@@ -7,13 +7,12 @@ order, then ``/`` and the block size of each mode when the format is blocked.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import lru_cache
 
 from sparseloom.core.errors import FormatError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level
-from sparseloom.formats.levels import LEVELS, Compressed, Singleton
+from sparseloom.formats.levels import LEVELS
 from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, ell
 
 _MATRICES = {"csr": csr, "csc": csc, "dcsr": dcsr, "dcsc": dcsc, "ell": ell}
@@ -81,25 +80,27 @@ def _parse_levels(text: str) -> Format:
 def _levels(letters: str, text: str) -> tuple[Level, ...]:
     """The levels that the letters name. The last q is unique and the others are not, unless marks say otherwise."""
     spelled = re.findall(r"[^\s,~+!][~+!]*|[~+!]+", letters.lower())
-    last = max((k for k, word in enumerate(spelled) if word[0] == "q"), default=-1)
+    last = max((k for k, word in enumerate(spelled) if word[0] in LEVELS and LEVELS[word[0]].branchless), default=-1)
     return tuple(_level(word, k == last, text) for k, word in enumerate(spelled))
 
 
 def _level(word: str, is_last_singleton: bool, text: str) -> Level:
     """One letter and its marks."""
     level, marks = LEVELS.get(word[0]), word[1:]
-    match level:
-        case None:
-            known = ", ".join(f"{letter} ({_describe(level)})" for letter, level in LEVELS.items())
-            raise FormatError(f"there is no level {word[0]!r} in the format {text!r}; levels are {known}; {_KNOWN}")
-        case Compressed() if marks in ("", "~"):
-            return replace(level, ordered=not marks)
-        case Singleton() if re.fullmatch("~?[+!]?", marks):
-            unique = is_last_singleton if marks in ("", "~") else marks[-1] == "!"
-            return Singleton(ordered="~" not in marks, unique=unique)
-        case _ if not marks:
-            return level
-    raise FormatError(f"{word!r} in the format {text!r}: ~ (unordered) may stand behind s, u and q, then + or ! behind q")
+    if level is None:
+        known = ", ".join(f"{letter} ({_describe(level)})" for letter, level in LEVELS.items())
+        raise FormatError(f"there is no level {word[0]!r} in the format {text!r}; levels are {known}; {_KNOWN}")
+    chooses = level.branchless and level.lets_choose("unique")
+    if not re.fullmatch(("~?" if level.lets_choose("ordered") else "") + ("[+!]?" if chooses else ""), marks):
+        raise FormatError(f"{word!r} in the format {text!r}: ~ (unordered) may stand behind {_unordered()}, then + or ! behind q")
+    unique = level.unique if not chooses else is_last_singleton if marks in ("", "~") else marks[-1] == "!"
+    return level.promising(ordered="~" not in marks, unique=unique)
+
+
+def _unordered() -> str:
+    """The letters of the levels that may be in no order."""
+    *others, last = (letter for letter, level in LEVELS.items() if level.lets_choose("ordered"))
+    return f"{', '.join(others)} and {last}"
 
 
 def _describe(level: Level) -> str:

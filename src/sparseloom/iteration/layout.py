@@ -6,9 +6,7 @@ from collections.abc import Collection, Sequence
 
 from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
-from sparseloom.formats.level import Level
 from sparseloom.formats.levels.compressed import Compressed
-from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.iteration.formula import ALWAYS, Stored
 from sparseloom.iteration.region import is_skippable, present
 from sparseloom.notation.nodes import Access, Assign, IndexVar, Reduce
@@ -45,17 +43,8 @@ def plain(form: Format) -> Format:
     if form.blocks:
         first = [form.modes.index(mode) for mode in dict.fromkeys(form.modes)]
         levels, modes = tuple(form.levels[k] for k in first), tuple(form.modes[k] for k in first)
-    made: list[Level] = []
-    for k, level in enumerate(levels):
-        followed = k + 1 < len(levels) and isinstance(levels[k + 1], Singleton)
-        match level:
-            case Compressed():
-                made.append(Compressed(ordered=True, unique=not followed))
-            case Singleton():
-                made.append(Singleton(ordered=True, unique=not followed))
-            case _:
-                made.append(level)
-    return Format(tuple(made), modes)
+    followed = [k + 1 < len(levels) and levels[k + 1].branchless for k in range(len(levels))]
+    return Format(tuple(level.promising(ordered=True, unique=not followed[k]) for k, level in enumerate(levels)), modes)
 
 
 def repeats_loosely(form: Format) -> bool:
@@ -87,7 +76,7 @@ def streams(access: Access, assign: Assign) -> bool:
     """
     form = access.tensor.format
     for k, level in enumerate(form.levels):
-        if not level.unique and k + 1 < len(form.levels) and not isinstance(form.levels[k + 1], Singleton):
+        if not level.unique and k + 1 < len(form.levels) and not form.levels[k + 1].branchless:
             return False
     if all(level.ordered for level in form.levels) or is_copied(access, assign):
         return True

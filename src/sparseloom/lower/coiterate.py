@@ -177,8 +177,8 @@ def _follow(loop: Loop, walkers: Sequence[Walker]) -> tuple[list[ir.Stmt], dict[
             stmts.append(jump(w, loop.coordinate))
         elif not loop.is_dense_step:
             behind = ir.both(w.is_live, ir.compare("less", w.coordinate(), loop.coordinate))
-            stmts.append(ir.While(behind, ir.Assign(w.position, ir.add(w.position, ir.ONE))))
-        stmts.append(ir.Declare(here, ir.both(w.is_live, ir.compare("equal", w.coordinate(), loop.coordinate))))
+            stmts += [ir.While(behind, ir.Assign(w.position, ir.add(w.position, ir.ONE))), w.skip()]
+        stmts.append(ir.Declare(here, w.is_at(loop.coordinate)))
         stmts.append(find_run(w, loop.coordinate, here))
         summed, places[w.access] = bound_place(loop.context, w, here)
         stmts.append(summed)
@@ -196,6 +196,7 @@ def _driven(loop: Loop, access: Access) -> ir.Stmt:
         body = ir.block(here, find_run(driver, loop.coordinate), loop.at([summed, *follow], places), step(driver))
         return ir.block(*starts, driver.start(), loop.style.repeat(driver.is_live, body))
     body = ir.block(here, loop.at(follow, places))
+    body = body if driver.is_used == ir.TRUE else ir.If(driver.is_used, body)
     return ir.block(*starts, loop.style.loop(driver.position, driver.begin, driver.end, body))
 
 
@@ -240,7 +241,7 @@ def _taking(loop: Loop, members: tuple[Access, ...]) -> ir.Stmt:
         here = ir.Var(loop.context.names.fresh(f"{w.access.tensor.name}_here"), BOOL)
         stmts.append(ir.Declare(here, ir.compare("equal", head, loop.coordinate)))
         stmts.append(ir.Declare(value, ir.constant(w.access.tensor.fill, values.dtype)))
-        taken = ir.Assign(value, ir.Load(values, w.level.slot(w.view, w.position)))
+        taken = ir.Assign(value, ir.Load(values, w.slot))
         stmts.append(ir.If(here, ir.block(taken, step(w))))
         placed = w.parent.below(w.parent.depth + 1, w.position, present=here, value=value)
         places[w.access] = replace(placed, filled=True)
@@ -316,7 +317,7 @@ def _galloping(loop: Loop, members: tuple[Access, ...], walkers: Sequence[Walker
 
 def jump(walker: Walker, coordinate: ir.Expr) -> ir.Stmt:
     """Move a cursor to the first position whose coordinate is not behind."""
-    return ir.Assign(walker.position, ir.Search(walker.view.arrays["crd"], walker.position, walker.stop, coordinate))
+    return ir.block(ir.Assign(walker.position, walker.search(walker.position, walker.stop, coordinate)), walker.skip())
 
 
 def _is_certain(case: tuple[Access, ...], cases: tuple[tuple[Access, ...], ...], live: tuple[Access, ...]) -> bool:

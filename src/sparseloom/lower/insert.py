@@ -98,15 +98,17 @@ class InsertResult(Result):
             return ir.block()
         form, levels, names = self.driver.tensor.format, self.context.view(self.driver).levels, self.context.names
         begin, _ = form.chains[-1]
-        if not all(level.full for level in form.levels[:begin]) or "pos" not in levels[begin].arrays:
-            return ir.block()  # nothing tells how many entries there are
+        tail = range(begin, len(form.levels))
+        listed = all(form.levels[k].compact and form.levels[k].coordinate_array is not None for k in tail)
+        if not all(level.full for level in form.levels[:begin]) or not listed:
+            return ir.block()  # nothing tells how many entries there are, or where they are
         rows: ir.Expr = ir.ONE
         for level in levels[:begin]:
             rows = ir.multiply(rows, level.size)
-        last = subtract(load_index(levels[begin].arrays["pos"], rows), ir.ONE)
+        last = subtract(form.levels[begin].bounds(levels[begin], rows)[0], ir.ONE)
         later, place = ir.Var(names.fresh("later")), ir.Var(names.fresh("place"))
-        tail = list(zip(self.context.provenance.stored(self.driver), levels, strict=True))[begin:]
-        row = self._row({var: load_index(level.arrays["crd"], later) for var, level in tail})
+        stored = self.context.provenance.stored(self.driver)
+        row = self._row({stored[k]: form.levels[k].coordinate(levels[k], ir.ZERO, later) for k in tail})
         return ir.block(
             ir.Declare(later, least(ir.add(scope.at(self.driver).position, ir.index(AHEAD)), last)),
             ir.Declare(place, load_index(self._pos, ir.add(row, ir.ONE))),

@@ -33,18 +33,18 @@ def first_position(
         same = ir.Var(context.names.fresh(f"{found.name}_same"), BOOL)
         if level.full:
             here = least(coordinate, view.size)
-            code.append(ir.Declare(found, level.locate(view, parent, here if exact == ir.TRUE else ir.Select(exact, here, ir.ZERO))))
+            code.append(ir.Declare(found, level.locate(view, parent, here if exact == ir.TRUE else ir.Select(exact, here, ir.ZERO))[0]))
             code.append(ir.Declare(same, ir.both(exact, ir.compare("less", coordinate, view.size))))
         else:
-            crd = view.arrays["crd"]
-            code.append(ir.Declare(found, ir.Search(crd, begin, end, coordinate)))
+            code.append(ir.Declare(found, level.search(view, parent, begin, end, coordinate)))
             there = ir.compare("equal", level.coordinate(view, parent, found), coordinate)
             code.append(ir.Declare(same, ir.both(exact, ir.compare("less", found, end), there)))
-        parent, exact, position = found, same, found
+        above, parent, exact, position = parent, found, same, found
         if k == levels[-1]:
             break
         if form.levels[k + 1].branchless:
-            begin, end = found, ir.Select(same, ir.Search(view.arrays["crd"], found, end, ir.add(coordinate, ir.ONE)), found)
+            behind = level.search(view, above, found, end, ir.add(coordinate, ir.ONE))
+            begin, end = found, ir.Select(same, behind, found)
         elif not form.levels[k + 1].full:
             first = form.levels[k + 1].bounds(views[k + 1], found)[0]
             begin, end = first, ir.Select(same, form.levels[k + 1].bounds(views[k + 1], found)[1], first)

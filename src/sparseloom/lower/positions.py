@@ -102,13 +102,13 @@ class PositionLoops(RunLoops):
         """The positions of coordinates in ``[low, high)``; a block that begins behind the last coordinate has none."""
         form, view = access.tensor.format, self.context.view(access).levels[level]
         low = low if high is None else least(low, high)
-        if form.levels[level].can_locate:
-            first = form.levels[level].locate(view, place.position, low)
-            last = positions[1] if high is None else form.levels[level].locate(view, place.position, high)
+        kind, parent = form.levels[level], place.position
+        if kind.full:
+            first = kind.locate(view, parent, low)[0]
+            last = positions[1] if high is None else kind.locate(view, parent, high)[0]
             return if_present(place, first), if_present(place, last)
-        crd = view.arrays["crd"]
-        first = ir.Search(crd, *positions, low)
-        return first, positions[1] if high is None else ir.Search(crd, *positions, high)
+        first = kind.search(view, parent, *positions, low)
+        return first, positions[1] if high is None else kind.search(view, parent, *positions, high)
 
     def positions(self, stmt: Forall, relation: PosRelation, digit: IndexVar, scope: Scope, style: Style, then: Then) -> ir.Stmt:
         """The loop that determines a position: one flat loop, or a nest over the levels that are fused in it."""
@@ -183,25 +183,29 @@ class PositionLoops(RunLoops):
         code: list[ir.Stmt] = []
         trail = [(levels[-1] + 1, position)]
         used: list[ir.Expr] = []
+        slot: ir.Expr = position
         for k in reversed(levels):
             current, level = trail[-1][1], form.levels[k]
-            upper = searched or level.full or any(not form.levels[m].compact for m in levels[1:] if m <= k)
+            computed = level.coordinate_array is None
+            upper = searched or computed or any(not form.levels[m].compact for m in levels[1:] if m <= k)
             parent = self._parent(relation, k, current, scope, code) if upper and k > levels[0] else None
             if k == levels[0]:
                 parent = scope.at(access).position
-            if parent is not None or not level.full:
+            if parent is not None or not computed:
                 var = covered[k - levels[0]]
                 coordinate = level.coordinate(views[k], ir.ZERO if parent is None else parent, current)
                 code.append(ir.Declare(ir.Var(var.name), coordinate, f"coordinate of {access.tensor}"))
                 scope = scope.knowing(var, ir.Var(var.name))
+            if parent is not None and not level.compact and (k > levels[0] or level.has_holes):
+                used.append(level.used(views[k], parent, current))
+            if k == levels[-1] and parent is not None:
+                slot = level.slot(views[k], parent, current)
             if parent is None or k == levels[0]:
                 break
-            if not level.compact:
-                used.append(ir.compare("less", current, level.bounds(views[k], parent)[1]))
             trail.append((k, parent))
         place = scope.at(access)
         for depth, at in reversed(trail):
-            place = place.below(depth, at)
+            place = place.below(depth, at, slot=slot if depth == levels[-1] + 1 else None)
         scope = scope.placing({access: place})
         recovered, guard, scope = self._recover_all(relation, scope)
         settled, scope = settle(self.context, scope, self.operands)
@@ -296,13 +300,12 @@ class PositionLoops(RunLoops):
     ) -> ir.Expr:
         """The position one level up: computed, or by search. ``which`` of a block's positions it is belongs to its name."""
         form, view = relation.access.tensor.format, self.context.view(relation.access).levels[level]
-        computed = form.levels[level].parent(view, position)
-        if computed is not None:
-            return computed
-        begin, end = scope.cuts[relation.access, level - 1]
+        found = form.levels[level].parent(view, position, *scope.cuts[relation.access, level - 1])
+        if not any(isinstance(n, ir.Search) for n in walk(found)):
+            return found
         parent = ir.Var(self.context.names.fresh(f"p{relation.access.tensor.name}{level}{which}"))
         below = f"the {which[1:]} entry" if which else position.name if isinstance(position, ir.Var) else "an entry"
-        code.append(ir.Declare(parent, containing(view.arrays["pos"], begin, end, position), f"{relation.access.tensor}: above {below}"))
+        code.append(ir.Declare(parent, found, f"{relation.access.tensor}: above {below}"))
         return parent
 
     def _fixing_level(self, stmt: Forall, relation: PosRelation) -> int | None:
@@ -380,7 +383,8 @@ class PositionLoops(RunLoops):
             value = form.levels[m].coordinate(views[m], place.position if m == k else position, position)
             code.append(ir.Declare(ir.Var(var.name), value, f"coordinate of {access.tensor}"))
             inner = inner.knowing(var, ir.Var(var.name))
-        inner = inner.placing({access: place.below(end_of_chain, position)})
+        slot = form.levels[k].slot(views[k], place.position, position)
+        inner = inner.placing({access: place.below(end_of_chain, position, slot=slot)})
         if is_last:
             inner = inner.knowing(relation.position, position)
             if base is not None:
@@ -395,12 +399,9 @@ class PositionLoops(RunLoops):
             run = self.in_run if fixing is not None and end_of_chain > fixing else self.enter
             rest = run(stmt, inner, lambda s: self._nest_level(stmt, relation, digit, chain, at + 1, base, s, style, then))
         body = ir.block(settled, self._around_all(covered[k - levels[0] : end_of_chain - levels[0]], rest, inner))
-        body = body if guard == ir.TRUE else ir.If(guard, body)
-        loop = (style if is_last else SERIAL).loop(position, begin, end, ir.block(*code, *recovered, body))
+        body = ir.block(*code, *recovered, body if guard == ir.TRUE else ir.If(guard, body))
+        if form.levels[k].has_holes:
+            body = ir.If(form.levels[k].used(views[k], place.position, position), body)
+        loop = (style if is_last else SERIAL).loop(position, begin, end, body)
         return loop if at == 0 else ir.block(loop, self.hooks.after(covered[k - levels[0]], scope))
 
-
-def containing(array: ir.Array, begin: ir.Expr, end: ir.Expr, position: ir.Expr) -> ir.Expr:
-    """Which parent in ``[begin, end)`` has this position below it: the last one that begins at or before it."""
-    after = ir.Search(array, ir.add(begin, ir.ONE), ir.add(end, ir.ONE), ir.add(position, ir.ONE))
-    return subtract(after, ir.ONE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
-from sparseloom.formats.level import LevelView, load_index
+from sparseloom.formats.level import LevelView
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
@@ -120,7 +120,8 @@ class Accumulated:
     def take(self, result: RefillResult, scope: Scope) -> ir.Stmt:
         """Move the row into the result."""
         begin, end = result.row(scope)
-        place = load_index(result.view.levels[result.last].arrays["crd"], self._entry)
+        level, view = result.lhs.tensor.format.levels[result.last], result.view.levels[result.last]
+        place = level.coordinate(view, ir.ZERO, self._entry)
         out = result.view.values
         moved = ir.Store(out, self._entry, cast(ir.Load(self.values, place), out.dtype))
         return ir.For(self._entry, begin, end, ir.block(moved, ir.Store(self.values, place, self._identity)))

@@ -35,10 +35,17 @@ class Place:
     trail: tuple[tuple[int, ir.Expr, ir.Expr], ...] = ()
 
     def below(
-        self, depth: int, position: ir.Expr, end: ir.Expr | None = None, present: ir.Expr = ir.TRUE, value: ir.Expr | None = None
+        self,
+        depth: int,
+        position: ir.Expr,
+        end: ir.Expr | None = None,
+        present: ir.Expr = ir.TRUE,
+        value: ir.Expr | None = None,
+        slot: ir.Expr | None = None,
     ) -> Place:
-        """The place one or more levels further down."""
-        return Place(depth, position, end, present, value, trail=(*self.trail, (depth, position, present)))
+        """The place one or more levels further down; ``slot`` is where its values stand, if not at the position."""
+        at = position if slot is None else slot
+        return Place(depth, at, end, present, value, trail=(*self.trail, (depth, position, present)))
 
     def passed(self, depth: int) -> tuple[ir.Expr, ir.Expr] | None:
         """The position at an upper level, the last of the first ``depth``, and whether it is there; None if it is not known."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sparseloom.core.dtypes import widest
 from sparseloom.core.names import Names
-from sparseloom.formats.level import LevelView
+from sparseloom.formats.level import LevelView, array_dtype
 from sparseloom.loops import nodes as ir
 from sparseloom.notation.nodes import Access, IndexVar, TensorVar
 
@@ -59,7 +59,8 @@ def view_tensor(access: Access, variables: Sequence[IndexVar], sizes: Sizes, nam
     levels = []
     for k, (level, var) in enumerate(zip(tensor.format.levels, variables, strict=True)):
         stem = f"{tensor.name}{k + 1}"
-        arrays = {part: ir.Array(names.fresh(f"{stem}_{part}"), widest((tensor.index_dtype,))) for part in level.array_names}
+        width = widest((tensor.index_dtype,))
+        arrays = {part: ir.Array(names.fresh(f"{stem}_{part}"), array_dtype(level, part, width)) for part in level.array_names}
         scalars = {part: ir.Var(names.fresh(f"{stem}_{part}")) for part in level.scalar_names}
         levels.append(LevelView(sizes.of(var), arrays, scalars))
     return TensorView(tensor, tuple(levels), ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype))

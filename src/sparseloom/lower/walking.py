@@ -37,6 +37,31 @@ class Walker:
         """Declare the coordinate at the current position."""
         return ir.Declare(var, self.coordinate(), f"coordinate of {self.access.tensor}")
 
+    def search(self, begin: ir.Expr, end: ir.Expr, coordinate: ir.Expr) -> ir.Expr:
+        """The first position whose coordinate is at least the given one."""
+        return self.level.search(self.view, self.parent.position, begin, end, coordinate)
+
+    @property
+    def slot(self) -> ir.Expr:
+        """Where the values of the current position stand."""
+        return self.level.slot(self.view, self.parent.position, self.position)
+
+    @property
+    def is_used(self) -> ir.Expr:
+        """Whether the current position holds something; where a level has no holes, every one does."""
+        return self.level.used(self.view, self.parent.position, self.position) if self.level.has_holes else ir.TRUE
+
+    def skip(self) -> ir.Stmt:
+        """Move the cursor on to a position that is used."""
+        if not self.level.has_holes:
+            return ir.block()
+        unused = ir.both(self.is_live, ir.Op("logical_not", (self.is_used,), BOOL))
+        return ir.While(unused, ir.Assign(self.position, ir.add(self.position, ir.ONE)))
+
+    def is_at(self, coordinate: ir.Expr) -> ir.Expr:
+        """Whether the cursor stands at a coordinate."""
+        return ir.both(self.is_live, ir.compare("equal", self.coordinate(), coordinate), self.is_used)
+
     @property
     def is_live(self) -> ir.Expr:
         """Whether positions are left."""
@@ -54,7 +79,7 @@ class Walker:
 
     def start(self) -> ir.Stmt:
         """Declare the cursor and its end."""
-        return ir.block(ir.Declare(self.position, self.begin), ir.Declare(self.stop, self.end))
+        return ir.block(ir.Declare(self.position, self.begin), ir.Declare(self.stop, self.end), self.skip())
 
 
 def make_walker(context: Context, access: Access, scope: Scope) -> Walker:
@@ -89,8 +114,8 @@ def cut(positions: tuple[ir.Expr, ir.Expr], limits: tuple[ir.Expr, ir.Expr] | No
 def between(names: Names, walker: Walker, low: ir.Expr, high: ir.Expr) -> tuple[ir.Stmt, Walker]:
     """A walker confined to coordinates in ``[low, high)``: its first position is searched, and so is its last."""
     begin, end = (ir.Var(names.fresh(f"{walker.position.name}_{which}")) for which in ("first", "last"))
-    crd, stop = walker.view.arrays["crd"], most(walker.begin, walker.end)
-    first, last = ir.Search(crd, walker.begin, stop, low), ir.Search(crd, begin, stop, most(low, high))
+    stop = most(walker.begin, walker.end)
+    first, last = walker.search(walker.begin, stop, low), walker.search(begin, stop, most(low, high))
     return ir.block(ir.Declare(begin, first), ir.Declare(end, last)), replace(walker, begin=begin, end=end)
 
 
@@ -112,7 +137,7 @@ def find_run(walker: Walker, coordinate: ir.Expr, here: ir.Expr = ir.TRUE) -> ir
 def look_up(walker: Walker, coordinate: ir.Expr) -> ir.Stmt:
     """Declare the cursor where a coordinate would stand: found by search, or entry by entry where there is no order to search by."""
     if walker.level.ordered:
-        return ir.Declare(walker.position, ir.Search(walker.view.arrays["crd"], walker.begin, walker.stop, coordinate))
+        return ir.Declare(walker.position, walker.search(walker.begin, walker.stop, coordinate))
     elsewhere = ir.both(walker.is_live, ir.compare("not_equal", walker.coordinate(), coordinate))
     onwards = ir.Assign(walker.position, ir.add(walker.position, ir.ONE))
     return ir.block(ir.Declare(walker.position, walker.begin), ir.While(elsewhere, onwards))
@@ -123,7 +148,7 @@ def step(walker: Walker, here: ir.Expr = ir.TRUE) -> ir.Stmt:
     if walker.is_run:
         return ir.Assign(walker.position, walker.run_end)
     by = ir.ONE if here == ir.TRUE else ir.Cast(here, INT64)
-    return ir.Assign(walker.position, ir.add(walker.position, by))
+    return ir.block(ir.Assign(walker.position, ir.add(walker.position, by)), walker.skip())
 
 
 def bound_place(context: Context, walker: Walker, present: ir.Expr = ir.TRUE) -> tuple[ir.Stmt, Place]:
@@ -131,7 +156,7 @@ def bound_place(context: Context, walker: Walker, present: ir.Expr = ir.TRUE) ->
     parent = walker.parent
     depth = parent.depth + 1
     if not walker.is_run:
-        return ir.block(), parent.below(depth, walker.level.slot(walker.view, walker.position), None, present)
+        return ir.block(), parent.below(depth, walker.position, None, present, slot=walker.slot)
     if depth < len(walker.access.tensor.format.levels):
         return ir.block(), parent.below(depth, walker.position, walker.run_end, present)
     values = context.view(walker.access).values
@@ -184,21 +209,31 @@ def _locate(context: Context, access: Access, place: Place, coordinate: ir.Expr)
     if level.can_locate:
         if place.end is not None:
             raise CompilerBug(access, "a level below repeated coordinates cannot be located")
-        return ir.block(), place.below(place.depth + 1, level.locate(view, place.position, coordinate), None, place.present)
+        return _located(context, access, place, level.locate(view, place.position, coordinate))
     stem = f"p{access.tensor.name}{place.depth + 1}"
     position = ir.Var(context.names.fresh(stem))
     stop = ir.Var(context.names.fresh(f"{stem}_end"))
     found = ir.Var(context.names.fresh(f"{stem}_found"), BOOL)
     begin, end = segment(level, view, place)
     walker = Walker(access, level, view, place, position, stop, begin, end, ir.Var(context.names.fresh(f"{position.name}_run")))
-    here = ir.both(walker.is_live, ir.compare("equal", walker.coordinate(), coordinate))
+    here = walker.is_at(coordinate)
     context.remark(f"{access.tensor.name} is searched for {coordinate_name(coordinate)}")
     code: list[ir.Stmt] = [ir.Declare(stop, end), look_up(walker, coordinate), ir.Declare(found, here)]
     if level.unique:
-        return ir.block(*code), place.below(place.depth + 1, level.slot(view, position), None, found)
+        return ir.block(*code), place.below(place.depth + 1, position, None, found, slot=walker.slot)
     code.append(find_run(walker, coordinate, found))
     summed, placed = bound_place(context, walker, found)
     return ir.block(*code, summed), placed
+
+
+def _located(context: Context, access: Access, place: Place, located: tuple[ir.Expr, ir.Expr]) -> tuple[ir.Stmt, Place]:
+    """The place of a coordinate whose position was computed; it may turn out not to be there."""
+    position, found = located
+    if found == ir.TRUE:
+        return ir.block(), place.below(place.depth + 1, position, None, place.present)
+    here = ir.Var(context.names.fresh(f"p{access.tensor.name}{place.depth + 1}_found"), BOOL)
+    # Where the operand is absent already there is no position to look at.
+    return ir.Declare(here, ir.both(place.present, found)), place.below(place.depth + 1, position, None, here)
 
 
 def coordinate_name(coordinate: ir.Expr) -> str:

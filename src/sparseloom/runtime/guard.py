@@ -83,7 +83,7 @@ class Guard:
     ) -> list[int] | None:
         """Coordinates of a chain: in range all of them, and in order as far as the levels promise."""
         levels = storage.format.levels[head : end + 1]
-        stored = [k for k in range(head, end + 1) if "crd" in storage.levels[k].arrays]
+        stored = [k for k in range(head, end + 1) if storage.format.levels[k].coordinate_array is not None]
         if not stored or not count:
             return []
         ordered = next((n for n, level in enumerate(levels) if not level.ordered), len(levels))
@@ -101,9 +101,9 @@ class Guard:
 
     @staticmethod
     def _ascending(storage: Storage, levels: Sequence[int], count: int, strict: bool, marks: int, sizes: Sequence[int]) -> list[int]:
-        columns = [(address_of(storage.levels[k].arrays["crd"]), sizes[k]) for k in levels]
-        width = storage.levels[levels[0]].arrays["crd"].itemsize
-        return [_ASCENDING, width, count, strict, marks, len(columns), *(word for column in columns for word in column)]
+        arrays = [storage.levels[k].arrays[str(storage.format.levels[k].coordinate_array)] for k in levels]
+        columns = [(address_of(array), sizes[k]) for array, k in zip(arrays, levels, strict=True)]
+        return [_ASCENDING, arrays[0].itemsize, count, strict, marks, len(columns), *(word for column in columns for word in column)]
 
     def keep(self, array: NDArray[Any]) -> int:
         """Keep an array alive that no caller keeps; returns where it is."""

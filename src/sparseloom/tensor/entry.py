@@ -14,9 +14,7 @@ from sparseloom.conversion import convert
 from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, DType, value_dtype
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.format import Format
-from sparseloom.formats.level import Level, LevelData
-from sparseloom.formats.levels.compressed import Compressed
-from sparseloom.formats.levels.singleton import Singleton
+from sparseloom.formats.level import LevelData
 from sparseloom.formats.pack import stored_count
 from sparseloom.formats.storage import Storage, apart
 from sparseloom.formats.validate import check
@@ -159,13 +157,4 @@ def _each_once(notes: list[str]) -> tuple[str, ...]:
 
 def _loosened(format: Format) -> Format:
     """The same levels without their promises of order and uniqueness."""
-
-    def loosen(level: Level) -> Level:
-        match level:
-            case Compressed():
-                return Compressed(ordered=False, unique=False)
-            case Singleton():
-                return Singleton(ordered=False, unique=False)
-        return level
-
-    return Format(tuple(loosen(level) for level in format.levels), format.modes, format.blocks)
+    return Format(tuple(level.promising(ordered=False, unique=False) for level in format.levels), format.modes, format.blocks)

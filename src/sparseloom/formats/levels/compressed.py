@@ -32,7 +32,7 @@ from sparseloom.formats.level import (
     range_fault,
     store_index,
 )
-from sparseloom.loops.nodes import ONE, Expr, Stmt, add
+from sparseloom.loops.nodes import ONE, Expr, Op, Search, Stmt, add
 
 
 @node
@@ -43,6 +43,7 @@ class Compressed(Level):
     unique: bool = True
 
     array_names: ClassVar[tuple[str, ...]] = ("pos", "crd")
+    coordinate_array: ClassVar[str | None] = "crd"
     can_append: ClassVar[bool] = True
 
     @property
@@ -87,8 +88,10 @@ class Compressed(Level):
         pos = view.arrays["pos"]
         return load_index(pos, parent), load_index(pos, add(parent, ONE))
 
-    def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
-        return load_index(view.arrays["crd"], position)
+    def parent(self, view: LevelView, position: Expr, begin: Expr, end: Expr) -> Expr:
+        # The last one that begins at or before the position.
+        after = Search(view.arrays["pos"], add(begin, ONE), add(end, ONE), add(position, ONE))
+        return Op("subtract", (after, ONE))
 
     def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
         return store_index(view.arrays["crd"], position, coordinate)

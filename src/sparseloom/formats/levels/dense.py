@@ -17,7 +17,7 @@ from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import FormatError
 from sparseloom.core.trees import node
 from sparseloom.formats.level import Checked, Fault, Index, Level, LevelData, LevelView, Outline
-from sparseloom.loops.nodes import ZERO, Expr, Op, add, multiply
+from sparseloom.loops.nodes import TRUE, ZERO, Expr, Op, add, multiply
 
 
 @node
@@ -57,8 +57,11 @@ class Dense(Level):
         begin = multiply(parent, view.size)
         return position if begin == ZERO else Op("subtract", (position, begin))
 
-    def parent(self, view: LevelView, position: Expr) -> Expr | None:
+    def search(self, view: LevelView, parent: Expr, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
+        return Op("maximum", (begin, Op("minimum", (end, add(multiply(parent, view.size), coordinate)))))
+
+    def parent(self, view: LevelView, position: Expr, begin: Expr, end: Expr) -> Expr:
         return Op("floor_divide", (position, view.size))
 
-    def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> Expr:
-        return add(multiply(parent, view.size), coordinate)
+    def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> tuple[Expr, Expr]:
+        return add(multiply(parent, view.size), coordinate), TRUE

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sparseloom.core.trees import node
-from sparseloom.formats.level import Level, LevelView, load_index
+from sparseloom.formats.level import Level, LevelView
 from sparseloom.loops.nodes import ZERO, Expr
 
 
@@ -24,6 +24,7 @@ class Listed(Level):
     unique: bool = True
 
     array_names: ClassVar[tuple[str, ...]] = ("crd",)
+    coordinate_array: ClassVar[str | None] = "crd"
     scalar_names: ClassVar[tuple[str, ...]] = ("count",)
 
     @property
@@ -36,6 +37,3 @@ class Listed(Level):
 
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         return ZERO, view.scalars["count"]
-
-    def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
-        return load_index(view.arrays["crd"], position)

@@ -34,7 +34,7 @@ from sparseloom.formats.level import (
     range_fault,
     store_index,
 )
-from sparseloom.loops.nodes import Expr, Op, Stmt, add, multiply
+from sparseloom.loops.nodes import Expr, Op, Stmt, add, compare, multiply
 
 
 @node
@@ -42,6 +42,7 @@ class Padded(Level):
     """Stores a fixed number of places per parent, of which the first ``len`` are used."""
 
     array_names: ClassVar[tuple[str, ...]] = ("len", "crd")
+    coordinate_array: ClassVar[str | None] = "crd"
     scalar_names: ClassVar[tuple[str, ...]] = ("width",)
     compact: ClassVar[bool] = False
     can_append: ClassVar[bool] = True
@@ -102,13 +103,13 @@ class Padded(Level):
         begin = multiply(parent, view.scalars["width"])
         return begin, add(begin, load_index(view.arrays["len"], parent))
 
-    def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
-        return load_index(view.arrays["crd"], position)
+    def used(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
+        return compare("less", position, self.bounds(view, parent)[1])
 
     def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
         return store_index(view.arrays["crd"], position, coordinate)
 
-    def parent(self, view: LevelView, position: Expr) -> Expr | None:
+    def parent(self, view: LevelView, position: Expr, begin: Expr, end: Expr) -> Expr:
         return Op("floor_divide", (position, view.scalars["width"]))
 
 

@@ -24,6 +24,7 @@ class Scattered(Level):
     hashed: bool = False  # whether values stand beside their coordinates, not at them
 
     array_names: ClassVar[tuple[str, ...]] = ("crd",)
+    coordinate_array: ClassVar[str | None] = "crd"
     scalar_names: ClassVar[tuple[str, ...]] = ("count",)
 
     @property
@@ -37,8 +38,5 @@ class Scattered(Level):
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         return ZERO, view.scalars["count"]
 
-    def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
-        return load_index(view.arrays["crd"], position)
-
-    def slot(self, view: LevelView, position: Expr) -> Expr:
+    def slot(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
         return position if self.hashed else load_index(view.arrays["crd"], position)

@@ -28,7 +28,6 @@ from sparseloom.formats.level import (
     LevelView,
     Outline,
     array_fault,
-    load_index,
     order_fault,
     range_fault,
     store_index,
@@ -44,12 +43,16 @@ class Singleton(Level):
     unique: bool = True
 
     array_names: ClassVar[tuple[str, ...]] = ("crd",)
+    coordinate_array: ClassVar[str | None] = "crd"
     branchless: ClassVar[bool] = True
     can_append: ClassVar[bool] = True
 
     @property
     def letter(self) -> str:
         return "q"
+
+    def misplaced(self, levels: tuple[Level, ...], place: int) -> str | None:
+        return None if place else "a singleton level needs a level above it: its entries stand one below each parent"
 
     def pack(self, parents: Index, coordinates: Index, size: int, parent_count: int, index_dtype: DType) -> tuple[LevelData, Index, int]:
         wrong = np.flatnonzero(np.bincount(parents, minlength=parent_count) != 1)
@@ -88,10 +91,7 @@ class Singleton(Level):
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         return parent, add(parent, ONE)
 
-    def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
-        return load_index(view.arrays["crd"], position)
-
-    def parent(self, view: LevelView, position: Expr) -> Expr | None:
+    def parent(self, view: LevelView, position: Expr, begin: Expr, end: Expr) -> Expr:
         return position
 
     def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
