@@ -25,7 +25,7 @@ from sparseloom.core.errors import (
     ToolchainError,
 )
 from sparseloom.formats.format import Format
-from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, ell
+from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
 from sparseloom.kernel import Bound, Kernel
 from sparseloom.notation.nodes import Assembly, IndexVar, Merge, Races, Unit
 from sparseloom.program import einsum, evaluate, program
@@ -156,6 +156,7 @@ __all__ = [
     "dcsc",
     "dcsr",
     "dense",
+    "dia",
     "einsum",
     "ell",
     "equal",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sparseloom.compiler import Stages, build, choose_loops
 from sparseloom.conversion import convert
-from sparseloom.core.dtypes import INT32, INT64, DType, widest
+from sparseloom.core.dtypes import BOOL, INT32, INT64, DType, widest
 from sparseloom.core.errors import DTypeError, FormatError, ScheduleError, ShapeError, StorageError, ToolchainError
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
@@ -21,7 +21,7 @@ from sparseloom.core.trees import walk
 from sparseloom.explain import explain
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import name_of
-from sparseloom.formats.pack import position_counts, stored_count
+from sparseloom.formats.pack import passed_counts, position_counts, stored_count
 from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, with_own_indices
 from sparseloom.iteration.concretize import Concrete
@@ -209,7 +209,7 @@ class Specialization:
         for conversion in stages.concrete.conversions:
             storages[conversion.target.name], refresh = converted(storages[conversion.source.name], conversion.target)
             refreshes.append(refresh)
-        self.experience.stored = {name: position_counts(storage) for name, storage in storages.items() if not storage.format.is_dense}
+        self.experience.stored = {name: passed_counts(storage) for name, storage in storages.items() if not storage.format.is_dense}
         initialised = self.plan.assign.op is not None and self.plan.initial is None
         if values is None:
             values = self._allocate(stages, storages)
@@ -364,5 +364,9 @@ def with_indices_as(storage: Storage, dtype: DType | None) -> Storage:
         return storage
     if dtype == INT32 and max(*storage.shape, *position_counts(storage)) > np.iinfo(np.int32).max:
         raise IndexOverflow("an operand that is converted needs more than 32 bits for its indices")
-    levels = tuple(replace(level, arrays={part: a.astype(dtype) for part, a in level.arrays.items()}) for level in storage.levels)
+
+    def widened(array: NDArray[Any]) -> NDArray[Any]:
+        return array if array.dtype == BOOL else array.astype(dtype)
+
+    levels = tuple(replace(level, arrays={part: widened(a) for part, a in level.arrays.items()}) for level in storage.levels)
     return replace(storage, levels=levels)

@@ -91,7 +91,7 @@ def _as_numbers(shape: tuple[int, ...], coordinates: np.ndarray, values: Any) ->
 def bad_fill(rng: np.random.Generator) -> str:
     """A fill of any kind: it is the value that was given, or an error."""
     fill, dtype = pick(rng, FILLS), np.dtype(pick(rng, VALUE_DTYPES))
-    form = pick(rng, ("csr", "coo", "ell", "bcsr(2,2)", "du~"))
+    form = pick(rng, ("csr", "coo", "ell", "bcsr(2,2)", "du~", "db", "dia"))
     eye = np.eye(3).astype(dtype)
     match rng.integers(4):
         case 0:
@@ -123,7 +123,7 @@ def bad_shape(rng: np.random.Generator) -> str:
     """Sizes of any kind: the shape is what was given, or an error. Dense tensors that do not fit memory may say so."""
     sizes = [pick(rng, SIZES) for _ in range(int(rng.integers(0, 4)))]
     shape = pick(rng, (tuple(sizes), list(sizes), np.array(sizes[:1]) if sizes else None, sizes[0] if sizes else "33"))
-    form = pick(rng, (None, "coo", "csf", "csr", "dense", "ell", "bcsr(2,2)"))
+    form = pick(rng, (None, "coo", "csf", "csr", "dense", "ell", "bcsr(2,2)", "db", "dia"))
     try:
         match rng.integers(4):
             case 0:

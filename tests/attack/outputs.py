@@ -40,7 +40,8 @@ def outputs(rng: np.random.Generator, shape: tuple[int, ...], x: np.ndarray) -> 
         case 6:
             return sl.asarray(good)
         case 7:
-            return sl.zeros(shape, pick(rng, ("csr", "csc", "coo", "ell", "bcsr(2,2)"))) if len(shape) == 2 else sl.zeros((3,), "s")
+            kind = pick(rng, ("csr", "csc", "coo", "ell", "bcsr(2,2)", "db", "dia"))
+            return sl.zeros(shape, kind) if len(shape) == 2 else sl.zeros((3,), "s")
         case 8:
             return sp.csr_array(good if len(shape) == 2 else np.eye(3))
         case 9:

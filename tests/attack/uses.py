@@ -16,10 +16,10 @@ import sparseloom as sl
 
 FORMATS = {
     0: ("dense",),
-    1: ("d", "s", "u", "u~", "s~", "p", "sd:0,0/2"),
+    1: ("d", "s", "u", "u~", "s~", "p", "sd:0,0/2", "b"),
     2: ("dense", "csr", "csc", "coo", "dcsr", "dcsc", "ell", "bcsr(2,2)", "ds~", "du~", "u~q~+", "uq+", "sp", "ps", "pd", "sd", "su",
-        "dp:1,0", "ssdd:0,1,0,1/2,3", "dudd:0,1,0,1/2,2"),
-    3: ("dense", "sss", "uqq", "dss", "dds:2,0,1", "u~q~q~+", "spd", "pps:1,0,2"),
+        "dp:1,0", "ssdd:0,1,0,1/2,3", "dudd:0,1,0,1/2,2", "db", "bs", "bb:1,0", "dia", "do:1,0"),
+    3: ("dense", "sss", "uqq", "dss", "dds:2,0,1", "u~q~q~+", "spd", "pps:1,0,2", "dsb", "bdp"),
 }  # fmt: skip
 
 

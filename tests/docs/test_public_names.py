@@ -10,7 +10,7 @@ import sparseloom
 ROOT = Path(__file__).resolve().parents[2]
 # The public names that must keep their meaning, as far as they exist now.
 PROMISED = """
-    indices IndexVar Tensor asarray zeros Format dense csr csc dcsr dcsc coo csf bcsr ell evaluate program einsum Kernel Semiring
+    indices IndexVar Tensor asarray zeros Format dense csr csc dcsr dcsc coo csf bcsr ell dia evaluate program einsum Kernel Semiring
     SparseloomError NotationError FormatError StorageError ShapeError ScheduleError DTypeError DeviceError ToolchainError
     SparseloomWarning ConversionWarning RaceWarning equal not_equal read write
 """.split()

@@ -25,10 +25,10 @@ from sparseloom.formats.pack import pack
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 
-FORMATS = {"csr": 2, "csc": 2, "uq": 2, "sss": 3, "dcsr": 2, "uqq": 3}
+FORMATS = {"csr": 2, "csc": 2, "uq": 2, "sss": 3, "dcsr": 2, "uqq": 3, "db": 2, "dia": 2}
 MATRICES = {"csr": sp.csr_array, "csc": sp.csc_array, "coo": sp.coo_array}
 STRANGE = (-1, -7, 2**31 - 1, -(2**31), 99)
-NAMES_ARRAY = re.compile(r"\b(pos|crd|values|indptr|indices|coords|coordinate arrays?|data|index arrays?)\b")
+NAMES_ARRAY = re.compile(r"\b(pos|crd|present|offsets|values|indptr|indices|coords|coordinate arrays?|data|index arrays?)\b")
 NAMES_PLACE = re.compile(r"\[[\d, ]+\]|elements|dtype|dimensions|must hold integers|contiguous|beside")
 
 
@@ -69,7 +69,7 @@ def damage(random: Random, array: np.ndarray) -> np.ndarray:
 
 
 def dense_of(storage: Storage) -> np.ndarray:
-    """What sound storage holds, entry by entry: only compressed, dense and singleton levels."""
+    """What sound storage holds, entry by entry: not of padded levels."""
     dense = np.zeros(storage.shape)
 
     def below(level: int, position: int, path: tuple[int, ...]) -> None:
@@ -85,6 +85,15 @@ def dense_of(storage: Storage) -> np.ndarray:
                     below(level + 1, position * size + c, (*path, c))
             case ["crd"]:
                 below(level + 1, position, (*path, int(arrays["crd"][position])))
+            case ["present"]:
+                size = storage.shape[storage.format.modes[level]]
+                for c in np.flatnonzero(arrays["present"][position * size :][:size]).tolist():
+                    below(level + 1, position * size + c, (*path, c))
+            case ["offsets"]:
+                width = storage.levels[level].scalars["width"]
+                for k, offset in enumerate(arrays["offsets"].tolist()):
+                    if 0 <= position + offset < min(width, storage.shape[storage.format.modes[level]]):
+                        below(level + 1, k * width + position + offset, (*path, position + offset))
             case _:
                 for p in range(int(arrays["pos"][position]), int(arrays["pos"][position + 1])):
                     below(level + 1, p, (*path, int(arrays["crd"][p])))
@@ -104,11 +113,13 @@ def through_from_arrays(random: Random) -> str:
             storage = replace(storage, values=random.choice((values[:-1], np.append(values, 5.0), values.reshape(1, -1), values)))
         else:
             named[chosen] = damage(random, named[chosen])
-    levels = tuple(LevelData({part: a for (n, part), a in named.items() if n == k}) for k in range(len(storage.levels)))
+    scalars = [level.scalars for level in storage.levels]
+    levels = tuple(LevelData({part: a for (n, part), a in named.items() if n == k}, scalars[k]) for k in range(len(storage.levels)))
     storage = replace(storage, levels=levels)
     widths = {array.dtype for array in named.values()}
     sound = len(widths) == 1 and storage.values.ndim == 1 and keeps_its_promises(storage)
     given = {f"{part}{k}": array for (k, part), array in named.items()} | {"values": storage.values}
+    given |= {f"{part}{k}": np.array(value) for k, level in enumerate(scalars) for part, value in level.items()}
     indices = "ijk"[: len(storage.shape)]
     text = f"y(i) = A({','.join(indices)})"
 

@@ -16,7 +16,7 @@ from fuzz.families import Family
 from sparseloom.core.algebra import Scalar
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
-from sparseloom.formats.levels import Compressed
+from sparseloom.formats.levels import Compressed, Offset
 from sparseloom.formats.pack import pack
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
@@ -24,26 +24,28 @@ from sparseloom.notation.interpret import Operand
 
 FORMATS: dict[int, tuple[str, ...]] = {
     0: ("",),
-    1: ("d", "d", "s", "s", "u", "s~", "u~"),
+    1: ("d", "d", "s", "s", "u", "s~", "u~", "b"),
     2: (
         "dd", "dd", "ds", "ds", "ds", "ss", "sd", "uq", "uq", "ds:1,0", "ss:1,0", "dd:1,0", "uq:1,0", "sd:1,0", "du", "ds~", "u~q~",
         "uq+", "bcsr(2,2)", "bcsr(2,3)", "bcsr(1,2)", "ell", "ell", "dp:1,0", "su", "uu", "ud", "du~", "su~", "u~q~+",
+        "db", "db", "bb", "sb", "bs", "bd:1,0", "bu", "dia", "dia", "do:1,0",
     ),
     3: (
         "ddd", "sss", "sss", "dss", "uqq", "dsd", "dds", "ssd", "sdd", "sds", "sss:2,0,1", "dss:1,2,0", "uqq:2,1,0", "ddd:2,1,0",
-        "dsd:1,0,2", "ddp", "spd", "uqd", "duq", "suq", "sss:1,2,0", "u~q~q~+",
+        "dsd:1,0,2", "ddp", "spd", "uqd", "duq", "suq", "sss:1,2,0", "u~q~q~+", "dsb", "bss", "dbd", "bbs:2,0,1",
     ),
     4: ("dddd", "ssss", "uqqq", "dsds", "ddss", "ssss:3,1,0,2", "dddd:1,0,3,2", "sdsd"),
 }  # fmt: skip
 RESULTS: dict[int, tuple[str, ...]] = {
-    1: ("s", "s", "u", "u~", "sd:0,0/2"),
+    1: ("s", "s", "u", "u~", "sd:0,0/2", "b"),
     2: (
         "ds", "ds", "ss", "uq", "sd", "ds:1,0", "ss:1,0", "dd:1,0", "du", "uq:1,0", "bcsr(2,2)", "bcsr(1,2)", "bcsr(2,3)",
-        "ssdd:1,0,0,1/3,2", "ell", "dp:1,0", "sp", "ds~", "u~q~", "ds:1,0",
+        "ssdd:1,0,0,1/3,2", "ell", "dp:1,0", "sp", "ds~", "u~q~", "ds:1,0", "db", "bb:1,0", "bd", "sb", "dia", "do:1,0",
+        "pp", "bsdd:0,1,0,1/2,2",
     ),
     3: (
         "sss", "dss", "uqq", "dsd", "dds", "ssd", "sss:2,0,1", "ddd:2,0,1", "duq", "dssddd:0,1,2,0,1,2/2,1,2", "ddp", "spd", "uqd", "uqs",
-        "sss:1,0,2", "dds:2,0,1", "dds:0,2,1", "uqq:2,1,0", "dss:1,2,0",
+        "sss:1,0,2", "dds:2,0,1", "dds:0,2,1", "uqq:2,1,0", "dss:1,2,0", "dsb", "bss:2,1,0", "dbd",
     ),
     4: ("ssss", "uqqq", "dsds", "ddss", "ssss:3,1,0,2", "ddds:1,0,3,2", "uqqq:1,3,0,2", "ddss:2,0,3,1"),
 }  # fmt: skip
@@ -185,9 +187,12 @@ def seen_densely(spec: Spec, shape: tuple[int, ...]) -> Operand:
 
 
 def closure(form: Format, stored: np.ndarray) -> np.ndarray:
-    """Which places have a position of their own once these are stored: full levels at the end store whole blocks."""
+    """Which places have a position of their own once these are stored: full levels at the end store whole blocks, bands whole diagonals."""
     if form.is_dense:
         return np.ones(stored.shape, bool)
+    if isinstance(form.levels[-1], Offset):
+        rows, columns = np.indices(stored.shape)
+        return np.isin(columns - rows, (columns - rows)[stored])
     last = max(k for k, level in enumerate(form.levels) if not level.full)
     if last == len(form.levels) - 1:
         return stored

@@ -14,14 +14,14 @@ from sparseloom.notation.text import parse
 
 PROPERTY = "result formats"
 RESULTS = {
-    2: ("ds", "ds:1,0", "ss", "ss:1,0", "uq", "uq:1,0", "bcsr(2,3)", "ell"),
+    2: ("ds", "ds:1,0", "ss", "ss:1,0", "uq", "uq:1,0", "bcsr(2,3)", "ell", "db", "dia"),
     3: ("sss", "sss:2,0,1", "dss", "dds:1,2,0", "uqq", "uqq:2,1,0"),
     4: ("ssss", "ssss:3,1,0,2", "ddds:1,0,3,2", "uqqq", "uqqq:1,3,0,2"),
 }
 OPERANDS = {
-    1: ("s", "d"),
-    2: ("ds", "ds:1,0", "ss", "uq", "ss:1,0", "uq:1,0", "u~q~+", "bcsr(2,3)"),
-    3: ("sss", "uqq", "dss", "sss:2,0,1", "u~q~q~+"),
+    1: ("s", "d", "b"),
+    2: ("ds", "ds:1,0", "ss", "uq", "ss:1,0", "uq:1,0", "u~q~+", "bcsr(2,3)", "db", "dia", "bs"),
+    3: ("sss", "uqq", "dss", "sss:2,0,1", "u~q~q~+", "dsb"),
     4: ("ssss", "uqqq", "ddss"),
 }
 STATEMENTS = {

@@ -14,7 +14,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 
 CHUNKS = 6
-FORMATS = {1: ("s", "u", "s~"), 2: ("ds", "ss", "uq", "ss:1,0", "ds:1,0", "ell")}
+FORMATS = {1: ("s", "u", "s~", "b"), 2: ("ds", "ss", "uq", "ss:1,0", "ds:1,0", "ell", "db", "bs")}
 RESULTS = {0: ("",), 1: ("d", "s"), 2: ("dd", "ds", "ss"), 3: ("ddd", "sss"), 4: ("dddd", "ssss")}
 
 

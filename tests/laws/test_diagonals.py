@@ -12,7 +12,7 @@ B = np.array([0.0, 2.0, 0.0, 3.0])
 
 @pytest.mark.parametrize("target", ["interpret", "c"])
 @pytest.mark.parametrize("stored", ["d", "s", "u"])
-@pytest.mark.parametrize("form", ["dd", "csr", "csc", "coo", "dcsr", "sd", "ell", "bcsr(2,2)"])
+@pytest.mark.parametrize("form", ["dd", "csr", "csc", "coo", "dcsr", "sd", "ell", "bcsr(2,2)", "db", "bb", "dia"])
 def test_a_function_that_is_not_zero_at_zero_on_a_diagonal(form: str, stored: str, target: str) -> None:
     made = sl.evaluate("R(i,i) = cos(b(i))", b=sl.asarray(B).to(stored), format=form, target=target)
     assert made.fill == 0

@@ -17,7 +17,7 @@ from sparseloom.runtime.settings import settings
 
 STATEMENTS = {1: ("R(i) = A(i)",), 2: ("R(i,j) = A(i,j)", "R(i,j) = A(j,i)")}
 OPERANDS = {1: ("u", "u~"), 2: ("du~", "su~", "u~q~+", "uq+")}
-RESULTS = {1: ("d", "s", "u~"), 2: ("dd", "ds", "ss:1,0", "uq", "bcsr(2,2)", "ell", "su~")}
+RESULTS = {1: ("d", "s", "u~"), 2: ("dd", "ds", "ss:1,0", "uq", "bcsr(2,2)", "ell", "su~", "db", "dia")}
 SIZES = {"i": 5, "j": 4}
 
 

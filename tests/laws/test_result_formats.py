@@ -24,7 +24,9 @@ from sparseloom.lower import listing
 from sparseloom.runtime.settings import settings
 
 BLOCKS = ("bcsr(2,3)", "bcsr(3,2)", "dsdd:1,0,0,1/2,2")
+READ = [(2, source, target) for source in ("db", "bs", "dia") for target in ("ds", "ss:1,0", "uq", "dd", *BLOCKS)]
 CONVERTED = {2: ("ds", "ds:1,0", "ss", "uq", "dd", "sd", "ell", *BLOCKS), 3: ("sss", "uqq:2,1,0", "dds", "ssd")}
+PAIRS = [(n, *pair) for n, forms in CONVERTED.items() for pair in permutations(forms, 2)]
 SHAPES = {2: (6, 5), 3: (4, 5, 3)}
 
 
@@ -59,7 +61,7 @@ def expected(storage: Storage) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("drop_zeros", [False, True])
-@pytest.mark.parametrize(("order", "source", "target"), [(n, *pair) for n, forms in CONVERTED.items() for pair in permutations(forms, 2)])
+@pytest.mark.parametrize(("order", "source", "target"), PAIRS + READ)
 def test_kernels_convert_as_numpy_does(order: int, source: str, target: str, drop_zeros: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bit for bit: values and pattern, zeros that fill up blocks, and blocks that stick out."""
     before = store(Spec(source, "float64", 7, density=0.4), SHAPES[order])

@@ -12,7 +12,7 @@ import sparseloom as sl
 
 ROADS = np.array([[3.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
 TOLLS = np.array([1.0, 5.0, 7.0])
-FORMATS = ("csr", "csc", "coo", "sd", "dd", "ell", "bcsr(2,2)", "su", "ss:1,0")
+FORMATS = ("csr", "csc", "coo", "sd", "dd", "ell", "bcsr(2,2)", "su", "ss:1,0", "db", "bb", "dia")
 
 
 def min_plus(roads: np.ndarray) -> list[float]:

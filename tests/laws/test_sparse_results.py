@@ -13,8 +13,10 @@ from sparseloom.formats.storage import Storage
 from sparseloom.formats.validate import check
 
 TARGETS = ("interpret", "c")
-RESULTS = ("csr", "csc", "dcsr", "coo", "bcsr(2,2)", "bcsr(3,2)", "ssdd:1,0,0,1/2,3", "ell", "dp:1,0", "sp", "ds~", "u~q~")
-OPERANDS = ("csr", "csc", "dcsr", "coo", "bcsr(2,2)", "bcsr(1,3)", "ell", "dense(2)")
+RESULTS = (
+    "csr", "csc", "dcsr", "coo", "bcsr(2,2)", "bcsr(3,2)", "ssdd:1,0,0,1/2,3", "ell", "dp:1,0", "sp", "ds~", "u~q~", "db", "bs", "dia",
+)  # fmt: skip
+OPERANDS = ("csr", "csc", "dcsr", "coo", "bcsr(2,2)", "bcsr(1,3)", "ell", "db", "dia", "dense(2)")
 
 # Every format in the interpreter; of the operands' formats, two in C, which takes longer.
 PAIRS = [(form, "interpret") for form in OPERANDS] + [("csr", "c"), ("bcsr(1,3)", "c")]

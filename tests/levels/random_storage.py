@@ -8,10 +8,10 @@ import numpy as np
 
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level
-from sparseloom.formats.levels import Compressed, Dense, Padded, Singleton
-from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, ell
+from sparseloom.formats.levels import Bitmap, Compressed, Dense, Padded, Singleton
+from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
 
-MATRIX_FORMATS = (dense(2), csr, csc, dcsr, dcsc, coo(), csf(2), bcsr((2, 3)), bcsr(1), ell, Format((Dense(), Dense()), (1, 0)))
+MATRIX_FORMATS = (dense(2), csr, csc, dcsr, dcsc, coo(), csf(2), bcsr((2, 3)), bcsr(1), ell, dia, Format((Dense(), Dense()), (1, 0)))
 
 
 def named_formats(order: int) -> tuple[Format, ...]:
@@ -27,6 +27,8 @@ def random_shape(rng: np.random.Generator, order: int) -> tuple[int, ...]:
 def random_format(rng: np.random.Generator, order: int) -> Format:
     """A random stack of levels over a random mode order, sometimes blocked."""
     modes = [int(mode) for mode in rng.permutation(order)]
+    if order == 2 and rng.random() < 0.1:
+        return Format(dia.levels, tuple(modes))
     blocks: tuple[int, ...] = ()
     if order and order < 3 and rng.random() < 0.25:
         modes += [int(mode) for mode in rng.permutation(order)]
@@ -38,13 +40,15 @@ def random_format(rng: np.random.Generator, order: int) -> Format:
 
 
 def _random_chain(rng: np.random.Generator, room: int) -> list[Level]:
-    """A dense, compressed or padded level, or a chain that ends in a singleton."""
+    """A dense, compressed, padded or bitmap level, or a chain that ends in a singleton."""
     ordered = bool(rng.random() < 0.8)
-    match int(rng.integers(0, 5)):
+    match int(rng.integers(0, 6)):
         case 0 | 1:
             return [Dense()]
         case 2:
             return [Padded()]
+        case 5:
+            return [Bitmap()]
         case 3:
             return [Compressed(ordered, bool(rng.random() < 0.8))]
         case _:

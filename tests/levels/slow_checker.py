@@ -17,14 +17,13 @@ def keeps_its_promises(storage: Storage) -> bool:
         arrays = {}
         for name in level.array_names:
             array = data.arrays.get(name)
-            if not isinstance(array, np.ndarray) or array.dtype.str not in ("<i4", "<i8") or array.ndim != 1:
+            kinds = ("|b1",) if name == "present" else ("<i4", "<i8")
+            if not isinstance(array, np.ndarray) or array.dtype.str not in kinds or array.ndim != 1:
                 return False
             if array.strides != (array.itemsize,) and len(array) > 1:
                 return False
             arrays[name] = array.tolist()
-        nodes = {"Dense": _dense, "Compressed": _compressed, "Singleton": _singleton, "Padded": _padded}[type(level).__name__](
-            arrays, data.scalars, size, len(paths)
-        )
+        nodes = _NODES[type(level).__name__](arrays, data.scalars, size, len(paths))
         if nodes is None or not all(0 <= c < size for node in nodes if node is not None for c in node[1:]):
             return False
         below: list[tuple[Any, ...] | None] = []
@@ -81,3 +80,23 @@ def _padded(arrays: Any, scalars: Any, size: int, parents: int) -> list[Any] | N
                 return None
             nodes.append((parent, crd[parent * width + place]) if is_used else None)
     return nodes
+
+
+def _bitmap(arrays: Any, scalars: Any, size: int, parents: int) -> list[Any] | None:
+    present = arrays["present"]
+    if len(present) != parents * size:
+        return None
+    return [(parent, c) if present[parent * size + c] else None for parent in range(parents) for c in range(size)]
+
+
+def _offset(arrays: Any, scalars: Any, size: int, parents: int) -> list[Any] | None:
+    offsets, diagonals, width = arrays["offsets"], scalars.get("diagonals"), scalars.get("width")
+    if any(type(number) is not int or number < 0 for number in (diagonals, width)) or len(offsets) != diagonals:
+        return None
+    if any(a >= b for a, b in pairwise(offsets)) or any(abs(offset) > 2**62 for offset in offsets):
+        return None
+    places = [(column - offset, column) for offset in offsets for column in range(width)]
+    return [place if 0 <= place[0] < parents and place[1] < size else None for place in places]
+
+
+_NODES = {"Dense": _dense, "Compressed": _compressed, "Singleton": _singleton, "Padded": _padded, "Bitmap": _bitmap, "Offset": _offset}

@@ -36,6 +36,12 @@ def _children(storage: Storage, level: int, parent: int, size: int) -> Iterator[
         case ["crd", "len", "width"]:
             begin = parent * data.scalars["width"]
             yield from ((p, int(data.arrays["crd"][p])) for p in range(begin, begin + int(data.arrays["len"][parent])))
+        case ["present"]:
+            yield from ((parent * size + c, c) for c in range(size) if data.arrays["present"][parent * size + c])
+        case ["diagonals", "offsets", "width"]:
+            width = data.scalars["width"]
+            columns = ((k, parent + int(offset)) for k, offset in enumerate(data.arrays["offsets"]))
+            yield from ((k * width + column, column) for k, column in columns if 0 <= column < min(size, width))
         case _:
             pos, crd = data.arrays["pos"], data.arrays["crd"]
             yield from ((p, int(crd[p])) for p in range(int(pos[parent]), int(pos[parent + 1])))

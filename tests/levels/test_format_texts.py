@@ -6,8 +6,8 @@ import pytest
 
 from sparseloom.core.errors import FormatError
 from sparseloom.formats.format import Format
-from sparseloom.formats.levels import Compressed, Dense, Padded, Singleton
-from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, ell, name_of
+from sparseloom.formats.levels import Bitmap, Compressed, Dense, Offset, Padded, Singleton
+from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell, name_of
 from sparseloom.formats.text import as_format, parse_format
 
 MEANINGS = {
@@ -17,7 +17,8 @@ MEANINGS = {
     "coo": coo(2), "uq": coo(2), "coo(3)": coo(3), "uqq": coo(3), "coo(1)": csf(1),
     "csf": csf(3), "csf(2)": dcsr, "sss": csf(3),
     "": dense(0), "d": dense(1), "dense(3)": dense(3),
-    "ell": ell, "dp": ell,
+    "ell": ell, "dp": ell, "dia": dia, "do": dia, "do:1,0": Format((Dense(), Offset()), (1, 0)),
+    "bsb": Format((Bitmap(), Compressed(), Bitmap()), (0, 1, 2)),
     "bcsr(2,3)": bcsr((2, 3)), "bcsr(4)": bcsr((4, 4)), "dsdd:0,1,0,1/2,3": bcsr((2, 3)),
     "sss:1,2,0": Format((Compressed(),) * 3, (1, 2, 0)),
     "dsdd:0,2,1,3": Format((Dense(), Compressed(), Dense(), Dense()), (0, 2, 1, 3)),
@@ -40,8 +41,8 @@ def test_the_order_completes_a_family():
 
 
 def test_names():
-    formats = (dense(2), csr, csc, dcsr, dcsc, coo(), coo(3), csf(), csf(4), bcsr((2, 3)), ell, dense(0), csf(1))
-    names = "dense(2) csr csc dcsr dcsc coo coo(3) csf csf(4) bcsr(2,3) ell dense(0) s".split()
+    formats = (dense(2), csr, csc, dcsr, dcsc, coo(), coo(3), csf(), csf(4), bcsr((2, 3)), ell, dia, dense(0), csf(1))
+    names = "dense(2) csr csc dcsr dcsc coo coo(3) csf csf(4) bcsr(2,3) ell dia dense(0) s".split()
     assert [name_of(format) for format in formats] == names
     assert str(parse_format("sd:1,0")) == "sd:1,0"
     assert f"{parse_format('dddd:0,1,0,1/2,2')}" == "dddd:0,1,0,1/2,2"
@@ -54,9 +55,10 @@ def test_chains_and_uniqueness():
 
 
 LEVELS_TEXT = (
-    "levels are d (dense), s (compressed), u (compressed, coordinates may repeat), q (singleton), p (padded); "
-    "named formats are dense(n), csr, csc, dcsr, dcsc, coo(n), csf(n), bcsr(b,c), ell"
+    "levels are d (dense), s (compressed), u (compressed, coordinates may repeat), q (singleton), p (padded), b (bitmap), o (offset); "
+    "named formats are dense(n), csr, csc, dcsr, dcsc, coo(n), csf(n), bcsr(b,c), ell, dia"
 )
+MISPLACED = "an offset level stands below one dense level and nothing else: diagonals are counted from its rows; write do or do:1,0"
 REFUSALS = {
     "dx": f"there is no level 'x' in the format 'dx'; {LEVELS_TEXT}",
     "~s": f"there is no level '~' in the format '~s'; {LEVELS_TEXT}",
@@ -69,7 +71,9 @@ REFUSALS = {
     "dsdd:0,1,1,1/2,2": "the mode order (0, 1, 1, 1) must name each mode from 0 to 1 twice, for the block and the place in it",
     "bcsr": "'bcsr': bcsr needs its block size, one number or two; write bcsr(2,3)",
     "bcsr(0,2)": "block sizes must be one positive number per mode, not (0, 2)",
-    "csr(2)": "'csr(2)': csr takes no numbers; named formats are dense(n), csr, csc, dcsr, dcsc, coo(n), csf(n), bcsr(b,c), ell",
+    "csr(2)": "'csr(2)': csr takes no numbers; named formats are dense(n), csr, csc, dcsr, dcsc, coo(n), csf(n), bcsr(b,c), ell, dia",
+    **dict.fromkeys(("o", "so", "ddo", "dod", "dodd:0,1,0,1/2,2"), MISPLACED),
+    "b~": "'b~' in the format 'b~': ~ (unordered) may stand behind s, u and q, then + or ! behind q",
     "dense": "'dense' does not say how many modes there are; write dense(2)",
 }
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from sparseloom.core.dtypes import INT32, INT64
+from sparseloom.core.dtypes import BOOL, INT32, INT64
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import Level, LevelView
-from sparseloom.formats.levels import LEVELS, Compressed, Dense, Padded, Singleton
-from sparseloom.loops.nodes import ONE, TRUE, ZERO, Array, Cast, Load, Op, Search, Store, Var, add, multiply
+from sparseloom.formats.levels import LEVELS, Bitmap, Compressed, Dense, Offset, Padded, Singleton
+from sparseloom.loops.nodes import ONE, TRUE, ZERO, Array, Cast, Load, Op, Search, Store, Var, add, both, compare, multiply
 
 p, q, i, n = Var("p"), Var("q"), Var("i"), Var("n")
 
@@ -55,6 +57,32 @@ def test_padded_positions_start_at_multiples_of_the_width():
     assert level.append(view, q, i) == Store(Array("crd", INT32), q, Cast(i, INT32))
 
 
+def test_bitmap_positions_are_computed_and_looked_at():
+    level, view = Bitmap(), replace(view_of(Bitmap()), arrays={"present": Array("present", BOOL)})
+    begin, here = multiply(p, n), add(multiply(p, n), i)
+    assert level.bounds(view, p) == (begin, add(begin, n))
+    assert level.coordinate(view, p, q) == Op("subtract", (q, begin))
+    assert level.locate(view, p, i) == (here, Load(Array("present", BOOL), here))
+    assert level.used(view, p, q) == Load(Array("present", BOOL), q)
+    assert level.insert(view, q) == Store(Array("present", BOOL), q, TRUE)
+
+
+def test_offset_positions_are_diagonals_of_a_row():
+    level, view = Offset(), view_of(Offset())
+    offsets, first = Array("offsets", INT32), multiply(p, Var("diagonals"))
+    inside = Op("minimum", (n, Var("width")))
+    every = (ZERO, Var("diagonals"))
+    assert level.bounds(view, p) == (
+        add(first, Search(offsets, *every, Op("subtract", (ZERO, p)))),
+        add(first, Search(offsets, *every, Op("subtract", (inside, p)))),
+    )
+    diagonal = Op("subtract", (q, first))
+    column = add(p, stored("offsets", diagonal))
+    assert level.coordinate(view, p, q) == column
+    assert level.slot(view, p, q) == add(multiply(diagonal, Var("width")), column)
+    assert level.used(view, p, q) == both(compare("less_equal", ZERO, column), compare("less", column, inside))
+
+
 def test_coordinates_are_searched_or_computed():
     begin, end = Var("begin"), Var("end")
     for level in (Compressed(), Singleton(), Padded()):
@@ -86,6 +114,9 @@ def test_a_level_refuses_what_it_cannot_do(level):
     if not level.can_append:
         with pytest.raises(CompilerBug, match="cannot append"):
             level.append(view_of(level), q, i)
+    if not level.can_insert:
+        with pytest.raises(CompilerBug, match="cannot insert"):
+            level.insert(view_of(level), q)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +127,11 @@ def test_a_level_refuses_what_it_cannot_do(level):
         "u": "ordered compact can_append",
         "q": "ordered unique branchless compact can_append",
         "p": "ordered unique can_append",
+        "b": "ordered unique can_locate can_insert",
+        "o": "ordered unique",
     }.items(),
 )
 def test_what_levels_claim(letter, claims):
-    names = "full ordered unique branchless compact can_locate can_append".split()
+    names = "full ordered unique branchless compact can_locate can_append can_insert".split()
     assert " ".join(name for name in names if getattr(LEVELS[letter], name)) == claims
     assert LEVELS[letter].letter == letter

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparseloom.formats.level import Level
-from sparseloom.formats.levels import Compressed, Dense, Padded, Singleton
+from sparseloom.formats.levels import Bitmap, Compressed, Dense, Offset, Padded, Singleton
 from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsr, ell
 from sparseloom.formats.pack import pack, to_dense
 
@@ -38,7 +38,18 @@ def test_padded_stores_places_of_one_width():
     assert packed(Padded(), PARENTS, COORDINATES, 5, 3) == (drawn, [0, 1, 6, 7, 8], 9)
 
 
-@pytest.mark.parametrize("level", [Dense(), Compressed(), Padded()], ids=lambda level: level.letter)
+def test_bitmap_stores_a_truth_value_per_coordinate():
+    drawn = {"present": [False, True, False, True, True, False, False, False]}
+    assert packed(Bitmap(), np.array([0, 0, 1]), np.array([1, 3, 0]), 4, 2) == (drawn, [1, 3, 4], 8)
+
+
+def test_offset_stores_diagonals():
+    parents, coordinates = np.array([0, 0, 1, 1, 1, 2, 2, 2]), np.array([0, 1, 0, 1, 2, 1, 2, 3])
+    drawn = {"offsets": [-1, 0, 1], "diagonals": 3, "width": 4}
+    assert packed(Offset(), parents, coordinates, 4, 3) == (drawn, [4, 9, 0, 5, 10, 1, 6, 11], 12)
+
+
+@pytest.mark.parametrize("level", [Dense(), Compressed(), Padded(), Bitmap(), Offset()], ids=lambda level: level.letter)
 def test_unpacking_gives_parents_and_coordinates(level):
     data, positions, count = level.pack(PARENTS, COORDINATES, 5, 3, INT32)
     parents, coordinates = level.unpack(data, 5, 3)
@@ -46,7 +57,8 @@ def test_unpacking_gives_parents_and_coordinates(level):
     np.testing.assert_array_equal(parents[positions], PARENTS)
     np.testing.assert_array_equal(coordinates[positions], COORDINATES)
     unused = np.setdiff1d(np.arange(count), positions)
-    assert level.full or (parents[unused] == -1).all()
+    stored = isinstance(level, Dense | Offset)  # all of a row, or all of a diagonal, is stored with one entry of it
+    assert stored or (parents[unused] == -1).all()
 
 
 def arrays(format, shape, coordinates, values):

@@ -9,7 +9,7 @@ import pytest
 
 from sparseloom.core.errors import FormatError, ShapeError, SparseloomError, StorageError
 from sparseloom.formats.level import LevelData
-from sparseloom.formats.named import bcsr, coo, csc, csr, dense, ell
+from sparseloom.formats.named import bcsr, coo, csc, csr, dense, dia, ell
 from sparseloom.formats.pack import convert, pack, stored_count, to_dense
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import parse_format
@@ -62,6 +62,21 @@ FAULTS = [
     (ell, 1, "crd", [1, 4, 0, 3, 0, 2], "level 1 (padded, mode j): crd[3] = 3 stands at an unused place; unused places hold 0"),
     (ell, 1, "crd", [4, 1, 0, 0, 0, 2], "level 1 (padded, mode j): crd[1] = 1 is less than crd[0] = 4 below the same parent; "
                                         "coordinates must ascend"),
+    (parse_format("db"), 1, "present", np.zeros(14, bool), "level 1 (bitmap, mode j): present has 14 elements; the positions above have "
+                                                           "15 coordinates"),
+    (parse_format("db"), 1, "present", np.zeros(15, int32), "level 1 (bitmap, mode j): present has dtype int32 and 1 dimensions; "
+                                                            "it must be bool and have one"),
+    (parse_format("db"), 1, "present", np.full(15, 3, np.uint8).view(bool), "level 1 (bitmap, mode j): present[0] is the byte 3; "
+                                                                            "a truth value is 0 or 1"),
+    (parse_format("db"), 1, "present", np.zeros(30, bool)[::2], "level 1 (bitmap, mode j): present is not contiguous; "
+                                                                "copy it with np.ascontiguousarray"),
+    (parse_format("db"), 1, "present", None, "level 1 (bitmap, mode j): present is missing: a NumPy array of bool belongs here, "
+                                             "not NoneType"),
+    (dia, 1, "offsets", [-2, 0, 1, 1], "level 1 (offset, mode j): offsets[3] = 1 repeats offsets[2]; diagonals must differ"),
+    (dia, 1, "offsets", [-2, 0, 4, 1], "level 1 (offset, mode j): offsets[3] = 1 is less than offsets[2] = 4; diagonals must ascend"),
+    (dia, 1, "offsets", [-2, 0, 1], "level 1 (offset, mode j): offsets has 3 elements; there are 4 diagonals"),
+    (dia, 1, "offsets", np.array([-2, 0, 1, 2**62 + 1]), "level 1 (offset, mode j): offsets[3] = 4611686018427387905 is further than "
+                                                         "2**62 away"),
 ]  # fmt: skip
 
 
@@ -111,7 +126,7 @@ def test_spare_room_behind_the_coordinates_is_accepted_and_ignored():
     check(storage)
     exact = pack(csr, (3, 5), COORDINATES, VALUES)
     assert stored_count(storage) == 4
-    for format in (dense(2), coo(), csc, ell):
+    for format in (dense(2), coo(), csc, ell, dia):
         np.testing.assert_array_equal(to_dense(convert(storage, format)), to_dense(exact))
 
 

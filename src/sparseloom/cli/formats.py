@@ -8,7 +8,7 @@ import numpy as np
 
 from sparseloom.cli.arguments import OptionError, Subcommands, add_subcommand
 from sparseloom.formats.format import Format
-from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, ell
+from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
 from sparseloom.formats.text import parse_format
 from sparseloom.tensor.creation import asarray
 
@@ -30,9 +30,11 @@ NAMED: tuple[tuple[Format, str], ...] = (
     (csf(3), "a tree of compressed levels"),
     (bcsr((2, 2)), "rows of dense blocks"),
     (ell, "rows padded to one width"),
+    (dia, "diagonals"),
 )
 _LETTERS = """\
-letters: d dense, s compressed, u compressed with repeated coordinates, q singleton, p padded; one per level, from the root down.
+letters: d dense, s compressed, u compressed with repeated coordinates, q singleton, p padded, b bitmap, o offset; one per level,
+from the root down.
 ':1,0' behind them gives the mode that each level stores, '/2,2' the size of blocks."""
 
 

@@ -101,7 +101,7 @@ def _spell(level: Level, is_last_singleton: bool) -> str:
     return level.letter + marks
 
 
-_FAMILIAR = {"ds": "csr", "ds:1,0": "csc", "ss": "dcsr", "ss:1,0": "dcsc", "uq": "coo", "sss": "csf", "dp": "ell"}
+_FAMILIAR = {"ds": "csr", "ds:1,0": "csc", "ss": "dcsr", "ss:1,0": "dcsc", "uq": "coo", "sss": "csf", "dp": "ell", "do": "dia"}
 
 
 def _familiar(text: str, blocks: tuple[int, ...]) -> str:

@@ -103,6 +103,7 @@ class Level(Node):
     has_holes: ClassVar[bool] = False  # whether positions between the bounds of one parent may be unused
     can_locate: ClassVar[bool] = False
     can_append: ClassVar[bool] = False
+    can_insert: ClassVar[bool] = False
 
     # Properties, because some levels let the user choose: those have fields of these names.
 
@@ -156,6 +157,21 @@ class Level(Node):
         """How many positions there are, unused ones included. The arrays may be longer."""
         raise CompilerBug(self, "a level must say how many positions it has")
 
+    def passed(self, data: LevelData, size: int, parent_count: int) -> int:
+        """How many positions a loop through the whole level may pass, used or not: all of them, unless loops count them otherwise."""
+        return self.count(data, size, parent_count)
+
+    def made(self, size: int, parent_count: int, counted: int) -> tuple[int, dict[str, int]]:
+        """How many positions a level has that a kernel made, and how many elements each array.
+
+        ``counted`` is what the kernel hands out for the level: its positions, or its one scalar.
+        """
+        raise CompilerBug(self, "a level that a kernel makes must say how long its arrays are")
+
+    def least(self, size: int, parent_count: int, entries: int, width: int) -> tuple[int, int]:
+        """How many bytes the arrays take at least for so many entries, with indices of ``width`` bytes, and how many positions."""
+        return width * parent_count, min(parent_count * size, entries)
+
     def check(self, data: LevelData, size: int, above: Checked) -> Fault | Checked:
         """Check untrusted arrays: the first fault found, or what the next level must know.
 
@@ -173,6 +189,10 @@ class Level(Node):
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         """The positions ``[begin, end)`` below a parent position. Those of the next parent begin at or behind the end."""
         raise CompilerBug(self, "a level must say where its positions are")
+
+    def begin(self, view: LevelView, parent: Expr) -> Expr:
+        """Where the positions of a parent begin, unused ones included; for a parent behind the last one, where all of them end."""
+        return self.bounds(view, parent)[0]
 
     def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
         """The coordinate at a position, as int64. A level that has a ``coordinate_array`` needs no parent for it."""
@@ -200,7 +220,7 @@ class Level(Node):
         raise CompilerBug(self, "a level must say what its positions stand below")
 
     def slot(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
-        """Where the values of a position stand: at the position itself, unless a level says otherwise."""
+        """Where the values of a position stand: at the position itself, unless a level says otherwise, which must then be the last."""
         return position
 
     def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> tuple[Expr, Expr]:
@@ -210,6 +230,10 @@ class Level(Node):
     def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
         """Store a coordinate at a new position at the end; only for levels that ``can_append``."""
         raise CompilerBug(self, "this level cannot append a coordinate")
+
+    def insert(self, view: LevelView, position: Expr) -> Stmt:
+        """Say that something is stored at a located position; only for levels that ``can_insert``."""
+        raise CompilerBug(self, "this level cannot insert a coordinate")
 
 
 def array_dtype(level: Level, name: str, index_dtype: DType) -> DType:

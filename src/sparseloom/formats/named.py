@@ -7,6 +7,7 @@
     csf(n)       s s ...        a tree of compressed levels
     bcsr(b)      d s d d        rows of dense blocks
     ell          d p            rows padded to one width
+    dia          d o            diagonals
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from __future__ import annotations
 from sparseloom.core.errors import FormatError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level
-from sparseloom.formats.levels import Compressed, Dense, Padded, Singleton
+from sparseloom.formats.levels import Compressed, Dense, Offset, Padded, Singleton
 
 csr = Format((Dense(), Compressed()), (0, 1))
 csc = Format((Dense(), Compressed()), (1, 0))
 dcsr = Format((Compressed(), Compressed()), (0, 1))
 dcsc = Format((Compressed(), Compressed()), (1, 0))
 ell = Format((Dense(), Padded()), (0, 1))
+dia = Format((Dense(), Offset()), (0, 1))
 
 
 def dense(order: int) -> Format:

@@ -360,6 +360,13 @@ def position_counts(storage: Storage) -> list[int]:
     return counts
 
 
+def passed_counts(storage: Storage) -> list[int]:
+    """How many positions loops may pass at the root and at every level."""
+    format, sizes = storage.format, storage.format.level_sizes(storage.shape)
+    levels = zip(format.levels, storage.levels, sizes, position_counts(storage), strict=False)
+    return [1, *(level.passed(data, size, parents) for level, data, size, parents in levels)]
+
+
 def _mode_columns(storage: Storage) -> tuple[Columns, Values]:
     """One column of coordinates per mode, and the values, of all entries in storage order."""
     columns, positions = _stored_columns(storage)

@@ -44,8 +44,6 @@ def least_size(format: Format, shape: tuple[int, ...], itemsize: int) -> int:
     """How many bytes a tensor with one entry takes at least."""
     size, positions, width = 0, 1, width_for(max(shape, default=0)).itemsize
     for level, extent in zip(format.levels, format.level_sizes(shape), strict=True):
-        if level.full:
-            positions *= extent
-        elif not level.branchless:
-            size, positions = size + positions * width, min(positions, 1)
+        taken, positions = level.least(extent, positions, 1, width)
+        size += taken
     return size + positions * itemsize

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import DType
+from sparseloom.core.dtypes import BOOL, DType
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 
@@ -60,8 +60,8 @@ class Storage:
 
     @property
     def index_dtype(self) -> DType | None:
-        """The dtype of the index arrays; None if there are none."""
-        return next((array.dtype for level in self.levels for array in level.arrays.values()), None)
+        """The dtype of the index arrays; None if there are none. Truth values that say what is stored have their own."""
+        return next((array.dtype for array in self.indices if array.dtype != BOOL), None)
 
     @property
     def indices(self) -> tuple[NDArray[Any], ...]:
@@ -71,12 +71,12 @@ class Storage:
     @property
     def is_sealed(self) -> bool:
         """Whether nobody but us can change the index arrays."""
-        return not self.seal.broken if self.seal is not None else self.index_dtype is None
+        return not self.seal.broken if self.seal is not None else not self.indices
 
 
 def sealed(storage: Storage) -> Storage:
     """A storage whose arrays we made, and nobody else has."""
-    return replace(storage, seal=NO_INDICES if storage.index_dtype is None else Seal())
+    return replace(storage, seal=Seal() if storage.indices else NO_INDICES)
 
 
 def copied(storage: Storage) -> Storage:
@@ -93,14 +93,14 @@ def with_own_indices(storage: Storage) -> Storage:
 def lend(storage: Storage) -> Storage:
     """The storage whose index arrays a result may have in common with it: itself if they are sealed, else a copy."""
     if storage.seal is None or storage.seal.broken:
-        return storage if storage.index_dtype is None else with_own_indices(storage)
+        return with_own_indices(storage) if storage.indices else storage
     storage.seal.shared = True
     return storage
 
 
 def open_up(storage: Storage) -> Storage:
     """The storage, of which a caller may see all arrays, and could change them."""
-    if storage.seal is not None and storage.index_dtype is not None:
+    if storage.seal is not None and storage.indices:
         storage.seal.broken = True
     return storage
 
@@ -108,7 +108,7 @@ def open_up(storage: Storage) -> Storage:
 def hand_out(storage: Storage) -> Storage:
     """The storage whose arrays become those of an object that may change. Index arrays that other tensors need too are copied."""
     is_shared = storage.seal is not None and storage.seal.shared
-    return open_up(with_own_indices(storage) if is_shared and storage.index_dtype is not None else storage)
+    return open_up(with_own_indices(storage) if is_shared and storage.indices else storage)
 
 
 def derived(made: Storage, source: Storage) -> Storage:

@@ -13,13 +13,13 @@ from sparseloom.core.errors import FormatError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level
 from sparseloom.formats.levels import LEVELS
-from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, ell
+from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
 
-_MATRICES = {"csr": csr, "csc": csc, "dcsr": dcsr, "dcsc": dcsc, "ell": ell}
+_MATRICES = {"csr": csr, "csc": csc, "dcsr": dcsr, "dcsc": dcsc, "ell": ell, "dia": dia}
 _FAMILIES = {"dense": dense, "coo": coo, "csf": csf}
 _DEFAULT_ORDERS = {"coo": 2, "csf": 3}
 _NAMED = re.compile(rf"\s*({'|'.join((*_MATRICES, *_FAMILIES, 'bcsr'))})\s*(?:\(([^()]*)\))?\s*", re.IGNORECASE)
-_KNOWN = "named formats are dense(n), csr, csc, dcsr, dcsc, coo(n), csf(n), bcsr(b,c), ell"
+_KNOWN = "named formats are dense(n), csr, csc, dcsr, dcsc, coo(n), csf(n), bcsr(b,c), ell, dia"
 
 
 @lru_cache(maxsize=256)

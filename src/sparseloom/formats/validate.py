@@ -12,7 +12,7 @@ import numpy as np
 
 from sparseloom.core.dtypes import VALUE_DTYPES
 from sparseloom.core.errors import StorageError
-from sparseloom.formats.level import Checked, Fault, LevelData
+from sparseloom.formats.level import Checked, Fault, Level, LevelData
 from sparseloom.formats.room import is_countable
 from sparseloom.formats.storage import Storage
 
@@ -30,7 +30,7 @@ def check(storage: Storage, name: str = "tensor") -> None:
     for k, (level, data) in enumerate(zip(format.levels, storage.levels, strict=True)):
         strange = sorted({*data.arrays} - {*level.array_names} | {*data.scalars} - {*level.scalar_names})
         found = Fault(strange[0], None, "does not belong to this level") if strange else level.check(data, sizes[k], above)
-        found = _width_fault(data, widths) or found if isinstance(found, Checked) else found
+        found = _width_fault(level, data, widths) or found if isinstance(found, Checked) else found
         match found:
             case Fault():
                 raise _error(storage, name, k, found)
@@ -42,9 +42,11 @@ def check(storage: Storage, name: str = "tensor") -> None:
         _check_unordered_chain(storage, name, head, end, counts[head], sizes)
 
 
-def _width_fault(data: LevelData, widths: list[np.dtype[Any]]) -> Fault | None:
-    """The first array whose dtype is not that of the arrays before it: generated code knows one width per tensor."""
+def _width_fault(level: Level, data: LevelData, widths: list[np.dtype[Any]]) -> Fault | None:
+    """The first array whose dtype is not that of the arrays before it: generated code knows one width of indices per tensor."""
     for name, array in data.arrays.items():
+        if name in level.truth_names:
+            continue
         widths.append(array.dtype)
         if array.dtype != widths[0]:
             what = f"has dtype {array.dtype}, but the arrays before it have {widths[0]}; all indices of a tensor have one"

@@ -53,7 +53,7 @@ def repeats_loosely(form: Format) -> bool:
 
 
 def reordered(form: Format, modes: tuple[int, ...], long: Collection[int] = ()) -> Format:
-    """The same levels over another mode order.
+    """The same levels over another mode order, where entries can be appended to them; else compressed ones.
 
     Full levels become compressed if they would fill up other modes than before: at the end always, else where those are ``long``.
     """
@@ -65,7 +65,7 @@ def reordered(form: Format, modes: tuple[int, ...], long: Collection[int] = ()) 
     levels = tuple(
         Compressed() if level.full and mode in long and mode not in full else level for mode, level in zip(modes, levels, strict=True)
     )
-    return Format(levels, modes)
+    return Format(tuple(level if level.full or level.can_append else Compressed() for level in levels), modes)
 
 
 def streams(access: Access, assign: Assign) -> bool:
@@ -109,17 +109,26 @@ def modes_in_order(access: Access, order: tuple[IndexVar, ...]) -> tuple[int, ..
     return tuple(sorted(range(len(access.indices)), key=lambda mode: order.index(access.indices[mode])))
 
 
+def appendable(form: Format) -> Format:
+    """The nearest format to which entries can be appended, in the same order of modes."""
+    near = plain(form)
+    return Format(tuple(level if level.full else Compressed() for level in near.levels), near.modes)
+
+
+def takes_anything(form: Format) -> bool:
+    """Whether every tensor can be stored: a singleton has one entry per parent, so what stands above it must be allowed to repeat."""
+    return not any(level.branchless and form.levels[k - 1].unique for k, level in enumerate(form.levels))
+
+
 def can_append(form: Format) -> bool:
     """Whether entries that come in order can be appended: every level is full or appends.
 
-    A singleton has one entry per parent, so what stands above it must be allowed to repeat. The rows of a padded level are spread out
-    in the end, so that only full levels can stand below it. What comes in order may be stored where no order is promised.
+    The rows of a padded level are spread out in the end, so that only full levels can stand below it. What comes in order may be stored
+    where no order is promised.
     """
     for k, level in enumerate(form.levels):
         if not level.full and not level.can_append:
             return False
         if not level.compact and not all(below.full for below in form.levels[k + 1 :]):
             return False
-        if level.branchless and form.levels[k - 1].unique:
-            return False
-    return True
+    return takes_anything(form)

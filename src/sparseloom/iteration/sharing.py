@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored
+from sparseloom.iteration.layout import can_append, takes_anything
 from sparseloom.iteration.region import is_skippable, present, region
 from sparseloom.notation.nodes import Access, Assign, Expr, IndexVar, Reduce, Stmt
 
@@ -26,6 +27,17 @@ def shared_pattern(assign: Assign) -> Access | None:
         case Stored(access) if access.indices == lhs.indices and access.tensor.format == lhs.tensor.format and _is_canonical(access):
             return access
     return None
+
+
+def is_made_apart(assign: Assign) -> bool:
+    """Whether a sparse result is made in another format first: entries cannot be appended to its own, nor is that of the one sparse
+    operand shared."""
+    form, rhs = assign.lhs.tensor.format, assign.rhs
+    if form.is_dense or can_append(form) or not takes_anything(form):
+        return False
+    shared = shared_pattern(assign)
+    others = any(isinstance(n, Reduce) or (isinstance(n, Access) and n != shared and not n.tensor.format.is_dense) for n in walk(rhs))
+    return shared is None or others
 
 
 def is_bounded(assign: Assign, stmt: Stmt) -> bool:

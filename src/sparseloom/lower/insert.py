@@ -105,7 +105,7 @@ class InsertResult(Result):
         rows: ir.Expr = ir.ONE
         for level in levels[:begin]:
             rows = ir.multiply(rows, level.size)
-        last = subtract(form.levels[begin].bounds(levels[begin], rows)[0], ir.ONE)
+        last = subtract(form.levels[begin].begin(levels[begin], rows), ir.ONE)
         later, place = ir.Var(names.fresh("later")), ir.Var(names.fresh("place"))
         stored = self.context.provenance.stored(self.driver)
         row = self._row({stored[k]: form.levels[k].coordinate(levels[k], ir.ZERO, later) for k in tail})

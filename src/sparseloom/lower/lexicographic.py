@@ -46,6 +46,6 @@ def first_position(
             behind = level.search(view, above, found, end, ir.add(coordinate, ir.ONE))
             begin, end = found, ir.Select(same, behind, found)
         elif not form.levels[k + 1].full:
-            first = form.levels[k + 1].bounds(views[k + 1], found)[0]
+            first = form.levels[k + 1].begin(views[k + 1], found)
             begin, end = first, ir.Select(same, form.levels[k + 1].bounds(views[k + 1], found)[1], first)
     return code, position

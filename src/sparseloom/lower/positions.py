@@ -48,8 +48,7 @@ class PositionLoops(RunLoops):
         scope = self._declare_range(relation, levels[0], begin, end, code, scope)
         for k in levels[1:]:
             above = scope.cuts[access, k - 1]
-            begin = form.levels[k].bounds(views[k], above[0])[0]
-            end = form.levels[k].bounds(views[k], above[1])[0] if not form.levels[k].branchless else above[1]
+            begin, end = (form.levels[k].begin(views[k], limit) for limit in above)
             begin, end = self._cut_to_blocks(relation, k, (begin, end), scope)
             scope = self._declare_range(relation, k, begin, end, code, scope)
         if context.provenance.cuts_rows(relation.coordinate, context.provenance.stored(access)):

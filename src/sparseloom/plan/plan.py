@@ -10,7 +10,9 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf
 from sparseloom.iteration.accumulate import merges_initial, name_initial
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.layout import appendable
 from sparseloom.iteration.rows import RowChoice, choose_row, is_long, scheduled_row
+from sparseloom.iteration.sharing import is_made_apart
 from sparseloom.notation.nodes import Access, Assign, Races, TensorVar, Unit, Where
 from sparseloom.plan.problem import Problem, resolve, with_index_dtype
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics, Work
@@ -55,18 +57,17 @@ def plan(problem: Problem, statistics: Statistics = NOTHING_KNOWN) -> Plan:
 
 def plan_as_asked(problem: Problem) -> Plan:
     """What a schedule of the user's own starts from. It does not depend on the data, so that what was checked is what runs."""
-    assign, blocked, why = _blocked(problem, "a diagonal cuts blocks" if _is_diagonal(problem.assign.lhs) else "")
+    assign, blocked, why = _apart(problem, _why_apart(problem))
     rows = scheduled_row(_row_extent(assign, problem.sizes), problem.workspace)
     return Plan(assign, (), True, rows, Work.LITTLE, problem.schedule, _initial(problem, assign), blocked, why, target=problem.target.model)
 
 
 def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
     """What the compiler chooses by itself."""
-    entries, sizes, lhs = statistics.entries, problem.sizes, problem.assign.lhs
-    why = "a diagonal cuts blocks" if _is_diagonal(lhs) else ""
-    if not why and lhs.tensor.format.blocks and is_long(max(problem.shape, default=0), entries):
+    entries, sizes, why = statistics.entries, problem.sizes, _why_apart(problem)
+    if not why and problem.assign.lhs.tensor.format.blocks and is_long(max(problem.shape, default=0), entries):
         why = "modes are long and operands have few entries"
-    assign, blocked, why = _blocked(problem, why)
+    assign, blocked, why = _apart(problem, why)
     initial = _initial(problem, assign)
     long = frozenset(name for name, size in sizes.items() if is_long(size, entries))
     rows = replace(choose_row(_row_extent(assign, sizes), entries, problem.workspace), long=long)
@@ -74,17 +75,21 @@ def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
     return Plan(assign, cheapest, not problem.is_empty, rows, statistics.work, "", initial, blocked, why, target=problem.target.model)
 
 
-def _is_diagonal(lhs: Access) -> bool:
-    """Whether a result has blocks, and a variable twice."""
-    return bool(lhs.tensor.format.blocks) and len(set(lhs.indices)) < len(lhs.indices)
+def _why_apart(problem: Problem) -> str:
+    """Why the loops cannot make a result as it is stored, whatever the data; empty if they can."""
+    lhs = problem.assign.lhs
+    if lhs.tensor.format.blocks and len(set(lhs.indices)) < len(lhs.indices):
+        return "a diagonal cuts blocks"
+    return "entries cannot be appended to it" if is_made_apart(problem.assign) else ""
 
 
-def _blocked(problem: Problem, why: str) -> tuple[Assign, Format | None, str]:
-    """The statement with a result that has no blocks, and the blocks it gets in the end, if there is a reason for that."""
+def _apart(problem: Problem, why: str) -> tuple[Assign, Format | None, str]:
+    """The statement with a result to which entries can be appended, and the format it gets in the end, if there is a reason for that."""
     if not why:
         return problem.assign, None, ""
-    plain = resolve(problem.statement, csf(len(problem.shape)), problem.dtype)
     tensor = problem.assign.lhs.tensor
+    form = csf(len(problem.shape)) if tensor.format.blocks else appendable(tensor.format)
+    plain = resolve(problem.statement, form, problem.dtype)
     return (plain if tensor.index_dtype is None else with_index_dtype(plain, tensor.index_dtype)), tensor.format, why
 
 

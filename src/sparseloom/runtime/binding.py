@@ -100,16 +100,9 @@ def grown_lengths(lowered: Lowered, found: Sequence[Any]) -> dict[int, int]:
     lengths: dict[int, int] = {}
     positions = 1
     for k, level in enumerate(form.levels):
-        before = positions
-        if level.full:
-            positions *= extents[k]
-        elif level.scalar_names:
-            positions *= counts[k]  # the width of a padded level
-        elif not level.branchless:
-            positions = counts[k]
-        for part in level.array_names:
-            if (k, part) in parts:  # some arrays may be taken over from an operand
-                lengths[parts[k, part]] = before + 1 if part == "pos" else before if part == "len" else positions
+        positions, made = level.made(extents[k], positions, counts.get(k, 0))
+        # Some arrays may be taken over from an operand.
+        lengths |= {parts[k, part]: length for part, length in made.items() if (k, part) in parts}
     if (None, "values") in parts:
         lengths[parts[None, "values"]] = positions
     return lengths

@@ -63,6 +63,9 @@ class Compressed(Level):
     def count(self, data: LevelData, size: int, parent_count: int) -> int:
         return int(data.arrays["pos"][parent_count])
 
+    def made(self, size: int, parent_count: int, counted: int) -> tuple[int, dict[str, int]]:
+        return counted, {"pos": parent_count + 1, "crd": counted}
+
     def check(self, data: LevelData, size: int, above: Checked) -> Fault | Checked:
         fault = array_fault(data, "pos", 0) or array_fault(data, "crd", 0)
         if fault is not None:

@@ -43,6 +43,12 @@ class Dense(Level):
     def count(self, data: LevelData, size: int, parent_count: int) -> int:
         return parent_count * size
 
+    def least(self, size: int, parent_count: int, entries: int, width: int) -> tuple[int, int]:
+        return 0, parent_count * size
+
+    def made(self, size: int, parent_count: int, counted: int) -> tuple[int, dict[str, int]]:
+        return parent_count * size, {}
+
     def check(self, data: LevelData, size: int, above: Checked) -> Fault | Checked:
         return Checked(above.positions * size)
 

@@ -73,6 +73,9 @@ class Padded(Level):
     def count(self, data: LevelData, size: int, parent_count: int) -> int:
         return parent_count * data.scalars["width"]
 
+    def made(self, size: int, parent_count: int, counted: int) -> tuple[int, dict[str, int]]:
+        return parent_count * counted, {"len": parent_count, "crd": parent_count * counted}
+
     def check(self, data: LevelData, size: int, above: Checked) -> Fault | Checked:
         width = data.scalars.get("width")
         if type(width) is not int or not 0 <= width <= np.iinfo(np.int64).max:

@@ -69,6 +69,9 @@ class Singleton(Level):
     def count(self, data: LevelData, size: int, parent_count: int) -> int:
         return parent_count
 
+    def made(self, size: int, parent_count: int, counted: int) -> tuple[int, dict[str, int]]:
+        return parent_count, {"crd": parent_count}
+
     def check(self, data: LevelData, size: int, above: Checked) -> Fault | Checked:
         fault = array_fault(data, "crd", above.positions)
         if fault is not None:

@@ -1,4 +1,4 @@
-"""SciPy's sparse arrays and matrices: CSR, CSC, COO and BSR share their arrays; DIA, LIL and DOK are converted.
+"""SciPy's sparse arrays and matrices: CSR, CSC, COO, BSR and DIA share their arrays; LIL and DOK are converted.
 
 SciPy's own sort_indices, sum_duplicates and has_sorted_indices change the object they are called on, so they are never called
 on the user's.
@@ -15,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.conversion import convert
+from sparseloom.core.dtypes import value_dtype
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.levels.compressed import Compressed
-from sparseloom.formats.named import bcsr, coo, csc, csr
+from sparseloom.formats.levels.offset import FURTHEST
+from sparseloom.formats.named import bcsr, coo, csc, csr, dia
 from sparseloom.formats.storage import Storage
+from sparseloom.runtime.guard import Guard
 from sparseloom.tensor.arrays import plain_array
 from sparseloom.tensor.entry import NO_ARRAYS, Entry, remember, seen_before, shared_or_sorted, usable_indices, usable_values
 
@@ -110,6 +113,46 @@ def _coo_levels(coordinates: tuple[NDArray[Any], ...], count: int) -> tuple[Leve
     return (LevelData({"pos": pos, "crd": first}), *(LevelData({"crd": crd}) for crd in rest))
 
 
+def from_diagonals(shape: tuple[int, ...], offsets: NDArray[Any], data: NDArray[Any]) -> Entry:
+    """The two arrays of a DIA matrix: ``data[k, j]`` stands in column j, ``offsets[k]`` to the right of the main diagonal."""
+
+    def build(count: int) -> Storage:
+        return Storage(dia, shape, (NO_ARRAYS, _diagonals(offsets, data.shape)), data.reshape(-1))
+
+    return seen_before((offsets, data), dia, shape, build) or _examined_diagonals(shape, plain_array(offsets), plain_array(data))
+
+
+def _examined_diagonals(shape: tuple[int, ...], offsets: NDArray[Any], data: NDArray[Any]) -> Entry:
+    """As ``from_diagonals``, for arrays that were not seen before."""
+    notes: list[str] = []
+    if data.ndim != 2 or offsets.shape != data.shape[:1] or len(shape) != 2:
+        raise StorageError(f"{offsets.size} diagonals need a data array with as many rows, not one of shape {data.shape}")
+    if offsets.dtype.kind not in "iu" or offsets.dtype == np.uint64:
+        raise StorageError(f"the offsets of diagonals must be integers, not {offsets.dtype}")
+    value_dtype(data.dtype)
+    if len(np.unique(offsets)) != len(offsets):
+        raise StorageError("the offsets of diagonals must differ from each other")
+    if (offsets[1:] < offsets[:-1]).any() or (len(offsets) and max(-int(offsets.min()), int(offsets.max())) > FURTHEST):
+        notes.append("the tensor was copied: its diagonals are not sorted, or too far away")
+        order = np.argsort(offsets)
+        order = order[(offsets[order] > -shape[0]) & (offsets[order] < shape[1])]
+        offsets, data = offsets[order], data[order]
+    (near,) = usable_indices((offsets,), notes)
+    storage = Storage(dia, shape, (NO_ARRAYS, _diagonals(near, data.shape)), usable_values(data, notes))
+    entry = Entry(storage, tuple(dict.fromkeys(notes)), bool(notes), Guard(storage))
+    if entry.guard is not None and not notes:
+        remember((offsets, data), storage, len(offsets), entry.guard)
+    return entry
+
+
+def _diagonals(offsets: NDArray[Any], shape: tuple[int, ...]) -> LevelData:
+    return LevelData({"offsets": offsets}, {"diagonals": int(shape[0]), "width": int(shape[1])})
+
+
+def _from_dia(matrix: Any) -> Entry:
+    return from_diagonals(matrix.shape, matrix.offsets, matrix.data)
+
+
 def _from_csr(matrix: Any) -> Entry:
     shape = matrix.shape
     return from_compressed(csr if len(shape) == 2 else VECTOR, shape, matrix.indptr, matrix.indices, matrix.data)
@@ -152,7 +195,7 @@ def arrays_of_scipy(matrix: Any) -> tuple[NDArray[Any], ...] | None:
 
 _READERS: dict[str, Callable[[Any], Entry]] = {
     "csr": _from_csr, "csc": _from_csc, "coo": _from_coo, "bsr": _from_bsr,
-    "dia": _converted, "lil": _converted, "dok": _converted,
+    "dia": _from_dia, "lil": _converted, "dok": _converted,
 }  # fmt: skip
 
 
@@ -165,7 +208,7 @@ def is_bsr(storage: Storage) -> bool:
 
 
 def to_scipy(storage: Storage) -> Any:
-    """A SciPy sparse array over the same memory for CSR, CSC, COO and BCSR; other formats are converted to CSR or COO first."""
+    """A SciPy sparse array over the same memory for CSR, CSC, COO, BCSR and DIA; other formats are converted to CSR or COO first."""
     import scipy.sparse
 
     if storage.fill != 0:
@@ -180,6 +223,10 @@ def to_scipy(storage: Storage) -> Any:
         kind = scipy.sparse.bsr_array
         empty = kind(shape, blocksize=format.blocks, dtype=storage.dtype)
         return _assembled(empty, storage.levels[1], storage.values.reshape(-1, *format.blocks))
+    if format == dia:
+        result: Any = scipy.sparse.dia_array(shape, dtype=storage.dtype)
+        result.offsets, result.data = storage.levels[1].arrays["offsets"], as_diagonals(storage)
+        return result
     if format == _coo(order):
         result = scipy.sparse.coo_array(shape, dtype=storage.dtype)
         count = int(storage.levels[0].arrays["pos"][-1])
@@ -187,6 +234,13 @@ def to_scipy(storage: Storage) -> Any:
         result.data = storage.values[:count]
         return result
     return to_scipy(convert(storage, csr if order == 2 else _coo(order)))
+
+
+def as_diagonals(storage: Storage) -> NDArray[Any]:
+    """The values of DIA storage as SciPy has them: one row per diagonal."""
+    scalars = storage.levels[1].scalars
+    diagonals, width = scalars["diagonals"], scalars["width"]
+    return storage.values[: diagonals * width].reshape(diagonals, width)
 
 
 def _assembled(empty: Any, level: LevelData, values: NDArray[Any]) -> Any:

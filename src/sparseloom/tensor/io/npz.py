@@ -1,6 +1,6 @@
 """Archives of arrays (.npz), never pickled.
 
-CSR, CSC, COO and BCSR are written as SciPy's ``save_npz`` does, so that SciPy reads them. Other formats, and fills other than
+CSR, CSC, COO, BCSR and DIA are written as SciPy's ``save_npz`` does, so that SciPy reads them. Other formats, and fills other than
 zero, have a layout of their own: the format's letters, the shape, the fill, and the arrays by level (pos1, crd1, ..., values).
 """
 
@@ -20,15 +20,15 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.dtypes import known_fill, value_dtype
+from sparseloom.core.dtypes import known_fill
 from sparseloom.core.errors import SparseloomError, StorageError
 from sparseloom.formats.format import Format
-from sparseloom.formats.named import bcsr, coo, csc, csr
-from sparseloom.formats.pack import convert, pack
+from sparseloom.formats.named import bcsr, coo, csc, csr, dia
+from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format, parse_format
 from sparseloom.tensor.arrays import arrays_of, storage_of
-from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates, is_bsr
+from sparseloom.tensor.interop.scipy import as_diagonals, from_compressed, from_coordinates, from_diagonals, is_bsr
 from sparseloom.tensor.io.npy import read_array
 from sparseloom.tensor.io.room import require_storable
 from sparseloom.tensor.io.source import fault, open_plain, replacing
@@ -143,25 +143,8 @@ def _scipys(path: Path, arrays: Arrays) -> Storage:
         case "coo":
             return from_coordinates(shape, _coordinate_arrays(arrays), data).storage
         case "dia":
-            return _from_diagonals(shape, arrays["offsets"], data)
+            return from_diagonals(shape, arrays["offsets"], data).storage
     raise fault(path, f"the layout {kind!r} is not one of csr, csc, coo, bsr, dia")
-
-
-def _from_diagonals(shape: tuple[int, ...], offsets: NDArray[Any], data: NDArray[Any]) -> Storage:
-    """SciPy's dia: ``data[k, j]`` stands in column j, ``offsets[k]`` above the diagonal; zeros are not stored."""
-    if data.ndim != 2 or offsets.shape != data.shape[:1] or len(shape) != 2:
-        raise StorageError(f"{offsets.size} diagonals need a data array with as many rows, not one of shape {data.shape}")
-    if offsets.dtype.kind not in "iu" or offsets.dtype == np.uint64:
-        raise StorageError(f"the offsets of diagonals must be integers, not {offsets.dtype}")
-    value_dtype(data.dtype)
-    if len(np.unique(offsets)) != len(offsets):
-        raise StorageError("the offsets of diagonals must differ from each other")
-    # A diagonal that misses the matrix may be any number away.
-    near = np.clip(offsets.astype(np.int64), -shape[0], shape[1])
-    columns = np.broadcast_to(np.arange(data.shape[1]), data.shape)
-    rows = columns - near[:, None]
-    kept = (rows >= 0) & (rows < shape[0]) & (columns < shape[1]) & (data != 0)
-    return pack(csr, shape, np.stack((rows[kept], columns[kept])), data[kept])
 
 
 def _own(arrays: _Members) -> Storage:
@@ -223,6 +206,8 @@ def _as_scipy(storage: Storage) -> dict[str, Any] | None:
     if is_bsr(storage):
         blocks = storage.values.reshape(-1, *format.blocks)
         return head | {"format": _bytes("bsr"), "indptr": level["pos"], "indices": level["crd"], "data": blocks}
+    if format == dia:
+        return head | {"format": _bytes("dia"), "offsets": level["offsets"], "data": as_diagonals(storage)}
     if format == coo(len(shape)):
         coordinates = [data.arrays["crd"] for data in storage.levels]
         named = {"row": coordinates[0], "col": coordinates[1]} if len(shape) == 2 else {"coords": np.stack(coordinates)}

@@ -50,11 +50,8 @@ def require_storable(path: Path, format: Format, shape: tuple[int, ...], entries
         return  # who stores them says so
     size, positions = 0, 1
     for level, extent in zip(format.levels, format.level_sizes(shape), strict=True):
-        if level.full:
-            positions *= extent
-        else:
-            size += _INDEX * positions
-            positions = min(positions * extent, entries)
+        taken, positions = level.least(extent, positions, entries, _INDEX)
+        size += taken
     size += itemsize * positions
     free = free_memory() if size > _UNASKED else None
     if free is not None and 2 * size > free:
