@@ -237,7 +237,7 @@ def _pack_columns(
         columns, values = _merge_repeated(format, columns, values, duplicates)
     index_dtype = _index_dtype(index_dtype, max((*shape, len(values))), int32_limit)
     levels, positions, count = _build_levels(format, sizes, columns, len(values), index_dtype, keep)
-    if format.levels and not format.levels[-1].full and format.levels[-1].compact:
+    if format.levels and not format.levels[-1].full and format.levels[-1].compact and count == len(values):
         return Storage(format, shape, levels, np.ascontiguousarray(values), fill)  # one entry per position, in order
     require_places(format, sizes, count * values.dtype.itemsize)
     placed = np.full(count, fill, values.dtype)

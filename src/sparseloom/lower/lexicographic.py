@@ -36,7 +36,10 @@ def first_position(
             code.append(ir.Declare(found, level.locate(view, parent, here if exact == ir.TRUE else ir.Select(exact, here, ir.ZERO))[0]))
             code.append(ir.Declare(same, ir.both(exact, ir.compare("less", coordinate, view.size))))
         else:
-            code.append(ir.Declare(found, level.search(view, parent, begin, end, coordinate)))
+            searched = level.search(view, parent, begin, end, coordinate)
+            if exact != ir.TRUE and level.coordinate_array is None:
+                searched = ir.Select(exact, searched, begin)  # what is computed from the parent asks for one that is there
+            code.append(ir.Declare(found, searched))
             there = ir.compare("equal", level.coordinate(view, parent, found), coordinate)
             code.append(ir.Declare(same, ir.both(exact, ir.compare("less", found, end), there)))
         above, parent, exact, position = parent, found, same, found
