@@ -8,6 +8,7 @@ from itertools import repeat
 from sparseloom.compiler import Stages
 from sparseloom.core.trees import walk
 from sparseloom.formats.named import name_of
+from sparseloom.iteration.layout import is_filled
 from sparseloom.lower.trips import trips
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Forall
@@ -31,6 +32,8 @@ def explain(stages: Stages, sizes: Mapping[str, int], stored: Mapping[str, Seque
         how = "dense"
     elif shared is not None:
         how = f"{name_of(tensor.format)}, with the structure of {shared}: only values are computed"
+    elif is_filled(tensor.format):
+        how = f"{name_of(tensor.format)}, filled in any order"
     elif stages.concrete.inserted or stages.concrete.counted:
         how = f"{name_of(tensor.format)}, counted and then filled"
     else:

@@ -25,6 +25,7 @@ from sparseloom.runtime.settings import settings
 
 BLOCKS = ("bcsr(2,3)", "bcsr(3,2)", "dsdd:1,0,0,1/2,2")
 READ = [(2, source, target) for source in ("db", "bs", "dia") for target in ("ds", "ss:1,0", "uq", "dd", *BLOCKS)]
+READ += [(2, source, target) for source in ("ds", "ds:1,0", "ss", "uq", "dd", "ell", "dia") for target in ("db", "bb:1,0", "bd")]
 CONVERTED = {2: ("ds", "ds:1,0", "ss", "uq", "dd", "sd", "ell", *BLOCKS), 3: ("sss", "uqq:2,1,0", "dds", "ssd")}
 PAIRS = [(n, *pair) for n, forms in CONVERTED.items() for pair in permutations(forms, 2)]
 SHAPES = {2: (6, 5), 3: (4, 5, 3)}

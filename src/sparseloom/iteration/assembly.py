@@ -9,12 +9,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import Enum
 from itertools import combinations
 
 from sparseloom.core.trees import walk
 from sparseloom.formats.levels.compressed import Compressed
-from sparseloom.iteration.layout import can_append
+from sparseloom.iteration.layout import appendable, can_append, is_filled
 from sparseloom.iteration.ordering import Blocks, blocks_among, sparse_variables
 from sparseloom.iteration.region import is_skippable
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Reduce, Sequence, Stmt, SuchThat, Where
@@ -47,11 +48,27 @@ def _is_plain(assign: Assign) -> bool:
     return not form.blocks and assign.op is None and len(set(lhs.indices)) == len(lhs.indices)
 
 
+def can_fill(assign: Assign) -> bool:
+    """Whether every entry has a place of its own before the loops run, and comes once: nothing is summed, and no operand has blocks."""
+    blocked = any(n.tensor.format.blocks for n in walk(assign) if isinstance(n, Access))
+    sums = any(isinstance(n, Reduce) for n in walk(assign.rhs))
+    return is_filled(assign.lhs.tensor.format) and _is_plain(assign) and not blocked and not sums
+
+
+def as_appended(assign: Assign) -> Assign:
+    """A statement whose result is appended, where it could be filled in any order."""
+    lhs = assign.lhs
+    if not can_fill(assign):
+        return assign
+    return Assign(Access(replace(lhs.tensor, format=appendable(lhs.tensor.format)), lhs.indices), assign.rhs, assign.op)
+
+
 def can_insert(assign: Assign) -> bool:
-    """Whether every row has a place of its own before the loops run: all levels but the last are full, and no operand has blocks."""
+    """Whether every row has a place of its own before the loops run, if not every entry: all levels but the last are full, and no
+    operand has blocks."""
     *upper, last = assign.lhs.tensor.format.levels
     blocked = any(n.tensor.format.blocks for n in walk(assign) if isinstance(n, Access))
-    return (
+    return can_fill(assign) or (
         _is_plain(assign) and not blocked and bool(upper) and all(level.full for level in upper)
         and isinstance(last, Compressed) and last.ordered
     )  # fmt: skip

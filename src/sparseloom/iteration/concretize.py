@@ -25,7 +25,18 @@ from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.named import name_of
-from sparseloom.iteration.assembly import Order, can_copy, can_insert, can_list, can_scatter, is_alone, is_loose, lists_many, meets_late
+from sparseloom.iteration.assembly import (
+    Order,
+    can_copy,
+    can_fill,
+    can_insert,
+    can_list,
+    can_scatter,
+    is_alone,
+    is_loose,
+    lists_many,
+    meets_late,
+)
 from sparseloom.iteration.blocks import build_blocks, can_build_blocks, names_in, without_blocks
 from sparseloom.iteration.in_order import BlocksInTheWay, needs_workspace, not_in_order, unmatched_blocks
 from sparseloom.iteration.layout import block_sizes, can_append, follows_blocks, modes_in_order, plain, reordered, streams, walks_blocks
@@ -200,7 +211,7 @@ class _Attempt:
 
     def ways(self) -> list[tuple[Callable[[_Attempt], Concrete], bool]]:
         """The ways to assemble a sparse result, simplest first, and whether each lists many more entries than operands have."""
-        if is_loose(self._assign):
+        if is_loose(self._assign) and not can_fill(self._assign):
             return [(partial(_Attempt.by_lists, depth=0), False)]
         ways: list[tuple[Callable[[_Attempt], Concrete], bool]] = [(_Attempt.in_one_nest, False)]
         if can_copy(self._assign):

@@ -115,6 +115,11 @@ def appendable(form: Format) -> Format:
     return Format(tuple(level if level.full else Compressed() for level in near.levels), near.modes)
 
 
+def is_filled(form: Format) -> bool:
+    """Whether entries can be put in in any order: sparse, and every level is full or takes insertions."""
+    return not (form.is_dense or form.blocks) and all(level.full or level.can_insert for level in form.levels)
+
+
 def takes_anything(form: Format) -> bool:
     """Whether every tensor can be stored: a singleton has one entry per parent, so what stands above it must be allowed to repeat."""
     return not any(level.branchless and form.levels[k - 1].unique for k, level in enumerate(form.levels))

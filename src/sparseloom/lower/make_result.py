@@ -5,12 +5,14 @@ from __future__ import annotations
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.layout import is_filled
 from sparseloom.iteration.region import innermost, is_skippable
 from sparseloom.iteration.sharing import is_bounded
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.context import Context
 from sparseloom.lower.counted import CountedResult
+from sparseloom.lower.filled import FilledResult
 from sparseloom.lower.insert import InsertResult
 from sparseloom.lower.padded import PaddedResult, is_padded
 from sparseloom.lower.refill import RefillResult
@@ -32,6 +34,8 @@ def make_result(context: Context, concrete: Concrete, combines: bool, refill: bo
     if concrete.shared is not None:
         size = ir.Var(context.names.fresh(f"{lhs.tensor.name}_count"))
         return SharedResult(context, lhs, view, first, concrete.shared, size, combines)
+    if is_filled(lhs.tensor.format):
+        return FilledResult(context, lhs, view)
     if concrete.inserted:
         return InsertResult(context, lhs, view)
     repeated = len(set(lhs.indices)) < len(lhs.indices)

@@ -4,6 +4,7 @@
     SharedResult    the entries are an operand's; only values are written
     AppendResult    coordinates and values are appended as the loops find them (in ``append.py``)
     InsertResult    rows are counted, then filled in whatever order the loops come (in ``insert.py``)
+    FilledResult    every entry has its place, and is put there in whatever order the loops come (in ``filled.py``)
 """
 
 from __future__ import annotations

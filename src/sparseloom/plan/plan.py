@@ -9,8 +9,9 @@ from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf
 from sparseloom.iteration.accumulate import merges_initial, name_initial
+from sparseloom.iteration.assembly import can_fill
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.layout import appendable
+from sparseloom.iteration.layout import appendable, is_filled
 from sparseloom.iteration.rows import RowChoice, choose_row, is_long, scheduled_row
 from sparseloom.iteration.sharing import is_made_apart
 from sparseloom.notation.nodes import Access, Assign, Races, TensorVar, Unit, Where
@@ -57,14 +58,14 @@ def plan(problem: Problem, statistics: Statistics = NOTHING_KNOWN) -> Plan:
 
 def plan_as_asked(problem: Problem) -> Plan:
     """What a schedule of the user's own starts from. It does not depend on the data, so that what was checked is what runs."""
-    assign, blocked, why = _apart(problem, _why_apart(problem))
+    assign, blocked, why = _apart(problem, _why_apart(problem, in_any_order=False))
     rows = scheduled_row(_row_extent(assign, problem.sizes), problem.workspace)
     return Plan(assign, (), True, rows, Work.LITTLE, problem.schedule, _initial(problem, assign), blocked, why, target=problem.target.model)
 
 
 def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
     """What the compiler chooses by itself."""
-    entries, sizes, why = statistics.entries, problem.sizes, _why_apart(problem)
+    entries, sizes, why = statistics.entries, problem.sizes, _why_apart(problem, in_any_order=True)
     if not why and problem.assign.lhs.tensor.format.blocks and is_long(max(problem.shape, default=0), entries):
         why = "modes are long and operands have few entries"
     assign, blocked, why = _apart(problem, why)
@@ -75,12 +76,16 @@ def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
     return Plan(assign, cheapest, not problem.is_empty, rows, statistics.work, "", initial, blocked, why, target=problem.target.model)
 
 
-def _why_apart(problem: Problem) -> str:
-    """Why the loops cannot make a result as it is stored, whatever the data; empty if they can."""
+def _why_apart(problem: Problem, in_any_order: bool) -> str:
+    """Why the loops cannot make a result as it is stored, whatever the data; empty if they can.
+
+    Some results can be filled ``in_any_order``; a schedule starts from loops that append.
+    """
     lhs = problem.assign.lhs
     if lhs.tensor.format.blocks and len(set(lhs.indices)) < len(lhs.indices):
         return "a diagonal cuts blocks"
-    return "entries cannot be appended to it" if is_made_apart(problem.assign) else ""
+    fills = in_any_order and can_fill(problem.assign)
+    return "entries cannot be appended to it" if is_made_apart(problem.assign) and not fills else ""
 
 
 def _apart(problem: Problem, why: str) -> tuple[Assign, Format | None, str]:
@@ -119,7 +124,7 @@ def _row_extent(assign: Assign, sizes: dict[str, int]) -> int:
 def in_parallel(concrete: Concrete, work: Work) -> Concrete:
     """The loops of a sparse result with its rows spread over threads; as they are, where that is not allowed or does not pay."""
     enough = Work.LARGE if any(isinstance(n, Where) for n in walk(concrete.stmt)) else Work.VERY_LARGE
-    if work < enough or appended_result(concrete) is None:
+    if work < enough or appended_result(concrete) is None or is_filled(concrete.assign.lhs.tensor.format):
         return concrete
     try:
         return Schedule(concrete).parallelize(loops_of(concrete.stmt)[0], Unit.CPUThread, Races.NoRaces).concrete
