@@ -106,7 +106,7 @@ def damaged(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
     match rng.integers(9):
         case 0 | 1 if len(array):
             array[place] = np.array(pick(rng, HUGE)).astype(array.dtype)
-        case 2 if len(array):
+        case 2 if len(array) and array.dtype != bool:
             array[place] += int(rng.integers(-2, 3))
         case 3 if len(array) > 1:
             other = int(rng.integers(len(array)))
@@ -137,6 +137,17 @@ def plain(array: Any) -> np.ndarray | None:
     return given.astype(np.int64)
 
 
+def plain_truths(array: Any) -> np.ndarray | None:
+    """What an array of truth values means, or None where it holds others."""
+    if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+        return None
+    try:
+        given = np.asarray(array)
+    except (ValueError, TypeError):
+        return None
+    return given if given.dtype == bool else None
+
+
 def is_plain(array: Any) -> bool:
-    """Whether an index array needs no forbearance: it must be taken if its numbers are right."""
-    return type(array) is np.ndarray and array.dtype in (np.int32, np.int64) and array.flags.c_contiguous and array.flags.aligned
+    """Whether an array of indices or truth values needs no forbearance: it must be taken if what it holds is right."""
+    return type(array) is np.ndarray and array.dtype in (np.int32, np.int64, np.bool_) and array.flags.c_contiguous and array.flags.aligned

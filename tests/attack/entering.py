@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from attack.arrays import FOREIGN_VALUES, RELAID, VALUE_DTYPES, damaged, is_plain, pick, plain, relaid, retyped
+from attack.arrays import FOREIGN_VALUES, RELAID, VALUE_DTYPES, damaged, is_plain, pick, plain, plain_truths, relaid, retyped
 from attack.uses import any_format, assert_usable
 from levels.random_storage import random_entries
 from levels.slow_checker import keeps_its_promises
@@ -87,13 +87,13 @@ def damaged_levels(rng: np.random.Generator) -> str:
         if given:
             chosen = pick(rng, given)
             way = pick(rng, (damaged, damaged, relaid, retyped))
-            given[chosen] = way(rng, storage.levels[int(chosen[3:])].arrays[chosen[:3]])
+            given[chosen] = way(rng, storage.levels[int(chosen[-1])].arrays[chosen[:-1]])
     if scalars and rng.random() < 0.2:
         chosen = pick(rng, scalars)
         scalars[chosen] = pick(rng, (-1, 0, 1, 2**31, 2**62, 2**63, 2**70, 1.5, None, "2", np.array([1, 2]), np.uint8(2), True, 1j))
     values, meant, plainly = strange_values(rng, storage.values)
     meaning = _meaning(storage, given, scalars, meant)
-    widths = {a.dtype for a in given.values() if isinstance(a, np.ndarray)}
+    widths = {a.dtype for a in given.values() if isinstance(a, np.ndarray) and a.dtype != bool}
     must_take = plainly and all(map(is_plain, given.values())) and len(widths) <= 1 and all(type(n) is int for n in scalars.values())
     arrays = {**given, **scalars, "values": values}
     if rng.random() < 0.03:
@@ -104,7 +104,7 @@ def damaged_levels(rng: np.random.Generator) -> str:
 
 def _meaning(storage: Storage, given: dict[str, Any], scalars: dict[str, Any], values: np.ndarray | None) -> Storage | None:
     """The storage that these arrays are, whatever their layout; None if one of them holds no indices."""
-    numbers = {name: plain(array) for name, array in given.items()}
+    numbers = {name: plain_truths(array) if name.startswith("present") else plain(array) for name, array in given.items()}
     whole = {name: plain(np.asarray(n)) for name, n in scalars.items() if not (isinstance(n, int) and n >= 2**63)}
     if values is None or any(array is None for array in numbers.values()) or len(whole) < len(scalars):
         return None
@@ -125,7 +125,7 @@ def storage_meaning(storage: Storage, arrays: dict[str, Any], values: np.ndarray
     scalar_names = {f"{name}{k}" for k, level in enumerate(storage.format.levels) for name in level.scalar_names}
     given = {name: a for name, a in arrays.items() if name != "values" and name not in scalar_names}
     scalars = {name: arrays[name] for name in scalar_names}
-    widths = {a.dtype for a in given.values() if isinstance(a, np.ndarray)}
+    widths = {a.dtype for a in given.values() if isinstance(a, np.ndarray) and a.dtype != bool}
     return _meaning(storage, given, scalars, values), all(map(is_plain, given.values())) and len(widths) <= 1
 
 
@@ -174,7 +174,7 @@ def _set_behind_its_back(matrix: Any, name: str, array: Any) -> None:
 
 def _scipy_meaning(kind: str, loose: sl.Format, shape: tuple[int, ...], given: dict[str, Any], values: np.ndarray | None) -> Storage | None:
     """SciPy's own reading: arrays may be longer than what is used, and coordinates unsorted and repeated."""
-    numbers = {name: plain(array) for name, array in given.items()}
+    numbers = {name: plain_truths(array) if name.startswith("present") else plain(array) for name, array in given.items()}
     if values is None or any(array is None or array.ndim != 1 for array in numbers.values()):
         return None
     first, second = numbers.values()
