@@ -9,13 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from enum import Enum
 from itertools import combinations
 
 from sparseloom.core.trees import walk
 from sparseloom.formats.levels.compressed import Compressed
-from sparseloom.iteration.layout import appendable, can_append, is_filled
+from sparseloom.iteration.layout import can_append, is_filled
 from sparseloom.iteration.ordering import Blocks, blocks_among, sparse_variables
 from sparseloom.iteration.region import is_skippable
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Reduce, Sequence, Stmt, SuchThat, Where
@@ -53,14 +52,6 @@ def can_fill(assign: Assign) -> bool:
     blocked = any(n.tensor.format.blocks for n in walk(assign) if isinstance(n, Access))
     sums = any(isinstance(n, Reduce) for n in walk(assign.rhs))
     return is_filled(assign.lhs.tensor.format) and _is_plain(assign) and not blocked and not sums
-
-
-def as_appended(assign: Assign) -> Assign:
-    """A statement whose result is appended, where it could be filled in any order."""
-    lhs = assign.lhs
-    if not can_fill(assign):
-        return assign
-    return Assign(Access(replace(lhs.tensor, format=appendable(lhs.tensor.format)), lhs.indices), assign.rhs, assign.op)
 
 
 def can_insert(assign: Assign) -> bool:
