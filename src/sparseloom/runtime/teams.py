@@ -2,6 +2,7 @@
 
 gcc's OpenMP ends the process when a thread cannot be started. So before a kernel's first parallel loop on a thread, as many threads as the
 team needs are started for a moment; where they cannot all be had, that thread's teams are smaller, and it is tried again a second later.
+Teams are started in turn: what one has found, another cannot take before it is used.
 A team that stands costs one look at a word of its thread. The other kernels call this through an address that they are given, so that
 the words are the same for all; and this library, which is never unloaded, keeps OpenMP loaded, whose threads outlive every call.
 
@@ -32,6 +33,7 @@ int omp_in_parallel(void);
 
 static pthread_key_t key;
 static size_t stack;
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 // What a thread knows of its team, in one word: its size, the size that was wanted if it is smaller, and when that was found.
 struct team {
@@ -44,8 +46,17 @@ union word {
   void *kept;
 };
 
+static void take_turn(void) {
+  pthread_mutex_lock(&turn);
+}
+
+static void end_turn(void) {
+  pthread_mutex_unlock(&turn);
+}
+
 int32_t open_team(void **args) {
   stack = (size_t)args[0];
+  pthread_atfork(take_turn, end_turn, end_turn);  // a child would wait for a turn that no thread of it ends
   return pthread_key_create(&key, NULL);
 }
 
@@ -92,10 +103,16 @@ void ready_team(void) {
   if (asked > UINT16_MAX) omp_set_num_threads(asked = UINT16_MAX);
   if (asked == team.size && (!team.wanted || seconds() - team.second < 2)) return;
   if (omp_in_parallel()) return;
+  take_turn();
   int wanted = asked == team.size ? team.wanted : asked;
   int made = wanted > has ? has + startable(wanted - has) : wanted;
   if (made < wanted && made > 1) made--;  // the last one is left to others
   if (made != asked) omp_set_num_threads(made);
+  if (made > has) {
+#pragma omp parallel
+    { __asm__ volatile(""); }  // the threads are there before another team counts what is left
+  }
+  end_turn();
   word.team = (struct team){(uint16_t)made, made < wanted ? (uint16_t)wanted : 0, seconds()};
   pthread_setspecific(key, word.kept);
 }
