@@ -178,7 +178,9 @@ def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill:
         notify(f"{conflict}, and nothing covers it: the result may be wrong", RaceWarning)
     lowered = verified(lower(concrete, target, "kernel", int32_limit, refill))
     for improve in loop_passes(target):
-        lowered = verified(replace(lowered, function=improve(lowered.function)))
+        function = improve(lowered.function)
+        if function is not lowered.function:
+            lowered = verified(replace(lowered, function=function))
     return Stages(assign, concrete, lowered, target)
 
 

@@ -5,7 +5,7 @@ Names live to the end of the loop body or branch that declares them; a block ins
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from sparseloom.core import algebra
@@ -85,7 +85,7 @@ class _Scope:
     def bind(self, target: Var | Array, where: Node) -> None:
         """Make a name live."""
         name = target.name
-        _hold(name not in self.scalars and name not in self.arrays, where, f"{name} is declared once while it lives")
+        _hold(name not in self.scalars and name not in self.arrays, where, lambda: f"{name} is declared once while it lives")
         match target:
             case Var():
                 self.scalars[name] = target.dtype
@@ -97,9 +97,10 @@ class _Scope:
         self.fixed |= {name}
 
 
-def _hold(claim: bool, where: Node, what: str) -> None:
+def _hold(claim: bool, where: Node, what: str | Callable[[], str]) -> None:
+    """Raise unless a claim holds. Words that take long to find are found only then: most claims hold, and there are many."""
     if not claim:
-        raise CompilerBug(where, what)
+        raise CompilerBug(where, what if isinstance(what, str) else what())
 
 
 def _bind_param(param: Param, scope: _Scope) -> None:
@@ -266,12 +267,13 @@ def _may_end(n: Node) -> bool:
 def _typed(expr: Expr, dtype: DType, scope: _Scope, where: Node) -> None:
     """Check an expression and that it has this dtype."""
     _expr(expr, scope)
-    _hold(expr.dtype == dtype, where, f"{expr} has dtype {dtype}, not {expr.dtype}")
+    _hold(expr.dtype == dtype, where, lambda: f"{expr} has dtype {dtype}, not {expr.dtype}")
 
 
 def _scalar(var: Var, scope: _Scope, where: Node) -> None:
-    _hold(var.name in scope.scalars, where, f"{var.name} is declared where it is used")
-    _hold(scope.scalars[var.name] == var.dtype, where, f"{var.name} keeps its dtype {scope.scalars[var.name]}, not {var.dtype}")
+    _hold(var.name in scope.scalars, where, lambda: f"{var.name} is declared where it is used")
+    declared = scope.scalars[var.name]
+    _hold(declared == var.dtype, where, lambda: f"{var.name} keeps its dtype {declared}, not {var.dtype}")
 
 
 def _assigned(var: Var, scope: _Scope, where: Node) -> None:
@@ -288,12 +290,12 @@ def _allocated(array: Array, scope: _Scope, where: Node) -> None:
 
 
 def _array(array: Array, scope: _Scope, where: Node) -> None:
-    _hold(array.name in scope.arrays, where, f"the array {array.name} is a parameter or allocated where it is used")
-    _hold(scope.arrays[array.name] == array, where, f"the array {array.name} is the one declared: {scope.arrays[array.name]}")
+    _hold(array.name in scope.arrays, where, lambda: f"the array {array.name} is a parameter or allocated where it is used")
+    _hold(scope.arrays[array.name] == array, where, lambda: f"the array {array.name} is the one declared: {scope.arrays[array.name]}")
     whole = array.space is not MemorySpace.PIECES or isinstance(where, Call)
-    _hold(whole, where, f"{array.name} has an array of each thread, and no elements before they are joined")
+    _hold(whole, where, lambda: f"{array.name} has an array of each thread, and no elements before they are joined")
     own = array.space is not MemorySpace.LOCAL or array.name not in scope.shared
-    _hold(own, where, f"{array.name} is private to one thread, and the iterations of a GPU loop are several")
+    _hold(own, where, lambda: f"{array.name} is private to one thread, and the iterations of a GPU loop are several")
 
 
 def _written(array: Array, scope: _Scope, where: Node) -> None:
@@ -309,7 +311,7 @@ def _expr(expr: Expr, scope: _Scope) -> None:
         case Thread():
             pass
         case Literal(value, dtype):
-            _hold(_fits(value, dtype), expr, f"the constant {value!r} is a {dtype}")
+            _hold(_fits(value, dtype), expr, lambda: f"the constant {value!r} is a {dtype}")
         case Load(array, place):
             _array(array, scope, expr)
             _typed(place, INT64, scope, expr)
@@ -327,7 +329,7 @@ def _expr(expr: Expr, scope: _Scope) -> None:
         case Op(name, args, dtype):
             for arg in args:
                 _expr(arg, scope)
-            _hold(dtype == _op_dtype(name, tuple(a.dtype for a in args), expr), expr, f"{name} of its arguments has dtype {dtype}")
+            _hold(dtype == _op_dtype(name, tuple(a.dtype for a in args), expr), expr, lambda: f"{name} of its arguments has dtype {dtype}")
         case _:
             raise CompilerBug(expr, "an expression that verify knows")
 
@@ -337,15 +339,15 @@ def _op_dtype(name: str, arguments: tuple[DType, ...], where: Node) -> DType:
     if name in ("floor_divide", "remainder", "hash"):
         _hold(arguments == (INT64, INT64), where, f"{name} takes two int64")
         return INT64
-    _hold(name in algebra.OPERATORS, where, f"there is an operator {name}")
+    _hold(name in algebra.OPERATORS, where, lambda: f"there is an operator {name}")
     op = algebra.OPERATORS[name]
-    _hold(len(arguments) == op.arity or (op.associative and len(arguments) > op.arity), where, f"{name} takes {op.arity} arguments")
+    _hold(len(arguments) == op.arity or (op.associative and len(arguments) > op.arity), where, lambda: f"{name} takes {op.arity} arguments")
     try:
         compute, result = algebra.compute_dtype(name, arguments), algebra.result_dtype(name, arguments)
     except SparseloomError as refused:
         raise CompilerBug(where, str(refused)) from refused
     expected = (BOOL, compute, compute) if op.rule == "select" else (compute,) * len(arguments)
-    _hold(arguments == expected, where, f"the arguments of {name} have dtype {compute}, not {', '.join(map(str, arguments))}")
+    _hold(arguments == expected, where, lambda: f"the arguments of {name} have dtype {compute}, not {', '.join(map(str, arguments))}")
     return result
 
 
