@@ -295,7 +295,7 @@ class Kernel:
     def _specialize(self, storages: Mapping[str, Storage]) -> Specialization:
         # A schedule's loops do not depend on what operands hold; those that the compiler chooses do.
         known = NOTHING_KNOWN if self._schedule else Statistics.of(storages)
-        key = (known, *((id(s.format), s.shape, s.dtype.num, _width(s), s.fill or str(s.fill)) for s in storages.values()))
+        key = (known, *((id(s.format), s.shape, s.dtype.num, s.index_dtype, s.fill or str(s.fill)) for s in storages.values()))
         made = self._specialized.get(key)
         if made is None:
             if len(self._specialized) >= MOST_SPECIALIZED:
@@ -415,13 +415,6 @@ def _structure(storage: Storage) -> Storage:
     """Where the entries of a storage stand, kept apart from what a caller can change."""
     own = storage if storage.is_sealed else with_own_indices(storage)
     return replace(own, values=np.empty(0, storage.dtype))
-
-
-def _width(storage: Storage) -> int:
-    for level in storage.levels:
-        for array in level.arrays.values():
-            return array.itemsize
-    return 0
 
 
 def _overlaps(out: Storage, operands: Mapping[str, Storage], result: str) -> bool:

@@ -98,7 +98,7 @@ def evaluate(
     names = tuple(sorted({*named, *(name for name in in_dict if isinstance(name, str))}))
     given = {"format": format, "dtype": dtype, "semiring": semiring, "sizes": sizes, "workspace": workspace}
     options = [name for name, value in given.items() if value is not None]
-    if target != DEFAULT:
+    if not isinstance(target, str) or target != DEFAULT:
         options.append("target")
     if options and not (operands and not in_dict):
         _check_options(_statement(text), names, tuple(options))

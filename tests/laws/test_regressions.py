@@ -198,3 +198,12 @@ def test_what_three_operands_lack_stays_absent_in_a_product_with_infinity() -> N
     with np.errstate(invalid="ignore"):
         wanted = np.where(B + C != 0, -np.inf * (B + C) + D, D)
     np.testing.assert_array_equal(result.to_numpy(), wanted)
+
+
+def test_a_kernel_tells_widths_of_indices_apart_below_a_bitmap() -> None:
+    """The truth values of the bitmap are as wide in both."""
+    kernel = sl.program("y(i) = A(i,j)", formats={"A": "bs"})
+    for dtype in (np.int32, np.int64):
+        arrays = {"present0": np.array([True, False]), "pos1": np.array([0, 2, 2], dtype), "crd1": np.array([0, 2], dtype)}
+        A = sl.from_arrays("bs", (2, 3), {**arrays, "values": np.array([3.0, 4.0])})
+        assert kernel(A).to_numpy().tolist() == [7, 0]

@@ -55,7 +55,6 @@ CASES = (
     ("y(i) = A(i,j) * x(j)", "csr", "pos(j,p,A(i,j)) precompute(A(i,j) * x(j), p, pw, w) split(pw,pw0,pw1,2) coord(pw1,c)"),
     # private copies of one row, slots, lanes that would meet in memory, lanes with a workspace
     ("y(j) = A(i,j) * x(i)", "csr", "parallelize(i,CPUThread,Temporary)"),
-    ("y(j) = A(i,j) * x(i)", "csr", "parallelize(i,CPUVector,Temporary)"),
     ("y(j) = A(i,j) * x(i)", "csr", "precompute(x(i), i, i, w) parallelize(i,CPUThread,ParallelReduction)"),
     # a workspace whose consumer has a producer of its own, which walks positions that nothing else reads
     ("y(i) = absolute(sum(j, A(i,j) * x(j)))", "csr", "pos(j,p,A(i,j)) coord(p,c) precompute(A(i,j) * x(j), {i,c}, {iw,cw}, w)"),
