@@ -9,7 +9,6 @@ from targets.loop_kernels import histogram, i, j, n, positives, spmv
 from sparseloom.core.dtypes import FLOAT64, INT32, INT64
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops.interpret import KernelStatus, RaceFound, run
-from sparseloom.loops.library import grow
 from sparseloom.loops.nodes import (
     ONE,
     ZERO,
@@ -34,6 +33,7 @@ from sparseloom.loops.nodes import (
     block,
     constant,
 )
+from sparseloom.loops.routines import grow
 
 x, y, w = (Array(name, FLOAT64) for name in "xyw")
 crd = Array("crd", INT32)

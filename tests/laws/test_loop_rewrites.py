@@ -13,7 +13,6 @@ from sparseloom.core.dtypes import BOOL, FLOAT64, INT32, INT64
 from sparseloom.core.errors import DTypeError
 from sparseloom.core.trees import walk
 from sparseloom.loops.interpret import run
-from sparseloom.loops.library import grow
 from sparseloom.loops.nodes import (
     FALSE,
     ONE,
@@ -52,6 +51,7 @@ from sparseloom.loops.nodes import (
 )
 from sparseloom.loops.printer import show
 from sparseloom.loops.rename import alpha_rename
+from sparseloom.loops.routines import grow
 from sparseloom.loops.simplify import simplify
 from sparseloom.loops.verify import verify
 

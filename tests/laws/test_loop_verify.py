@@ -8,7 +8,6 @@ from targets.loop_kernels import histogram, i, n, positives, spmv, wide
 
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT32, INT64
 from sparseloom.core.errors import CompilerBug
-from sparseloom.loops.library import grow
 from sparseloom.loops.nodes import (
     ONE,
     TRUE,
@@ -44,6 +43,7 @@ from sparseloom.loops.nodes import (
     compare,
     constant,
 )
+from sparseloom.loops.routines import grow
 from sparseloom.loops.verify import verify
 
 x, y, w = (Array(name, FLOAT64) for name in "xyw")

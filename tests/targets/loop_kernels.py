@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sparseloom.core.dtypes import FLOAT64, INT32, INT64, DType
-from sparseloom.loops.library import grow
 from sparseloom.loops.nodes import (
     ONE,
     ZERO,
@@ -29,6 +28,7 @@ from sparseloom.loops.nodes import (
     compare,
     constant,
 )
+from sparseloom.loops.routines import grow
 
 i, p, j, n = Var("i"), Var("p"), Var("j"), Var("n")
 

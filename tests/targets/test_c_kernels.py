@@ -14,7 +14,6 @@ from targets.loop_kernels import elementwise, histogram, positives, spmv, wide
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT32, INT64, VALUE_DTYPES
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops.interpret import KernelStatus, run
-from sparseloom.loops.library import grow
 from sparseloom.loops.nodes import (
     ONE,
     ZERO,
@@ -51,6 +50,7 @@ from sparseloom.loops.nodes import (
     multiply,
 )
 from sparseloom.loops.rename import alpha_rename
+from sparseloom.loops.routines import grow
 from sparseloom.loops.verify import verify
 from sparseloom.targets.c import emit, prelude, translation_unit
 

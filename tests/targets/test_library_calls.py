@@ -11,13 +11,13 @@ from targets.c_harness import call, compile_all
 
 from sparseloom.core.dtypes import INT64
 from sparseloom.core.errors import CompilerBug
-from sparseloom.loops import library
+from sparseloom.loops import routines
 from sparseloom.loops.interpret import run
-from sparseloom.loops.library import Call, Routine, Use
 from sparseloom.loops.memory import Cells
 from sparseloom.loops.nodes import Array, Declare, Function, Param, Role, Store, Var, block, index
 from sparseloom.loops.printer import show
 from sparseloom.loops.rename import alpha_rename
+from sparseloom.loops.routines import Call, Routine, Use
 from sparseloom.loops.verify import verify
 
 
@@ -72,5 +72,5 @@ def test_a_declaration_is_held() -> None:
 
 
 def test_a_call_is_equal_to_its_pickle() -> None:
-    grown = library.grow(kept, left, n)
+    grown = routines.grow(kept, left, n)
     assert pickle.loads(pickle.dumps(grown)) == grown

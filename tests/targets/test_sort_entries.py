@@ -9,8 +9,8 @@ import pytest
 from targets.c_harness import call, compile_all
 
 from sparseloom.loops import interpret
-from sparseloom.loops.library import entry_size, sort_entries
 from sparseloom.loops.nodes import Allocate, Array, Free, Function, Param, Role, Var, block, index, multiply
+from sparseloom.loops.routines import entry_size, sort_entries
 
 VALUES = ("bool", "int16", "float32", "float64", "complex128")
 # How many columns, by how many of them is sorted, and the extent of each.

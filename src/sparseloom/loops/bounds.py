@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
-from sparseloom.loops.library import assigned_by
 from sparseloom.loops.nodes import Array, Block, Declare, Expr, Fill, For, Function, Load, LoopKind, Role, Search, Stmt, Team, Var
+from sparseloom.loops.routines import assigned_by
 
 
 def hold_bounds(function: Function) -> Function:

@@ -18,7 +18,6 @@ from sparseloom.core.dtypes import BOOL, FLOAT64, INT64, VALUE_DTYPES, DType, re
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.loops.hashing import HASH_FACTOR
-from sparseloom.loops.library import Call, Routine
 from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells
 from sparseloom.loops.nodes import (
     Allocate,
@@ -55,6 +54,7 @@ from sparseloom.loops.nodes import (
     While,
     block,
 )
+from sparseloom.loops.routines import Call, Routine
 
 __all__ = ["KernelStatus", "RaceFound", "run"]
 

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.core.errors import CompilerBug
-from sparseloom.loops.library import Call
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -51,6 +50,7 @@ from sparseloom.loops.nodes import (
     Var,
     While,
 )
+from sparseloom.loops.routines import Call
 
 _SYMBOLS = {"floor_divide": "//", "remainder": "%"} | {name: op.symbol for name, op in OPERATORS.items() if op.symbol}
 _LEVELS = {

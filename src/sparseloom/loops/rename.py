@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, rewrite
-from sparseloom.loops.library import Call, Use
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -34,6 +33,7 @@ from sparseloom.loops.nodes import (
     While,
     block,
 )
+from sparseloom.loops.routines import Call, Use
 
 N = TypeVar("N", bound=Node)
 

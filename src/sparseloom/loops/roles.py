@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from sparseloom.core.dtypes import INT64
 from sparseloom.core.trees import walk
-from sparseloom.loops.library import Call
 from sparseloom.loops.nodes import (
     Allocate,
     Assign,
@@ -32,6 +31,7 @@ from sparseloom.loops.nodes import (
     Store,
     Var,
 )
+from sparseloom.loops.routines import Call
 
 _STAYS_POSITIVE = ("add", "multiply", "minimum", "maximum", "floor_divide", "remainder")
 

@@ -11,7 +11,6 @@ import numpy as np
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INT64, DType, is_integer
 from sparseloom.core.trees import Node, rewrite, walk
-from sparseloom.loops.library import allocated
 from sparseloom.loops.nodes import (
     FALSE,
     GPU_KINDS,
@@ -35,6 +34,7 @@ from sparseloom.loops.nodes import (
     While,
     constant,
 )
+from sparseloom.loops.routines import allocated
 
 N = TypeVar("N", bound=Node)
 

@@ -13,7 +13,6 @@ from sparseloom.core.dtypes import BOOL, INDEX_DTYPES, INT64, DType, is_integer,
 from sparseloom.core.errors import CompilerBug, SparseloomError
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops.lanes import is_lanewise
-from sparseloom.loops.library import Call, Use
 from sparseloom.loops.nodes import (
     GPU_KINDS,
     Allocate,
@@ -50,6 +49,7 @@ from sparseloom.loops.nodes import (
     While,
 )
 from sparseloom.loops.reductions import check_reductions
+from sparseloom.loops.routines import Call, Use
 
 
 def verify(function: Function) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, INT32
-from sparseloom.loops import library
 from sparseloom.loops import nodes as ir
+from sparseloom.loops import routines
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.result import Result
@@ -124,7 +124,7 @@ class AppendResult(Result):
         if self.bounded:
             return ir.block()
         full = ir.compare("less", self.capacity[arrays[0].name], needed)
-        grown = [library.grow(array, self.capacity[array.name], needed) for array in arrays]
+        grown = [routines.grow(array, self.capacity[array.name], needed) for array in arrays]
         return grown[0] if len(grown) == 1 else ir.If(full, ir.block(*grown))
 
     def position(self, level: int, scope: Scope) -> ir.Expr:

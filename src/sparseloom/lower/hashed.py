@@ -15,8 +15,8 @@ from __future__ import annotations
 from sparseloom.core.dtypes import INT64, UINT8, DType
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import LevelView, load_index, store_index
-from sparseloom.loops import library
 from sparseloom.loops import nodes as ir
+from sparseloom.loops import routines
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.scope import Scope
@@ -63,7 +63,7 @@ class HashRow:
 
     def _length(self, array: ir.Array, entries: ir.Expr) -> ir.Expr:
         """How many elements an array needs for so many entries: sorting moves whole ones, byte by byte."""
-        return ir.multiply(entries, ir.index(library.entry_size(self._crd, self.values))) if array in self._room else entries
+        return ir.multiply(entries, ir.index(routines.entry_size(self._crd, self.values))) if array in self._room else entries
 
     def _emptied(self) -> ir.Stmt:
         return ir.Fill(self._table, ir.ZERO, self._size, ir.Literal(-1, self._table.dtype))
@@ -115,7 +115,7 @@ class HashRow:
     def _grown(self) -> ir.Stmt:
         """Twice the room, and every entry at its place in the longer table."""
         slot, entry = ir.Var(self._fresh("slot")), self._entry
-        lists = [library.grow(array, capacity, self._length(array, self._size)) for array, capacity in self._lists.items()]
+        lists = [routines.grow(array, capacity, self._length(array, self._size)) for array, capacity in self._lists.items()]
         put = ir.block(
             ir.Declare(slot, self._hash(load_index(self._crd, entry))),
             ir.While(ir.compare("greater_equal", load_index(self._table, slot), ir.ZERO), self._step(slot)),
@@ -124,7 +124,7 @@ class HashRow:
         )
         return ir.block(
             *lists,
-            library.grow(self._table, self._size, ir.multiply(self._size, ir.index(2))),
+            routines.grow(self._table, self._size, ir.multiply(self._size, ir.index(2))),
             ir.Assign(self._shift, ir.Op("subtract", (self._shift, ir.ONE))),
             self._emptied(),
             ir.For(entry, ir.ZERO, self._count, put),
@@ -132,7 +132,7 @@ class HashRow:
 
     def sort(self) -> ir.Stmt:
         """Put the entries in order, where that is asked for. The table no longer tells where they are."""
-        return library.sort_entries([self._crd], self.values, self._room, self._count, 1) if self.is_sorted else ir.block()
+        return routines.sort_entries([self._crd], self.values, self._room, self._count, 1) if self.is_sorted else ir.block()
 
     def close(self) -> ir.Stmt:
         """Empty the table again."""

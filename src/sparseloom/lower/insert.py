@@ -23,8 +23,8 @@ from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.level import load_index
 from sparseloom.formats.named import dense
-from sparseloom.loops import library
 from sparseloom.loops import nodes as ir
+from sparseloom.loops import routines
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.result import Result
@@ -112,8 +112,8 @@ class InsertResult(Result):
         return ir.block(
             ir.Declare(later, least(ir.add(scope.at(self.driver).position, ir.index(AHEAD)), last)),
             ir.Declare(place, load_index(self._pos, ir.add(row, ir.ONE))),
-            library.prefetch(self._crd, place),
-            library.prefetch(self.view.values, place),
+            routines.prefetch(self._crd, place),
+            routines.prefetch(self.view.values, place),
         )
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from sparseloom.core.dtypes import INT64, UINT8
 from sparseloom.formats.level import LevelView
 from sparseloom.iteration.region import innermost, written
-from sparseloom.loops import library
 from sparseloom.loops import nodes as ir
+from sparseloom.loops import routines
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import Value, cast
 from sparseloom.lower.scope import Scope
@@ -77,7 +77,7 @@ class ListWorkspace:
         """Grow; but a long list in which entries repeat is combined first, and grows only if that does not make it half as long."""
         arrays = zip([*self._columns, self._values], self._capacity, strict=True)
         needed = ir.Declare(self._needed, ir.add(self._capacity[0], ir.ONE))
-        grown = ir.block(needed, *(library.grow(array, capacity, self._needed) for array, capacity in arrays))
+        grown = ir.block(needed, *(routines.grow(array, capacity, self._needed) for array, capacity in arrays))
         if self._op is None:
             return grown
         half_full = ir.compare("greater", ir.multiply(ir.index(2), self._count), self._capacity[0])
@@ -88,8 +88,8 @@ class ListWorkspace:
         """Put the entries in order, and make one of those that are equal."""
         if not self._keys:
             return self._combined()
-        sort = library.sort_entries(self._columns, self._values, self._room, self._count, self._keys)
-        size = ir.index(library.entry_size(*self._columns, self._values))
+        sort = routines.sort_entries(self._columns, self._values, self._room, self._count, self._keys)
+        size = ir.index(routines.entry_size(*self._columns, self._values))
         made = [ir.Allocate(array, ir.multiply(self._count, size)) for array in self._room]
         return ir.block(*made, sort, *(ir.Free(array) for array in self._room), self._combined())
 

@@ -15,8 +15,8 @@ from dataclasses import replace
 
 from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.formats.level import LevelView
-from sparseloom.loops import library
 from sparseloom.loops import nodes as ir
+from sparseloom.loops import routines
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.expression import cast
 from sparseloom.lower.scope import Scope
@@ -55,7 +55,7 @@ class ThreadResult(AppendResult):
     def keep(self) -> ir.Stmt:
         """End what rows are left, and hand the arrays over."""
         ended = [self.end_all(head) for head in self.ended if head != self.heads[0]]
-        return ir.block(*ended, *(library.keep(self._parts.pieces[mine], mine) for mine in self.arrays()))
+        return ir.block(*ended, *(routines.keep(self._parts.pieces[mine], mine) for mine in self.arrays()))
 
     def close(self, level: int, scope: Scope) -> ir.Stmt:
         """Count the entries of a row of the first head, unless it has but one row; further down nothing is shared."""
@@ -78,12 +78,12 @@ class PartedResult:
         stem, fresh = whole.lhs.tensor.name, whole.context.names.fresh
         self.rows = whole.view.levels[whole.heads[0]].arrays["pos"]
         self.owners = ir.Array(fresh(f"{stem}_owners"), INT64)
-        self.of: dict[int, library.Parts] = {}
+        self.of: dict[int, routines.Parts] = {}
         for k in whole.heads:
             begins, starts = (ir.Array(fresh(f"{stem}{k + 1}_{what}"), INT64) for what in ("begins", "starts"))
-            self.of[k] = library.Parts(self.owners, begins, starts, count)
+            self.of[k] = routines.Parts(self.owners, begins, starts, count)
         self.thread = ThreadResult(self)
-        self.pieces = {mine: library.pieces(fresh(f"{mine.name}_pieces"), mine) for mine in self.thread.arrays()}
+        self.pieces = {mine: routines.pieces(fresh(f"{mine.name}_pieces"), mine) for mine in self.thread.arrays()}
 
     def open(self) -> ir.Stmt:
         """Rows without a count, and room to note the parts."""
@@ -91,7 +91,7 @@ class PartedResult:
         made: list[ir.Stmt] = [ir.Allocate(self.rows, size), ir.Fill(self.rows, ir.ZERO, size, ir.Literal(0, self.rows.dtype))]
         made += [ir.Allocate(array, more) for array in self._notes()]
         made += [ir.Fill(array, ir.ZERO, more, ir.ZERO) for array in self._notes()]
-        return ir.block(*made, *(library.make_pieces(pieces, self._count) for pieces in self.pieces.values()))
+        return ir.block(*made, *(routines.make_pieces(pieces, self._count) for pieces in self.pieces.values()))
 
     def _notes(self) -> list[ir.Array]:
         return [self.owners, *(array for parts in self.of.values() for array in (parts.begins, parts.starts))]
@@ -102,10 +102,10 @@ class PartedResult:
         stmts = [add_up_parts(whole, {k: parts.starts for k, parts in self.of.items()}, self._count)]
         own = dict(zip(whole.view_arrays(), self.thread.view_arrays(), strict=True))
 
-        def joined(array: ir.Array, parts: library.Parts, each: ir.Expr = ir.ONE, below: library.Parts | None = None) -> ir.Stmt:
-            return library.join(array, self.pieces[own[array]], parts, each, below)
+        def joined(array: ir.Array, parts: routines.Parts, each: ir.Expr = ir.ONE, below: routines.Parts | None = None) -> ir.Stmt:
+            return routines.join(array, self.pieces[own[array]], parts, each, below)
 
-        above: tuple[library.Parts, ir.Expr] | None = None
+        above: tuple[routines.Parts, ir.Expr] | None = None
         for head, parts in self.of.items():
             if above is not None:
                 stmts.append(joined(whole.view.levels[head].arrays["pos"], *above, below=parts))

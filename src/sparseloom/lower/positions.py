@@ -349,6 +349,20 @@ class PositionLoops(RunLoops):
         declared = ir.block(ir.Declare(low, begin), ir.Declare(high, end))
         return ir.block(declared, ir.If(ir.compare("less", low, high), ir.block(*code, nest)))
 
+    def _placed(self, relation: PosRelation, chain: range, position: ir.Expr, scope: Scope) -> tuple[list[ir.Stmt], Scope]:
+        """The coordinates at a position of some levels that share it, and the operand at that place."""
+        access, place = relation.access, scope.at(relation.access)
+        form, views = access.tensor.format, self.context.view(access).levels
+        variables, first = self.context.provenance.walked(relation), self.context.provenance.position_levels(relation)[0]
+        code: list[ir.Stmt] = []
+        for k in chain:
+            var = variables[k - first]
+            value = form.levels[k].coordinate(views[k], place.position if k == chain[0] else position, position)
+            code.append(ir.Declare(ir.Var(var.name), value, f"coordinate of {access.tensor}"))
+            scope = scope.knowing(var, ir.Var(var.name))
+        slot = form.levels[chain[0]].slot(views[chain[0]], place.position, position)
+        return code, scope.placing({access: place.below(chain[-1] + 1, position, slot=slot)})
+
     def _nest_level(
         self,
         stmt: Forall,
@@ -372,18 +386,11 @@ class PositionLoops(RunLoops):
         is_last = end_of_chain == levels[-1] + 1
         position = ir.Var(relation.position.name if is_last else self.context.names.fresh(f"p{access.tensor.name}{k + 1}"))
         begin, end = cut(segment(form.levels[k], views[k], place), scope.cuts[access, k])
-        code: list[ir.Stmt] = []
         inner = scope
         fixing = self._fixing_level(stmt, relation)
         if fixing is not None and k <= fixing and {root for _, root in scope.atomic} == {relation.position}:
             inner = replace(inner, edge=self.edge_of(access, k, position, scope))
-        for m in range(k, end_of_chain):
-            var = covered[m - levels[0]]
-            value = form.levels[m].coordinate(views[m], place.position if m == k else position, position)
-            code.append(ir.Declare(ir.Var(var.name), value, f"coordinate of {access.tensor}"))
-            inner = inner.knowing(var, ir.Var(var.name))
-        slot = form.levels[k].slot(views[k], place.position, position)
-        inner = inner.placing({access: place.below(end_of_chain, position, slot=slot)})
+        code, inner = self._placed(relation, range(k, end_of_chain), position, inner)
         if is_last:
             inner = inner.knowing(relation.position, position)
             if base is not None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from sparseloom.core.dtypes import BOOL
 from sparseloom.formats.level import LevelView, load_index
-from sparseloom.loops import library
 from sparseloom.loops import nodes as ir
+from sparseloom.loops import routines
 from sparseloom.lower.context import Context
 from sparseloom.lower.expression import cast
 
@@ -32,7 +32,7 @@ class RowList:
         context.before.append(ir.Fill(self._mask, ir.ZERO, extent, ir.FALSE))
         context.behind += [ir.Free(self._mask), ir.Free(self._list)]
         if self._scratch is not None:
-            zeros, size = library.sort_scratch(extent)
+            zeros, size = routines.sort_scratch(extent)
             context.before += [ir.Allocate(self._scratch, size), ir.Fill(self._scratch, ir.ZERO, zeros, ir.Literal(0, index_dtype))]
             context.behind.append(ir.Free(self._scratch))
 
@@ -64,7 +64,7 @@ class RowList:
 
     def sort(self) -> ir.Stmt:
         """Put the row's coordinates in order, where that is asked for."""
-        return ir.block() if self._scratch is None else library.sort(self._list, self._scratch, self._count, self._extent)
+        return ir.block() if self._scratch is None else routines.sort(self._list, self._scratch, self._count, self._extent)
 
     def close(self) -> ir.Stmt:
         """Forget the row."""

@@ -14,7 +14,6 @@ from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops.lanes import lane_dtype
-from sparseloom.loops.library import Call, Spelled, allocated
 from sparseloom.loops.nodes import (
     Allocate,
     Array,
@@ -40,6 +39,7 @@ from sparseloom.loops.nodes import (
     Var,
     While,
 )
+from sparseloom.loops.routines import Call, Spelled, allocated
 from sparseloom.targets.c_expr import (
     PLUS,
     TIMES,
