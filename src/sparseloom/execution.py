@@ -26,8 +26,8 @@ from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, with_own_indices
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.rows import RowKind
+from sparseloom.lower.extents import check_ranges
 from sparseloom.lower.promises import broken_promise
-from sparseloom.lower.ranges import check_ranges
 from sparseloom.notation.nodes import Assign, Forall, Races, Stmt, TensorVar
 from sparseloom.plan.plan import Plan, plan, plan_as_asked
 from sparseloom.plan.problem import Problem, pose, with_index_dtype

@@ -413,6 +413,11 @@ def block(*stmts: Stmt | None) -> Stmt:
     return flat[0] if len(flat) == 1 else Block(tuple(flat))
 
 
+def when(condition: Expr, body: Stmt) -> Stmt:
+    """``body`` where a condition holds, folding what is known."""
+    return body if condition == TRUE else block() if condition == FALSE else If(condition, body)
+
+
 def constant(value: Any, dtype: DType) -> Literal:
     """A constant of a value dtype."""
     return Literal(dtype.type(value).item(), dtype)

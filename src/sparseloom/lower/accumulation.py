@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
+from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL
 from sparseloom.iteration.region import is_skippable
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.expression import Value, operate
-from sparseloom.lower.scope import Accumulator
+from sparseloom.lower.expression import operate
+from sparseloom.lower.scope import Accumulator, Scope, Value
 from sparseloom.notation.dtyping import Absence
-from sparseloom.notation.nodes import Assign
+from sparseloom.notation.nodes import Assign, TensorVar
 
 
 def decides_value(absence: Absence, made: Assign) -> bool:
@@ -35,16 +36,10 @@ def accumulate(accumulator: Accumulator, value: Value, present: ir.Expr) -> ir.S
     mark = None if flag is None else ir.Assign(flag, ir.TRUE)
     match accumulator.absence:
         case Absence.ALL_ABSENT if mark is not None:
-            return ir.block(update, _marking(present, mark))
+            return ir.block(update, ir.when(present, mark))
         case Absence.ONE_DECIDES if mark is not None:
-            return ir.block(update, _marking(_denied(present), mark))
-    if value.present == ir.TRUE:
-        return ir.block(update, mark)
-    return ir.block() if value.present == ir.FALSE and not value.constant else ir.If(_counts(value), ir.block(update, mark))
-
-
-def _marking(condition: ir.Expr, mark: ir.Stmt) -> ir.Stmt:
-    return ir.block() if condition == ir.FALSE else mark if condition == ir.TRUE else ir.If(condition, mark)
+            return ir.block(update, ir.when(_denied(present), mark))
+    return ir.when(value.counts, ir.block(update, mark))
 
 
 def _denied(condition: ir.Expr) -> ir.Expr:
@@ -54,5 +49,15 @@ def _denied(condition: ir.Expr) -> ir.Expr:
     return ir.Op("logical_not", (condition,), BOOL)
 
 
-def _counts(value: Value) -> ir.Expr:
-    return ir.TRUE if value.constant else value.present
+def fresh_accumulator(target: TensorVar, op: str, tracked: bool, scope: Scope, absence: Absence = Absence.LEFT_OUT) -> Accumulator:
+    """A scalar for what is written to a tensor, and a flag where it matters whether there was anything."""
+    var = ir.Var(scope.fresh(f"{target.name}_acc"), target.dtype)
+    flag = "lacks" if absence is Absence.ONE_DECIDES else "seen"
+    return Accumulator(var, op, ir.Var(scope.fresh(f"{target.name}_{flag}"), BOOL) if tracked else None, absence)
+
+
+def declared(accumulator: Accumulator, seen: ir.Expr = ir.FALSE) -> ir.Stmt:
+    """Declare a scalar before anything is reduced into it."""
+    var = accumulator.var
+    identity = ir.constant(algebra.identity(accumulator.op, var.dtype), var.dtype)
+    return ir.block(ir.Declare(var, identity), None if accumulator.seen is None else ir.Declare(accumulator.seen, seen))

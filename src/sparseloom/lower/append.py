@@ -14,10 +14,9 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, INT32
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
-from sparseloom.lower.context import Context
-from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.expression import cast
 from sparseloom.lower.result import Result
-from sparseloom.lower.scope import Scope
+from sparseloom.lower.scope import Scope, Sharing, Value
 from sparseloom.lower.views import Slot, TensorView
 from sparseloom.notation.nodes import Access, Assign, IndexVar
 
@@ -26,12 +25,19 @@ class AppendResult(Result):
     """Appends level by level. A compressed level and the singletons below it share one cursor: its *head*."""
 
     needs_presence = True
-    can_be_parted = True  # whether threads may append rows of their own, to be joined
+    sharing = Sharing.PARTS
 
     def __init__(
-        self, context: Context, lhs: Access, view: TensorView, first: Scalar, gaps: bool, certain: bool, bounded: bool = False
+        self,
+        scope: Scope,
+        lhs: Access,
+        first: Scalar,
+        gaps: bool,
+        certain: bool,
+        bounded: bool = False,
+        view: TensorView | None = None,
     ) -> None:
-        super().__init__(context, lhs, view)
+        super().__init__(scope, lhs, view)
         self.first = first  # what the values of a dense block hold before anything is written
         self.gaps = gaps  # whether the loops may pass over empty rows of dense levels
         self.certain = certain  # whether a block has its values even if there is nothing to reduce into them
@@ -43,7 +49,7 @@ class AppendResult(Result):
         self.bounded = bounded and not any(level.full for level in levels[self.heads[0] :])
         self.tail = max(k for k, level in enumerate(levels) if level.can_append)
         stem = lhs.tensor.name
-        fresh = context.names.fresh
+        fresh = scope.fresh
         self.cursor = {k: ir.Var(fresh(f"p{stem}{k + 1}")) for k in self.heads}
         self.counts = {k: ir.Var(fresh(f"{stem}{k + 1}_count")) for k in self.heads}
         self.begins = {k: ir.Var(fresh(f"p{stem}{k + 1}_begin")) for k in self.heads[1:]}
@@ -235,7 +241,7 @@ class AppendResult(Result):
             stored: ir.Stmt = ir.block(ir.Store(values, where, computed, op), ir.Assign(self.written, ir.TRUE))
         else:
             stored = ir.block(self.append(self.last, scope, values), ir.Store(values, cursor, computed), self.advance(self.last))
-        return stored if value.present == ir.TRUE else ir.If(value.present, stored)
+        return ir.when(value.present, stored)
 
     def finish(self) -> ir.Stmt:
         """End the rows behind the last one that was visited, and hand out how many positions each level has."""

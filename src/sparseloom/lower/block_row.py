@@ -12,10 +12,9 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL
 from sparseloom.formats.level import LevelView
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.context import Context
-from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.expression import cast
 from sparseloom.lower.row_list import RowList
-from sparseloom.lower.scope import Scope
+from sparseloom.lower.scope import Scope, Value
 from sparseloom.lower.views import TensorView
 from sparseloom.notation.nodes import Access, Assign
 
@@ -25,22 +24,22 @@ class BlockRow(RowList):
 
     needs_presence = True
 
-    def __init__(self, context: Context, written: Access, first: Scalar) -> None:
+    def __init__(self, scope: Scope, written: Access, first: Scalar) -> None:
         tensor = written.tensor
         self._first = first
         self._access = written
-        sizes = [context.sizes.of(var) for var in context.provenance.stored(written)]
-        self._inside = list(zip(context.provenance.stored(written), sizes, strict=True))[tensor.order :]
+        sizes = [scope.context.sizes.of(var) for var in scope.provenance.stored(written)]
+        self._inside = list(zip(scope.provenance.stored(written), sizes, strict=True))[tensor.order :]
         self._block: ir.Expr = ir.ONE
         for _, size in self._inside:
             self._block = ir.multiply(self._block, size)
         count = sizes[tensor.order - 1]
-        self._values = ir.Array(context.names.fresh(f"{tensor.name}_vals"), tensor.dtype)
-        context.before.append(ir.Allocate(self._values, ir.multiply(count, self._block)))
-        context.behind.append(ir.Free(self._values))
-        super().__init__(context, tensor.name, count)
+        self._values = ir.Array(scope.fresh(f"{tensor.name}_vals"), tensor.dtype)
+        scope.home.first.append(ir.Allocate(self._values, ir.multiply(count, self._block)))
+        scope.home.last.append(ir.Free(self._values))
+        super().__init__(scope, tensor.name, count)
         levels = tuple(self.listed if k == tensor.order - 1 else LevelView(size, {}, {}) for k, size in enumerate(sizes))
-        context.views[tensor] = TensorView(tensor, levels, self._values)
+        self.view = TensorView(tensor, levels, self._values)
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Put an entry into its block, which is listed if it is new."""
@@ -51,9 +50,7 @@ class BlockRow(RowList):
             ir.If(ir.Op("logical_not", (self.has(block),), BOOL), begin),
             ir.Store(self._values, place, cast(value.computed, self._values.dtype), assign.op),
         )
-        if value.present == ir.TRUE:
-            return stored
-        return ir.block() if value.present == ir.FALSE else ir.If(value.present, stored)
+        return ir.when(value.present, stored)
 
     def _place(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
         """The number of an entry's block in the row, and where in the values the entry stands."""

@@ -1,21 +1,21 @@
-"""What one kernel shares while it is lowered: names, the views of its tensors, sizes, relations, and remarks for ``explain``."""
+"""What one kernel shares while it is lowered: names, sizes, relations, the target, and remarks for ``explain``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sparseloom.core.dtypes import DType
 from sparseloom.core.names import Names
 from sparseloom.iteration.formula import ALWAYS, Formula
 from sparseloom.iteration.provenance import Provenance
+from sparseloom.iteration.rows import SHORT_ROWS, RowChoice
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.scope import Scope
-from sparseloom.lower.space import Space
-from sparseloom.lower.views import Sizes, TensorView
-from sparseloom.notation.nodes import Access, IndexVar, Stmt, TensorVar
+from sparseloom.lower.views import Sizes
+from sparseloom.notation.nodes import Access, IndexVar, TensorVar
 from sparseloom.relations.pos import PosRelation
 from sparseloom.targets.target import Target
+
+Meeting = tuple[IndexVar, TensorVar]  # a parallel loop, and the tensor in a place of which its iterations meet
 
 
 @dataclass(frozen=True)
@@ -40,36 +40,36 @@ class Remark:
     runs: Runs | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
+class Conflicts:
+    """Where iterations of parallel loops meet, and what becomes of it."""
+
+    atomic: frozenset[Meeting] = frozenset()  # they write the place atomically
+    private: frozenset[Meeting] = frozenset()  # each has a place of its own
+    together: frozenset[Meeting] = frozenset()  # units of a GPU, which write it where it is
+
+
+@dataclass(frozen=True)
 class Context:
-    """The state of one lowering. ``lower`` is the dispatcher, so that loops can lower their bodies."""
+    """The facts of one lowering. ``names`` gives out names, and ``remarks`` collects; nothing else in it changes."""
 
     names: Names
     sizes: Sizes
-    views: dict[TensorVar, TensorView]
-    provenance: Provenance  # as the statement being lowered sees it
     everything: Provenance  # with every renaming: where variables come from, whoever uses them
-    int32_limit: int
     target: Target
     index_dtype: DType  # what holds the coordinates that workspaces keep: as wide as the statement's widest index array
-    lower: Callable[[Stmt, Scope], ir.Stmt] = field(init=False)
-    masks: dict[TensorVar, ir.Array] = field(default_factory=dict)  # which elements of a workspace were written
-    starts: dict[TensorVar, tuple[ir.Expr, ...]] = field(default_factory=dict)  # where the ranges of a workspace's modes begin
-    reach: Mapping[Access, int] = field(default_factory=dict)  # how many levels are needed of operands that are not read
-    before: list[ir.Stmt] = field(default_factory=list)  # what runs once before the loops, for workspaces that outlive one row
-    behind: list[ir.Stmt] = field(default_factory=list)
+    int32_limit: int
+    lhs: Access  # the result
+    follows: Access | None = None  # the operand whose structure the result takes over: where one is written, the other is followed
+    rows: RowChoice = SHORT_ROWS  # what rows are built in, where their entries come in no order
+    drops: bool = False  # whether entries of the result that equal its fill are left out
+    conflicts: Conflicts = Conflicts()
     remarks: list[Remark] = field(default_factory=list)
-    depth: int = 0
 
-    def view(self, access: Access) -> TensorView:
-        """The arrays of an operand."""
-        return self.views[access.tensor]
 
-    def space(self, scope: Scope) -> Space:
-        """The ranges of variables in a scope."""
-        return Space(self.provenance, self.sizes, scope.coordinates, scope.limits)
+@dataclass
+class Home:
+    """Where memory is made that outlives one row: what runs before and after the loops of a kernel, or of a thread."""
 
-    def remark(self, text: str, runs: Runs | None = None) -> None:
-        """Note something for ``explain``, once, at the current depth of loops."""
-        if not any((remark.depth, remark.text) == (self.depth, text) for remark in self.remarks):
-            self.remarks.append(Remark(self.depth, text, runs))
+    first: list[ir.Stmt] = field(default_factory=list)
+    last: list[ir.Stmt] = field(default_factory=list)

@@ -14,24 +14,24 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import INT64
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
-from sparseloom.lower.context import Context
-from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.expression import cast
 from sparseloom.lower.parts import add_up_parts
-from sparseloom.lower.scope import Scope
-from sparseloom.lower.space import subtract
-from sparseloom.lower.views import TensorView
+from sparseloom.lower.ranges import subtract
+from sparseloom.lower.scope import Scope, Sharing, Value
 from sparseloom.notation.nodes import Access, Assign
 
 
 class CountedResult(AppendResult):
     """Counts in a first run of the loops and fills in a second one. Positions of a part that is filled end at its *limits*."""
 
-    def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, gaps: bool, certain: bool) -> None:
-        super().__init__(context, lhs, view, first, gaps, certain)
+    sharing = Sharing.COUNTED
+
+    def __init__(self, scope: Scope, lhs: Access, first: Scalar, gaps: bool, certain: bool) -> None:
+        super().__init__(scope, lhs, first, gaps, certain)
         self.bounded = True  # by what was counted, full levels included
         self.parts: ir.Expr = ir.ONE
         self.is_counting = True
-        fresh = context.names.fresh
+        fresh, view = scope.fresh, self.view
         self._starts = {k: ir.Array(fresh(f"{lhs.tensor.name}{k + 1}_starts"), INT64) for k in self.heads}
         self._rows = view.levels[self.heads[0]].arrays["pos"]
         self._renew()
@@ -144,4 +144,4 @@ class CountedResult(AppendResult):
         if not self.is_counting:
             return super().write(assign, value, scope)
         counted = ir.Assign(self.written, ir.TRUE) if self.has_blocks else self.advance(self.last)
-        return counted if value.present == ir.TRUE else ir.If(value.present, counted)
+        return ir.when(value.present, counted)

@@ -6,54 +6,31 @@ code knows, the value is selected: an absent operand that annihilates is never m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from sparseloom.core import algebra
-from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, FLOAT64, DType, is_integer
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import annihilating
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.context import Context
-from sparseloom.lower.scope import Scope
+from sparseloom.lower.scope import Scope, Value
 from sparseloom.notation.dtyping import compute_dtype_of, constant_of, dtype_of, fill_of
 from sparseloom.notation.nodes import Access, Apply, Expr, Literal
 
 
-@dataclass(frozen=True)
-class Value:
-    """A lowered expression: ``computed`` is right where ``present`` holds; elsewhere the expression is worth ``fill``."""
-
-    computed: ir.Expr
-    present: ir.Expr
-    fill: Scalar | None
-    constant: bool = False
-    filled: bool = False  # whether ``computed`` is the fill where the expression is absent
-
-    @property
-    def full(self) -> ir.Expr:
-        """The value at every point, present or not."""
-        if self.constant or self.filled or self.present == ir.TRUE or self.fill is None:
-            return self.computed
-        filled = ir.constant(self.fill, self.computed.dtype)
-        return filled if self.present == ir.FALSE else ir.Select(self.present, self.computed, filled)
-
-
-def lower_expression(context: Context, expr: Expr, scope: Scope) -> Value:
+def lower_expression(expr: Expr, scope: Scope) -> Value:
     """The value of ``expr`` in this scope."""
     match expr:
         case Access():
-            return _lower_access(context, expr, scope)
+            return _lower_access(expr, scope)
         case Literal(value):
             return Value(ir.constant(value, dtype_of(expr)), ir.FALSE, value, constant=True)
         case Apply():
-            return _lower_apply(context, expr, scope)
+            return _lower_apply(expr, scope)
     raise CompilerBug(expr, "reductions must have become temporaries")
 
 
-def _lower_access(context: Context, access: Access, scope: Scope) -> Value:
+def _lower_access(access: Access, scope: Scope) -> Value:
     held = scope.accumulators.get(access)
     if held is not None:
         fill = access.tensor.fill if access.tensor.partial else None
@@ -64,15 +41,15 @@ def _lower_access(context: Context, access: Access, scope: Scope) -> Value:
         return Value(ir.constant(access.tensor.fill, access.tensor.dtype), ir.FALSE, access.tensor.fill)
     if place.depth < len(access.tensor.format.levels):
         raise CompilerBug(access, "read before all of its levels are bound")
-    loaded = place.value if place.value is not None else ir.Load(context.view(access).values, place.position)
+    loaded = place.value if place.value is not None else ir.Load(scope.view(access).values, place.position)
     return Value(loaded, place.present, fill, filled=place.filled)
 
 
-def _lower_apply(context: Context, expr: Apply, scope: Scope) -> Value:
+def _lower_apply(expr: Apply, scope: Scope) -> Value:
     number = constant_of(expr)
     if number is not None:
         return Value(ir.constant(number, dtype_of(expr)), ir.FALSE, number, constant=True)
-    args = [lower_expression(context, arg, scope) for arg in expr.args]
+    args = [lower_expression(arg, scope) for arg in expr.args]
     dtype, compute = dtype_of(expr), compute_dtype_of(expr)
     fill = fill_of(expr)
     deciding = annihilating(expr)
@@ -96,7 +73,6 @@ def _without_identities(op: str, args: list[Value], compute: DType) -> list[ir.E
     identity = algebra.identity(op, compute)
     kept = [arg.full for arg in args if arg.constant or arg.present != ir.FALSE or not algebra.same_value(arg.fill, identity)]
     return kept or [args[0].full]
-
 
 
 def operate(op: str, args: list[ir.Expr], compute: DType, dtype: DType) -> ir.Expr:

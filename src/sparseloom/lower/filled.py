@@ -9,11 +9,10 @@
 from __future__ import annotations
 
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.context import Context
-from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.expression import cast
 from sparseloom.lower.result import Result
-from sparseloom.lower.scope import Scope
-from sparseloom.lower.views import Slot, TensorView
+from sparseloom.lower.scope import Scope, Value
+from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import Access, Assign
 
 
@@ -22,8 +21,8 @@ class FilledResult(Result):
 
     needs_presence = True
 
-    def __init__(self, context: Context, lhs: Access, view: TensorView) -> None:
-        super().__init__(context, lhs, view)
+    def __init__(self, scope: Scope, lhs: Access) -> None:
+        super().__init__(scope, lhs)
         self._stored, self.variables = self.variables, ()
 
     def parameters(self) -> list[tuple[ir.Param, Slot]]:
@@ -55,4 +54,4 @@ class FilledResult(Result):
                 stmts.append(level.insert(view, position))
         values = self.view.values
         written = ir.block(*stmts, ir.Store(values, position, cast(value.computed, values.dtype)))
-        return written if value.present == ir.TRUE else ir.If(value.present, written)
+        return ir.when(value.present, written)

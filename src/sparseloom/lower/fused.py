@@ -6,70 +6,81 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.coiterate import SERIAL, Style
-from sparseloom.lower.coordinates import CoordinateLoops
-from sparseloom.lower.nest import Then
-from sparseloom.lower.scope import Scope
-from sparseloom.lower.space import least, most, subtract
-from sparseloom.lower.walking import settle
-from sparseloom.notation.nodes import Forall, IndexVar
+from sparseloom.lower.ranges import Ranges, least, most, subtract
+from sparseloom.lower.recovery import go_on
+from sparseloom.lower.scope import Asked, Scope
+from sparseloom.lower.style import SERIAL
+from sparseloom.notation.nodes import IndexVar
 from sparseloom.relations.fuse import FuseRelation
 
 
-class FusedLoops(CoordinateLoops):
-    """Loops over two variables at once."""
+@dataclass(frozen=True)
+class FusedInterval:
+    """A fused loop that runs from ``low`` to ``high``. ``tree`` is the variable whose digits are meant, the fused one or another name."""
 
-    def fused(
-        self, stmt: Forall, relation: FuseRelation, digit: IndexVar, scope: Scope, style: Style, then: Then, tree: IndexVar | None = None
-    ) -> ir.Stmt:
-        """A fused loop: a nest over its two variables, cut in the first and the last row to the interval that is left."""
-        before = self.hooks.initialise(scope)
-        scope = replace(scope, uninitialised=None)
-        space = self.context.space(scope)
-        names = self.context.names
-        fused = relation.fused
-        tree = fused if tree is None else tree
-        low, high = ir.Var(names.fresh(f"{fused.name}_low")), ir.Var(names.fresh(f"{fused.name}_high"))
-        begin, end = space.interval(tree)
-        width = ir.Var(names.fresh(f"{relation.inner.name}_extent"))
-        inner_low, _ = space.range_of(relation.inner)
-        outer_low, _ = space.range_of(relation.outer)
-        code = [ir.Declare(width, space.extent(relation.inner)), ir.Declare(low, begin), ir.Declare(high, end)]
-        first = ir.add(outer_low, ir.Op("floor_divide", (low, width)))
-        last = ir.add(outer_low, ir.Op("floor_divide", (subtract(high, ir.ONE), width)))
-        row_first, row_last = ir.Var(names.fresh(f"{relation.outer.name}_first")), ir.Var(names.fresh(f"{relation.outer.name}_last"))
+    asked: Asked
+    relation: FuseRelation
+    tree: IndexVar
+    ranges: Ranges  # outside of the loop
+    low: ir.Var
+    high: ir.Var
+    width: ir.Var
+
+    def make(self, scope: Scope) -> ir.Stmt:
+        """The loop over rows, with the columns inside."""
+        ranges, relation = self.ranges, self.relation
+        outer_low, _ = ranges.range_of(relation.outer)
+        first = ir.add(outer_low, ir.Op("floor_divide", (self.low, self.width)))
+        last = ir.add(outer_low, ir.Op("floor_divide", (subtract(self.high, ir.ONE), self.width)))
+        row_first, row_last = (ir.Var(scope.fresh(f"{relation.outer.name}_{which}")) for which in ("first", "last"))
         # The parts are confined; the range of the whole stays what it is.
-        rows = scope.limiting(fused, *space.range_of(fused)).limiting(relation.outer, row_first, ir.add(row_last, ir.ONE))
-
-        def in_row(at_row: Scope) -> ir.Stmt:
-            row = at_row.coordinates[relation.outer]
-            before = ir.multiply(subtract(row, outer_low), width)
-            column_low = ir.Var(names.fresh(f"{relation.inner.name}_low"))
-            column_high = ir.Var(names.fresh(f"{relation.inner.name}_high"))
-            cut_low = ir.add(inner_low, most(ir.ZERO, subtract(low, before)))
-            cut_high = ir.add(inner_low, least(width, subtract(high, before)))
-            columns = at_row.limiting(relation.inner, column_low, column_high)
-            limits = ir.block(ir.Declare(column_low, cut_low), ir.Declare(column_high, cut_high))
-
-            def at_point(point: Scope) -> ir.Stmt:
-                column = point.coordinates[relation.inner]
-                value = ir.add(before, subtract(column, inner_low))
-                tests = ir.both(*space.filters(tree, value))
-                point = point.knowing(fused, value).knowing(tree, value)
-                inner_value = space.digit_of(tree, value, digit)
-                if inner_value is not None:
-                    point = point.knowing(digit, inner_value)
-                recovered, guard, point = self.recover(point)
-                settled, point = settle(self.context, point, self.operands)
-                body = ir.block(settled, then(point))
-                body = ir.block(*recovered, body if guard == ir.TRUE else ir.If(guard, body))
-                return body if tests == ir.TRUE else ir.If(tests, body)
-
-            return ir.block(limits, self.enter(stmt, columns, lambda s: self.over_digit(stmt, relation.inner, s, SERIAL, at_point)))
-
-        nest = self.over_digit(stmt, relation.outer, rows, style, in_row)
+        rows = scope.limiting(relation.fused, *ranges.range_of(relation.fused))
+        rows = rows.limiting(relation.outer, row_first, ir.add(row_last, ir.ONE))
+        nest = scope.ways.loop(replace(self.asked, digit=relation.outer, then=self._in_row), rows)
         declared = ir.block(ir.Declare(row_first, first), ir.Declare(row_last, last))
-        return ir.block(before, *code, ir.If(ir.compare("less", low, high), ir.block(declared, nest)))
+        return ir.If(ir.compare("less", self.low, self.high), ir.block(declared, nest))
+
+    def _in_row(self, scope: Scope) -> ir.Stmt:
+        """The columns of one row."""
+        inner = self.relation.inner
+        inner_low, _ = self.ranges.range_of(inner)
+        before = self._before(scope)
+        low, high = (ir.Var(scope.fresh(f"{inner.name}_{which}")) for which in ("low", "high"))
+        cut_low = ir.add(inner_low, most(ir.ZERO, subtract(self.low, before)))
+        cut_high = ir.add(inner_low, least(self.width, subtract(self.high, before)))
+        columns = replace(self.asked, digit=inner, style=SERIAL, then=self._at_point)
+        limits = ir.block(ir.Declare(low, cut_low), ir.Declare(high, cut_high))
+        confined = scope.limiting(inner, low, high)
+        return ir.block(limits, scope.ways.reduced(self.asked.stmt, confined, lambda s: s.ways.loop(columns, s)))
+
+    def _before(self, scope: Scope) -> ir.Expr:
+        """How many values of the fused variable stand before a row."""
+        outer = self.relation.outer
+        return ir.multiply(subtract(scope.coordinates[outer], self.ranges.range_of(outer)[0]), self.width)
+
+    def _at_point(self, scope: Scope) -> ir.Stmt:
+        """The body, at a row and a column."""
+        ranges, relation = self.ranges, self.relation
+        column = scope.coordinates[relation.inner]
+        value = ir.add(self._before(scope), subtract(column, ranges.range_of(relation.inner)[0]))
+        tests = ir.both(*ranges.filters(self.tree, value))
+        scope = scope.knowing(relation.fused, value).knowing(self.tree, value)
+        digit = ranges.digit_of(self.tree, value, self.asked.digit)
+        if digit is not None:
+            scope = scope.knowing(self.asked.digit, digit)
+        return ir.when(tests, go_on(scope, self.asked.then))
+
+
+def over_fused(asked: Asked, relation: FuseRelation, scope: Scope, tree: IndexVar | None = None) -> ir.Stmt:
+    """A fused loop: a nest over its two variables, cut in the first and the last row to the interval that is left."""
+    before = scope.sink.initialise(scope)
+    scope = replace(scope, uninitialised=None)
+    tree = relation.fused if tree is None else tree
+    low, high = (ir.Var(scope.fresh(f"{relation.fused.name}_{which}")) for which in ("low", "high"))
+    begin, end = scope.ranges.interval(tree)
+    width = ir.Var(scope.fresh(f"{relation.inner.name}_extent"))
+    code = [ir.Declare(width, scope.ranges.extent(relation.inner)), ir.Declare(low, begin), ir.Declare(high, end)]
+    return ir.block(before, *code, FusedInterval(asked, relation, tree, scope.ranges, low, high, width).make(scope))

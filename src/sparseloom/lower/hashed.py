@@ -17,22 +17,21 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import LevelView, load_index, store_index
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
-from sparseloom.lower.context import Context
-from sparseloom.lower.expression import Value, cast
-from sparseloom.lower.scope import Scope
+from sparseloom.lower.expression import cast
+from sparseloom.lower.scope import Scope, Sink, Value
 from sparseloom.lower.views import TensorView
 from sparseloom.notation.nodes import Access, Assign
 
 FIRST_BITS = 8  # the table has as many places at first as these bits count
 
 
-class HashRow:
+class HashRow(Sink):
     """A row under construction: its entries come in any order, are listed as they are met, and found again by their hash."""
 
     needs_presence = True
 
-    def __init__(self, context: Context, written: Access) -> None:
-        tensor, self._fresh = written.tensor, context.names.fresh
+    def __init__(self, scope: Scope, written: Access) -> None:
+        tensor, self._fresh, context = written.tensor, scope.fresh, scope.context
         self.is_sorted = tensor.format.levels[0].ordered
         self._table, self._crd = (self._named(tensor.name, part, context.index_dtype) for part in ("table", "crd"))
         self._slots = self._named(tensor.name, "slots", INT64)  # the table is longer than coordinates are wide
@@ -41,9 +40,9 @@ class HashRow:
         self._count, self._entry = ir.Var(self._fresh(f"{tensor.name}_count")), ir.Var(self._fresh(f"{tensor.name}_entry"))
         self._size, self._shift = ir.Var(self._fresh(f"{tensor.name}_size")), ir.Var(self._fresh(f"{tensor.name}_shift"))
         self._lists = {array: ir.Var(self._fresh(f"{array.name}_capacity")) for array in self._listed()}
-        self._place(context)
+        self._place(scope)
         level = LevelView(context.sizes.of(written.indices[0]), {"crd": self._crd}, {"count": self._count})
-        context.views[tensor] = TensorView(tensor, (level,), self.values)
+        self.view = TensorView(tensor, (level,), self.values)
 
     def _named(self, tensor: str, part: str, dtype: DType) -> ir.Array:
         return ir.Array(self._fresh(f"{tensor}_{part}"), dtype)
@@ -52,14 +51,14 @@ class HashRow:
         """The arrays that have room for every entry that the table can take."""
         return [self._crd, self.values, self._slots, *self._room]
 
-    def _place(self, context: Context) -> None:
+    def _place(self, scope: Scope) -> None:
         """Memory that outlives one row."""
         first = 1 << FIRST_BITS
-        context.before += [ir.Declare(self._size, ir.index(first)), ir.Declare(self._shift, ir.index(64 - FIRST_BITS))]
-        context.before += [ir.Allocate(self._table, self._size), self._emptied()]
+        scope.home.first += [ir.Declare(self._size, ir.index(first)), ir.Declare(self._shift, ir.index(64 - FIRST_BITS))]
+        scope.home.first += [ir.Allocate(self._table, self._size), self._emptied()]
         for array, capacity in self._lists.items():
-            context.before += [ir.Declare(capacity, self._length(array, ir.index(first // 2))), ir.Allocate(array, capacity)]
-        context.behind += [ir.Free(array) for array in (self._table, *self._lists)]
+            scope.home.first += [ir.Declare(capacity, self._length(array, ir.index(first // 2))), ir.Allocate(array, capacity)]
+        scope.home.last += [ir.Free(array) for array in (self._table, *self._lists)]
 
     def _length(self, array: ir.Array, entries: ir.Expr) -> ir.Expr:
         """How many elements an array needs for so many entries: sorting moves whole ones, byte by byte."""
@@ -73,7 +72,7 @@ class HashRow:
         """What it is, for ``explain``."""
         return f"a row in a hash table, {'sorted before it is read' if self.is_sorted else 'in no order'}"
 
-    def open(self) -> ir.Stmt:
+    def begin(self) -> ir.Stmt:
         """Begin a row."""
         return ir.Declare(self._count, ir.ZERO)
 
@@ -100,9 +99,7 @@ class HashRow:
             ir.While(other, ir.block(self._step(slot), ir.Assign(found, there))),
             ir.If(taken, ir.Store(self.values, found, new, assign.op), first),
         )
-        if value.constant or value.present == ir.TRUE:
-            return stored
-        return ir.block() if value.present == ir.FALSE else ir.If(value.present, stored)
+        return ir.when(value.counts, stored)
 
     def _hash(self, key: ir.Expr) -> ir.Expr:
         return ir.Op("hash", (key, self._shift))
@@ -130,11 +127,11 @@ class HashRow:
             ir.For(entry, ir.ZERO, self._count, put),
         )
 
-    def sort(self) -> ir.Stmt:
+    def ready(self) -> ir.Stmt:
         """Put the entries in order, where that is asked for. The table no longer tells where they are."""
         return routines.sort_entries([self._crd], self.values, self._room, self._count, 1) if self.is_sorted else ir.block()
 
-    def close(self) -> ir.Stmt:
+    def finish(self) -> ir.Stmt:
         """Empty the table again."""
         taken = load_index(self._slots, self._entry)
         return ir.For(self._entry, ir.ZERO, self._count, ir.Store(self._table, taken, ir.Literal(-1, self._table.dtype)))

@@ -25,12 +25,11 @@ from sparseloom.formats.level import load_index
 from sparseloom.formats.named import dense
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
-from sparseloom.lower.context import Context
-from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.expression import cast
+from sparseloom.lower.ranges import least, subtract
 from sparseloom.lower.result import Result
-from sparseloom.lower.scope import Scope
-from sparseloom.lower.space import least, subtract
-from sparseloom.lower.views import Slot, TensorView
+from sparseloom.lower.scope import Scope, Sharing, Value
+from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Reduce, Stmt, Tag, TensorVar
 from sparseloom.schedule.loops import fresh_variables, provenance
 from sparseloom.schedule.primitives.fuse import Fuse
@@ -43,13 +42,15 @@ class InsertResult(Result):
     """Counts in a first run of the loops and fills in a second one. The loops themselves see no result to append to."""
 
     needs_presence = True
+    sharing = Sharing.ROWS
 
-    def __init__(self, context: Context, lhs: Access, view: TensorView) -> None:
-        super().__init__(context, lhs, view)
+    def __init__(self, scope: Scope, lhs: Access) -> None:
+        super().__init__(scope, lhs)
+        view = self.view
         self._stored, self.variables = self.variables, ()
         self._last = view.levels[-1]
         self._pos, self._crd = self._last.arrays["pos"], self._last.arrays["crd"]
-        self._total = ir.Var(context.names.fresh(f"{lhs.tensor.name}{len(view.levels)}_count"))
+        self._total = ir.Var(scope.fresh(f"{lhs.tensor.name}{len(view.levels)}_count"))
         self._is_counting = True
         self.driver: Access | None = None  # the operand whose entries come one after another, if they tell their rows
 
@@ -96,7 +97,7 @@ class InsertResult(Result):
         """Fetch the place of an entry that comes later; the last ones fetch that of the very last."""
         if self.driver is None:
             return ir.block()
-        form, levels, names = self.driver.tensor.format, self.context.view(self.driver).levels, self.context.names
+        form, levels = self.driver.tensor.format, scope.view(self.driver).levels
         begin, _ = form.chains[-1]
         tail = range(begin, len(form.levels))
         listed = all(form.levels[k].compact and form.levels[k].coordinate_array is not None for k in tail)
@@ -106,8 +107,8 @@ class InsertResult(Result):
         for level in levels[:begin]:
             rows = ir.multiply(rows, level.size)
         last = subtract(form.levels[begin].begin(levels[begin], rows), ir.ONE)
-        later, place = ir.Var(names.fresh("later")), ir.Var(names.fresh("place"))
-        stored = self.context.provenance.stored(self.driver)
+        later, place = ir.Var(scope.fresh("later")), ir.Var(scope.fresh("place"))
+        stored = scope.provenance.stored(self.driver)
         row = self._row({stored[k]: form.levels[k].coordinate(levels[k], ir.ZERO, later) for k in tail})
         return ir.block(
             ir.Declare(later, least(ir.add(scope.at(self.driver).position, ir.index(AHEAD)), last)),
@@ -131,7 +132,7 @@ class InsertResult(Result):
                 ir.Store(values, place, cast(value.computed, values.dtype)),
                 ir.Store(pos, ir.add(row, ir.ONE), cast(ir.add(place, ir.ONE), pos.dtype)),
             )
-        return written if value.present == ir.TRUE else ir.If(value.present, written)
+        return ir.when(value.present, written)
 
 
 def flat_loop(stmt: Stmt, lhs: Access) -> tuple[Stmt, Access] | None:

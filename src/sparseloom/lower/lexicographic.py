@@ -10,27 +10,27 @@ from collections.abc import Sequence
 
 from sparseloom.core.dtypes import BOOL
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.context import Context
-from sparseloom.lower.space import Range, least
+from sparseloom.lower.ranges import Range, least
+from sparseloom.lower.scope import Scope
 from sparseloom.notation.nodes import Access
 
 
 def first_position(
-    context: Context, access: Access, levels: range, segment: Range, parent: ir.Expr, coordinates: Sequence[ir.Expr]
+    access: Access, levels: range, segment: Range, parent: ir.Expr, coordinates: Sequence[ir.Expr], scope: Scope
 ) -> tuple[list[ir.Stmt], ir.Expr]:
     """The first position at the last of some levels whose coordinates are not before the given ones.
 
     ``segment`` has the positions of the first level, below ``parent``.
     """
-    form, views = access.tensor.format, context.view(access).levels
+    form, views = access.tensor.format, scope.view(access).levels
     code: list[ir.Stmt] = []
     begin, end = segment
     exact: ir.Expr = ir.TRUE
     position: ir.Expr = begin
     for k, coordinate in zip(levels, coordinates, strict=True):
         level, view = form.levels[k], views[k]
-        found = ir.Var(context.names.fresh(f"p{access.tensor.name}{k + 1}_from"))
-        same = ir.Var(context.names.fresh(f"{found.name}_same"), BOOL)
+        found = ir.Var(scope.fresh(f"p{access.tensor.name}{k + 1}_from"))
+        same = ir.Var(scope.fresh(f"{found.name}_same"), BOOL)
         if level.full:
             here = least(coordinate, view.size)
             code.append(ir.Declare(found, level.locate(view, parent, here if exact == ir.TRUE else ir.Select(exact, here, ir.ZERO))[0]))

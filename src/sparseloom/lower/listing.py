@@ -15,22 +15,21 @@ from sparseloom.formats.level import LevelView
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
-from sparseloom.lower.context import Context
-from sparseloom.lower.expression import Value, cast
-from sparseloom.lower.scope import Scope
+from sparseloom.lower.expression import cast
+from sparseloom.lower.scope import Scope, Sink, Value
 from sparseloom.lower.views import TensorView
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt, SuchThat, Where
 
 LONG = 1 << 20  # entries; a longer list is combined before it grows
 
 
-class ListWorkspace:
+class ListWorkspace(Sink):
     """One list in scope: a column of coordinates per level, beside the values. The arrays are kept from one list to the next."""
 
     needs_presence = True
 
-    def __init__(self, context: Context, producer: Stmt, guess: ir.Expr, repeats: bool, ordered: bool) -> None:
-        names, self._target = context.names, written(producer)
+    def __init__(self, scope: Scope, producer: Stmt, guess: ir.Expr, repeats: bool, ordered: bool) -> None:
+        names, context, self._target = scope.context.names, scope.context, written(producer)
         tensor = self._target.tensor
         levels = range(len(self._target.indices))
         self._columns = [ir.Array(names.fresh(f"{tensor.name}{k + 1}_crd"), context.index_dtype) for k in levels]
@@ -45,17 +44,17 @@ class ListWorkspace:
         self._keys = unsorted_levels(producer, self._target) if ordered else len(self._columns)
         sizes = [context.sizes.of(var) for var in self._target.indices]
         views = [LevelView(sizes[k], {"crd": self._columns[k]}, {"count": self._count} if k == 0 else {}) for k in levels]
-        self.view = context.views[tensor] = TensorView(tensor, tuple(views), self._values)
+        self.view = TensorView(tensor, tuple(views), self._values)
         for array, capacity in zip(arrays, self._capacity, strict=True):
-            context.before += [ir.Declare(capacity, ir.add(guess, ir.ONE)), ir.Allocate(array, capacity)]
-            context.behind.append(ir.Free(array))
+            scope.home.first += [ir.Declare(capacity, ir.add(guess, ir.ONE)), ir.Allocate(array, capacity)]
+            scope.home.last.append(ir.Free(array))
 
     @property
     def story(self) -> str:
         """What it is, for ``explain``."""
         return f"a list of coordinates and values, sorted{'' if self._op is None else ' and combined'} before it is read"
 
-    def open(self) -> ir.Stmt:
+    def begin(self) -> ir.Stmt:
         """Begin a list."""
         return ir.Declare(self._count, ir.ZERO)
 
@@ -69,9 +68,7 @@ class ListWorkspace:
             ir.Store(self._values, self._count, cast(value.computed, self._values.dtype)),
             ir.Assign(self._count, needed),
         )
-        if value.constant or value.present == ir.TRUE:
-            return listed
-        return ir.block() if value.present == ir.FALSE else ir.If(value.present, listed)
+        return ir.when(value.counts, listed)
 
     def _made_room(self) -> ir.Stmt:
         """Grow; but a long list in which entries repeat is combined first, and grows only if that does not make it half as long."""
@@ -82,9 +79,9 @@ class ListWorkspace:
             return grown
         half_full = ir.compare("greater", ir.multiply(ir.index(2), self._count), self._capacity[0])
         is_short = ir.compare("less", self._capacity[0], ir.index(LONG))
-        return ir.If(is_short, grown, ir.block(self.sort(), ir.If(half_full, grown)))
+        return ir.If(is_short, grown, ir.block(self.ready(), ir.If(half_full, grown)))
 
-    def sort(self) -> ir.Stmt:
+    def ready(self) -> ir.Stmt:
         """Put the entries in order, and make one of those that are equal."""
         if not self._keys:
             return self._combined()
@@ -92,10 +89,6 @@ class ListWorkspace:
         size = ir.index(routines.entry_size(*self._columns, self._values))
         made = [ir.Allocate(array, ir.multiply(self._count, size)) for array in self._room]
         return ir.block(*made, sort, *(ir.Free(array) for array in self._room), self._combined())
-
-    def close(self) -> ir.Stmt:
-        """Forget the list."""
-        return ir.block()
 
     def _combined(self) -> ir.Stmt:
         if self._op is None:

@@ -6,51 +6,49 @@ from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.layout import is_filled
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import innermost, is_skippable
 from sparseloom.iteration.sharing import is_bounded
-from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
-from sparseloom.lower.context import Context
 from sparseloom.lower.counted import CountedResult
 from sparseloom.lower.filled import FilledResult
 from sparseloom.lower.insert import InsertResult
 from sparseloom.lower.padded import PaddedResult, is_padded
 from sparseloom.lower.refill import RefillResult
 from sparseloom.lower.result import DenseResult, Result, SharedResult
+from sparseloom.lower.scope import Scope
 from sparseloom.lower.structure import StructureResult
 from sparseloom.notation.dtyping import fill_of, reduced_dtype
-from sparseloom.notation.nodes import Access, Sequence, Stmt, SuchThat
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 
 
-def make_result(context: Context, concrete: Concrete, combines: bool, refill: bool) -> Result:
-    """The result of a statement. ``combines`` says whether a location may be written more than once."""
-    assign, stmt = concrete.assign, concrete.stmt
-    lhs, view = assign.lhs, context.view(assign.lhs)
+def make_result(scope: Scope, concrete: Concrete, refill: bool) -> Result:
+    """The result of a statement."""
+    assign, stmt, lhs, combines = concrete.assign, concrete.stmt, concrete.assign.lhs, scope.combines
     first = first_value(stmt, lhs)
     if lhs.tensor.format.is_dense:
-        return DenseResult(context, lhs, view, first, lhs.tensor.fill)
+        return DenseResult(scope, lhs, first, lhs.tensor.fill)
     if concrete.shared is not None:
-        size = ir.Var(context.names.fresh(f"{lhs.tensor.name}_count"))
-        return SharedResult(context, lhs, view, first, concrete.shared, size, combines)
+        return SharedResult(scope, lhs, first, concrete.shared)
     if is_filled(lhs.tensor.format):
-        return FilledResult(context, lhs, view)
+        return FilledResult(scope, lhs)
     if concrete.inserted:
-        return InsertResult(context, lhs, view)
+        return InsertResult(scope, lhs)
     repeated = len(set(lhs.indices)) < len(lhs.indices)
-    gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in context.provenance.relations)
+    gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in scope.provenance.relations)
     made = innermost(stmt)
     certain = combines and made.op is not None and not is_skippable(made.rhs, made.op)
     first = first if combines else lhs.tensor.fill
     if is_padded(lhs.tensor.format):
-        return PaddedResult(context, lhs, view, first, lhs.tensor.fill, gaps, certain)
+        return PaddedResult(scope, lhs, first, gaps, certain)
     if refill:
-        return RefillResult(context, lhs, view, first, gaps, certain)
+        return RefillResult(scope, lhs, first, gaps, certain)
     if concrete.counted:
-        return CountedResult(context, lhs, view, first, gaps, certain)
+        return CountedResult(scope, lhs, first, gaps, certain)
     kind = StructureResult if concrete.takes_leaves else AppendResult
-    return kind(context, lhs, view, first, gaps, certain, is_bounded(assign, stmt))
+    return kind(scope, lhs, first, gaps, certain, is_bounded(assign, stmt))
 
 
 def first_statement(stmt: Stmt) -> Stmt:
@@ -70,3 +68,31 @@ def first_value(stmt: Stmt, lhs: Access) -> Scalar:
         return algebra.identity(assign.op, reduced_dtype(assign.op, assign.rhs))  # type: ignore[no-any-return]
     fill = fill_of(assign.rhs)
     return lhs.tensor.fill if fill is None else fill
+
+
+def reduces_outside(stmt: Stmt, lhs: Access, provenance: Provenance) -> bool:
+    """Whether some loop up to the one that fixes a result location helps to reduce, so that locations may be met again."""
+    known: set[IndexVar] = set()
+    current = stmt
+    while not set(lhs.indices) <= provenance.known(known):
+        match current:
+            case Forall(var, body):
+                if not set(provenance.originals(var)) <= set(lhs.indices):
+                    return True
+                if _repeats(provenance, var):
+                    return True
+                known.add(var)
+                current = body
+            case Where(body, _) | SuchThat(body, _):
+                current = body
+            case _:
+                return False
+    return False
+
+
+def _repeats(provenance: Provenance, var: IndexVar) -> bool:
+    """Whether positions of a level that repeats coordinates are walked, so that one coordinate is met more than once."""
+    relation = provenance.position(var)
+    if relation is None:
+        return False
+    return not relation.access.tensor.format.levels[provenance.position_levels(relation)[-1]].unique

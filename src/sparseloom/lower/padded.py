@@ -15,9 +15,9 @@ from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.padded import Padded
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
-from sparseloom.lower.context import Context
-from sparseloom.lower.space import subtract
-from sparseloom.lower.views import Slot, TensorView, view_tensor
+from sparseloom.lower.ranges import subtract
+from sparseloom.lower.scope import Scope, Sharing
+from sparseloom.lower.views import Slot, view_tensor
 from sparseloom.notation.nodes import Access
 
 
@@ -29,17 +29,17 @@ def is_padded(form: Format) -> bool:
 class PaddedResult(AppendResult):
     """Appends to a compressed level in place of the padded one, and spreads its rows out in the end."""
 
-    can_be_parted = False
+    sharing = Sharing.NOT
 
-    def __init__(self, context: Context, lhs: Access, view: TensorView, first: Scalar, fill: Scalar, gaps: bool, certain: bool) -> None:
+    def __init__(self, scope: Scope, lhs: Access, first: Scalar, gaps: bool, certain: bool) -> None:
         form = lhs.tensor.format
         levels = tuple(Compressed() if isinstance(level, Padded) else level for level in form.levels)
-        tensor = replace(lhs.tensor, name=context.names.fresh(f"{lhs.tensor.name}_rows"), format=Format(levels, form.modes, form.blocks))
+        tensor = replace(lhs.tensor, name=scope.fresh(f"{lhs.tensor.name}_rows"), format=Format(levels, form.modes, form.blocks))
         rows = Access(tensor, lhs.indices)
-        appended = view_tensor(rows, context.provenance.stored(rows), context.sizes, context.names)
-        super().__init__(context, rows, appended, first, gaps, certain)
-        self._given = view
-        self._fill = fill
+        appended = view_tensor(rows, scope.provenance.stored(rows), scope.context.sizes, scope.context.names)
+        super().__init__(scope, rows, first, gaps, certain, view=appended)
+        self._given = scope.view(lhs)
+        self._fill = lhs.tensor.fill
         self._level = next(k for k, level in enumerate(form.levels) if isinstance(level, Padded))
         del self.counts[self._level]  # the width is handed out instead
 

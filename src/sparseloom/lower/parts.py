@@ -19,19 +19,19 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.expression import cast
+from sparseloom.lower.ranges import subtract
 from sparseloom.lower.scope import Scope
-from sparseloom.lower.space import subtract
 from sparseloom.lower.views import TensorView
 
 
 class ThreadResult(AppendResult):
     """The result as one thread sees it: arrays and cursors of its own."""
 
-    def __init__(self, parts: PartedResult) -> None:
+    def __init__(self, parts: PartedResult, scope: Scope) -> None:
         whole = parts.whole
-        super().__init__(whole.context, whole.lhs, _own_view(whole), whole.first, whole.gaps, whole.certain, whole.bounded)
+        super().__init__(scope, whole.lhs, whole.first, whole.gaps, whole.certain, whole.bounded, _own_view(whole))
         self._parts = parts
-        self._ended = ir.Var(whole.context.names.fresh(f"p{whole.lhs.tensor.name}_ended"))
+        self._ended = ir.Var(scope.fresh(f"p{whole.lhs.tensor.name}_ended"))
         self.guess = whole.guess
 
     def arrays(self) -> list[ir.Array]:
@@ -72,17 +72,17 @@ class ThreadResult(AppendResult):
 class PartedResult:
     """The parts of an appended result, and how they are joined."""
 
-    def __init__(self, whole: AppendResult, count: ir.Expr) -> None:
+    def __init__(self, whole: AppendResult, count: ir.Expr, scope: Scope) -> None:
         self.whole, self._count = whole, count
         whole.in_parts = True
-        stem, fresh = whole.lhs.tensor.name, whole.context.names.fresh
+        stem, fresh = whole.lhs.tensor.name, scope.fresh
         self.rows = whole.view.levels[whole.heads[0]].arrays["pos"]
         self.owners = ir.Array(fresh(f"{stem}_owners"), INT64)
         self.of: dict[int, routines.Parts] = {}
         for k in whole.heads:
             begins, starts = (ir.Array(fresh(f"{stem}{k + 1}_{what}"), INT64) for what in ("begins", "starts"))
             self.of[k] = routines.Parts(self.owners, begins, starts, count)
-        self.thread = ThreadResult(self)
+        self.thread = ThreadResult(self, scope)
         self.pieces = {mine: routines.pieces(fresh(f"{mine.name}_pieces"), mine) for mine in self.thread.arrays()}
 
     def open(self) -> ir.Stmt:

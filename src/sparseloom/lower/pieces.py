@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.context import Context
+from sparseloom.lower.ranges import Range, subtract
 from sparseloom.lower.scope import Scope
-from sparseloom.lower.space import Range, subtract
 from sparseloom.lower.walking import segment
 from sparseloom.notation.nodes import Access
 from sparseloom.relations.weighted import WeightedRelation
@@ -21,19 +20,19 @@ from sparseloom.relations.weighted import WeightedRelation
 Entries = Callable[[ir.Expr], ir.Expr]
 
 
-def cut_piece(context: Context, relation: WeightedRelation, scope: Scope) -> tuple[ir.Stmt, Scope]:
+def cut_piece(relation: WeightedRelation, scope: Scope) -> tuple[ir.Stmt, Scope]:
     """Work out where the current piece begins and ends, and confine its variable to that."""
-    access, stored = relation.access, context.provenance.stored(relation.access)
+    access, stored = relation.access, scope.provenance.stored(relation.access)
     number, place = stored.index(relation.parent), scope.at(relation.access)
-    level, view = access.tensor.format.levels[number], context.view(access).levels[number]
-    low, high = context.space(scope).range_of(relation.parent)
+    level, view = access.tensor.format.levels[number], scope.view(access).levels[number]
+    low, high = scope.ranges.range_of(relation.parent)
     begin, end = (ir.ZERO, ir.ZERO) if place.is_absent else segment(level, view, place)
-    entries = _entries_below(context, access, number)
-    names, stem = context.names, relation.inner.name
+    entries = _entries_below(access, number, scope)
+    stem = relation.inner.name
     code: list[ir.Stmt] = []
 
     def declare(name: str, value: ir.Expr) -> ir.Var:
-        var = ir.Var(names.fresh(f"{stem}_{name}"))
+        var = ir.Var(scope.fresh(f"{stem}_{name}"))
         code.append(ir.Declare(var, value))
         return var
 
@@ -46,7 +45,7 @@ def cut_piece(context: Context, relation: WeightedRelation, scope: Scope) -> tup
         ("last", ir.add(block, ir.ONE), ir.index(relation.count), high),
     ):
         wanted = ir.add(before, ir.Op("floor_divide", (ir.multiply(share, total), ir.index(relation.count))))
-        found = declare(f"{name}_at", _search(context, entries, positions, declare(f"{name}_share", wanted), f"{stem}_{name}_from", code))
+        found = declare(f"{name}_at", _search(entries, positions, declare(f"{name}_share", wanted), f"{stem}_{name}_from", code, scope))
         there = level.coordinate(view, place.position, found)
         if not (level.full and place.present == ir.TRUE):
             there = ir.Select(ir.compare("less", found, positions[1]), there, high)
@@ -54,9 +53,9 @@ def cut_piece(context: Context, relation: WeightedRelation, scope: Scope) -> tup
     return ir.block(*code), scope.limiting(relation.inner, limits[0], limits[1])
 
 
-def _entries_below(context: Context, access: Access, number: int) -> Entries:
+def _entries_below(access: Access, number: int, scope: Scope) -> Entries:
     """How many entries of the last level stand before what is below a position of an upper one."""
-    levels, views = access.tensor.format.levels, context.view(access).levels
+    levels, views = access.tensor.format.levels, scope.view(access).levels
 
     def entries(position: ir.Expr) -> ir.Expr:
         for k in range(number + 1, len(levels)):
@@ -66,15 +65,15 @@ def _entries_below(context: Context, access: Access, number: int) -> Entries:
     return entries
 
 
-def _search(context: Context, entries: Entries, positions: Range, wanted: ir.Expr, stem: str, code: list[ir.Stmt]) -> ir.Expr:
+def _search(entries: Entries, positions: Range, wanted: ir.Expr, stem: str, code: list[ir.Stmt], scope: Scope) -> ir.Expr:
     """The first position with at least that many entries before it, or the end."""
-    probe = ir.Var(context.names.fresh(f"{stem}_probe"))
+    probe = ir.Var(scope.fresh(f"{stem}_probe"))
     match entries(probe):
         case ir.Var():
             return wanted  # every position is an entry
         case ir.Cast(ir.Load(array, ir.Var() as at)) if at == probe:
             return ir.Search(array, *positions, wanted)
-    low, high = ir.Var(context.names.fresh(stem)), ir.Var(context.names.fresh(f"{stem}_end"))
+    low, high = ir.Var(scope.fresh(stem)), ir.Var(scope.fresh(f"{stem}_end"))
     middle = ir.Op("floor_divide", (ir.add(low, high), ir.index(2)))
     fewer = ir.compare("less", entries(probe), wanted)
     step = ir.If(fewer, ir.Assign(low, ir.add(probe, ir.ONE)), ir.Assign(high, probe))

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping
 
 from sparseloom.iteration.provenance import Provenance
-from sparseloom.lower.ranges import Extents
+from sparseloom.lower.extents import Extents
 from sparseloom.notation.nodes import Stmt
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.schedule.loops import relations_of

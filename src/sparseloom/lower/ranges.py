@@ -1,70 +1,241 @@
-"""How far the variables of a schedule run on real extents, and whether 64 bits count that far.
+"""Ranges: how far each variable runs, which part of a range the loops so far have fixed, and how variables are recovered.
 
-    split(i,i0,i1,4) fuse(i1,j,f)        f runs to 4 * |j|, however long i is
+Loops over the digits of a variable (``i0`` and ``i1`` of a split) fix it bit by bit. Leading digits fix an *interval*; what is left is
+a *filter*. When the last digit is bound, the variable is *recovered*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from sparseloom.core.errors import ShapeError
+from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.provenance import Provenance
-from sparseloom.notation.nodes import IndexVar, Stmt
-from sparseloom.relations.arithmetic import UNKNOWNS, Arithmetic
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.views import Sizes
+from sparseloom.notation.nodes import IndexVar
+from sparseloom.relations.alias import Alias
+from sparseloom.relations.arithmetic import Arithmetic
 from sparseloom.relations.coord import CoordRelation
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Relation
-from sparseloom.schedule.loops import relations_of
+from sparseloom.relations.fuse import FuseRelation
+from sparseloom.relations.relation import Line, Relation
 
-LARGEST = 2**63 - 1
-LONGEST_LOOP = 2**62  # leaves room for what is added to a counter before it is compared
+Range = tuple[ir.Expr, ir.Expr]
+
+
+class LoopArithmetic(Arithmetic[ir.Expr]):
+    """Index arithmetic in loop IR, folding what is known."""
+
+    def number(self, value: int) -> ir.Expr:
+        return ir.index(value)
+
+    def do(self, what: str, left: ir.Expr, right: ir.Expr) -> ir.Expr:
+        return _STEPS[what](left, right)
+
+
+LOOPS = LoopArithmetic()
 
 
 @dataclass(frozen=True)
-class Extents:
-    """How far variables run on real extents; None for positions, which depend on the data, and for what the compiler made."""
+class Ranges:
+    """The ranges of variables at one place in the loops.
 
-    graph: Provenance
-    sizes: Mapping[str, int]
-    arithmetic: Arithmetic[int | None] = UNKNOWNS
+    ``values`` are the known variables, ``limits`` the ranges that outer code has narrowed or, for positions, computed.
+    """
 
-    def range_of(self, var: IndexVar) -> tuple[int | None, int | None]:
-        """Where the range of a variable begins and ends."""
-        relation = self.graph.made_by(var)
-        return (0, self.sizes.get(var.name)) if relation is None else relation.range_of(var, self)
+    provenance: Provenance
+    sizes: Sizes
+    values: Mapping[IndexVar, ir.Expr]
+    limits: Mapping[IndexVar, Range]
+    arithmetic: Arithmetic[ir.Expr] = LOOPS
 
-    def extent(self, var: IndexVar) -> int | None:
-        """How many values a variable takes."""
+    def range_of(self, var: IndexVar) -> Range:
+        """The whole range of a variable."""
+        if var in self.limits:
+            return self.limits[var]
+        relation = self.provenance.made_by(var)
+        return (ir.ZERO, self.sizes.of(var)) if relation is None else relation.range_of(var, self)
+
+    def measured(self, relation: Relation) -> Range:
+        """What only the data tell is worked out by code before the loops, and limits them; a piece is at most the whole."""
+        if isinstance(relation, Line):
+            return self.range_of(relation.parent)
+        raise CompilerBug(relation, f"the range of {relation.children[0]} must be known before its loops")
+
+    def found(self, relation: Relation, values: Mapping[IndexVar, ir.Expr]) -> tuple[ir.Expr, ...]:
+        """What only the data tell was found by loops outside: the piece, of which the last digit is a part."""
+        *above, _ = relation.children
+        if not isinstance(relation, Line) or any(var not in self.values for var in above):
+            raise CompilerBug(relation, "only lowering finds positions")
+        return (*(self.values[var] for var in above), values[relation.parent])
+
+    def whole_range(self, var: IndexVar) -> Range:
+        """The range of a variable before outer code narrowed it."""
+        return replace(self, limits={other: limits for other, limits in self.limits.items() if other != var}).range_of(var)
+
+    def extent(self, var: IndexVar) -> ir.Expr:
+        """How many values a variable runs through."""
         low, high = self.range_of(var)
-        return self.arithmetic.subtract(high, low)
+        return subtract(high, low)
 
-    def measured(self, relation: Relation) -> tuple[int | None, int | None]:
-        """The data tell; but coordinates that are found again run as far as they did."""
-        return self.range_of(self.graph.found_again(relation)) if isinstance(relation, CoordRelation) else (None, None)
+    def value(self, var: IndexVar) -> ir.Expr | None:
+        """The value of a variable; None while it is open."""
+        return self.values.get(var)
 
-    def found(self, relation: Relation, values: Mapping[IndexVar, int | None]) -> tuple[int | None, ...]:
-        """The data tell."""
-        return (None,) * len(relation.children)
+    def interval(self, var: IndexVar) -> Range:
+        """The part of a variable's range that the known leading digits leave."""
+        if var in self.values:
+            return self.values[var], ir.add(self.values[var], ir.ONE)
+        relation = self.provenance.replaced(var)
+        if relation is None:
+            return self.range_of(var)
+        whole = self.provenance.whole_again(relation)
+        if whole is None:
+            return relation.interval(self)
+        low, high = self.range_of(var)
+        first, last = self.interval(whole.fused)
+        if whole.fused not in self.limits and (first, last) == self.range_of(whole.fused):
+            return low, high
+        return ir.add(low, first), least(ir.add(low, last), high)
+
+    def is_narrowed(self, var: IndexVar) -> bool:
+        """Whether some leading digit of a variable is known."""
+        leading = self._significant(var)[:1]
+        return any(digit in self.values or self.is_narrowed(digit) for digit in leading)
+
+    def is_leading(self, var: IndexVar, digit: IndexVar) -> bool:
+        """Whether, of the digits of ``var``, everything above ``digit`` is known: then its loop runs through an interval."""
+        if var == digit:
+            return True
+        *above, last = self._significant(var) or (var,)
+        return last != var and all(known in self.values for known in above) and self.is_leading(last, digit)
+
+    def _significant(self, var: IndexVar) -> tuple[IndexVar, ...]:
+        """What a variable's interval follows from: its digits, its other name, or the fuse that put the digits together again."""
+        relation = self.provenance.replaced(var)
+        whole = None if relation is None else self.provenance.whole_again(relation)
+        if whole is not None:
+            return (whole.fused,)
+        return () if relation is None else relation.significant
+
+    def filters(self, var: IndexVar, value: ir.Expr, leads: bool = True, within: bool = True) -> list[ir.Expr]:
+        """Conditions on a value of ``var`` that the known digits below unknown ones impose.
+
+        Leading digits that are known are no conditions ``within`` an interval, which has them. What outer code left of the range of a
+        digit is a condition too, unless everything above it is known, so that it ``leads``.
+        """
+        relation = self.provenance.replaced(var)
+        if relation is None:
+            return []
+        whole = self.provenance.whole_again(relation)
+        if whole is not None:
+            return self._conditions(whole.fused, subtract(value, self.range_of(var)[0]), leads, within)
+        if isinstance(relation, Alias):
+            return self.filters(relation.child, value, leads, within)
+        found: list[ir.Expr] = []
+        for digit, part in zip(relation.children, relation.derive({var: value}, self), strict=True):
+            within = within and digit in relation.significant
+            is_last = digit in relation.significant[-1:]
+            if not within or is_last or digit not in self.values:
+                found += self._conditions(digit, part, leads and within and is_last, within)
+            leads, within = leads and digit in self.values, within and digit in self.values
+        return found
+
+    def _conditions(self, digit: IndexVar, part: ir.Expr, leads: bool, within: bool) -> list[ir.Expr]:
+        """What is known of one digit: its value, what is left of its range, and its own digits."""
+        known = [ir.compare("equal", part, self.values[digit])] if digit in self.values else []
+        left = [] if leads else self._left_of(digit, part)
+        return [*left, *known, *self.filters(digit, part, leads, within)]
+
+    def _left_of(self, digit: IndexVar, part: ir.Expr) -> list[ir.Expr]:
+        """Conditions on a digit whose range outer code has narrowed, under its own name or another."""
+        found: list[ir.Expr] = []
+        if digit in self.limits and digit not in self.values:
+            low, high = self.limits[digit]
+            found += [ir.compare("greater_equal", part, low), ir.compare("less", part, high)]
+        relation = self.provenance.replaced(digit)
+        return found + self._left_of(relation.child, part) if isinstance(relation, Alias) else found
+
+    def digit_of(self, var: IndexVar, value: ir.Expr, digit: IndexVar) -> ir.Expr | None:
+        """The value of one digit of ``var``, or None if it is not one."""
+        if var == digit:
+            return value
+        relation = self.provenance.replaced(var)
+        if relation is None:
+            return None
+        parts = list(zip(relation.children, relation.derive({var: value}, self), strict=True))
+        whole = self.provenance.whole_again(relation)
+        if whole is not None:
+            parts.insert(0, (whole.fused, subtract(value, self.range_of(var)[0])))
+        found = (self.digit_of(child, part, digit) for child, part in parts)
+        return next((part for part in found if part is not None), None)
+
+    def members_at(self, var: IndexVar, value: ir.Expr, levels: tuple[IndexVar, ...] = ()) -> tuple[ir.Expr, ...]:
+        """The coordinates that a value of ``var`` stands for, outermost first; one beyond the end of a range is moved to the end.
+
+        ``levels`` are variables to stop at although they are derived.
+        """
+        relation = None if var in levels else self.provenance.made_by(var)
+        halves = self.provenance.halves(relation) if isinstance(relation, FuseRelation) else None
+        match relation:
+            case Line():
+                (recovered,) = relation.recover({**self.values, var: value}, self)
+                high = self.range_of(relation.parent)[1]
+                return self.members_at(relation.parent, least(recovered, high) if relation.overruns else recovered, levels)
+            case FuseRelation() if halves is not None:
+                low, high = self.range_of(halves.parent)
+                return self.members_at(halves.parent, least(ir.add(low, value), high), levels)
+            case FuseRelation(outer, inner):
+                row, column = relation.recover({var: value}, self)
+                return (*self.members_at(outer, row, levels), *self.members_at(inner, column, levels))
+            case CoordRelation():
+                return self.members_at(self.provenance.found_again(relation), value, levels)
+        return (value,)
 
 
-def check_ranges(stmt: Stmt, sizes: Mapping[str, int]) -> None:
-    """Refuse loops that a schedule makes longer than 64-bit counters reach. Loops over positions are as short as the storage."""
-    graph = Provenance(relations_of(stmt))
-    for relation in graph.relations:
-        reach = next((reach for reach, most in _reaches(graph, relation, sizes) if reach > most), None)
-        if reach is not None:
-            raise ShapeError(
-                f"the schedule runs {', '.join(map(str, relation.children))} over {reach} coordinates, more than 64 bits count\n"
-                "  help: turn a fused loop over coordinates into one over positions with pos(...), or leave the step out"
-            )
+def ceil_divide(value: ir.Expr, by: ir.Expr) -> ir.Expr:
+    """``value / by``, rounded up; ``by`` is positive."""
+    if by == ir.ONE:
+        return value
+    less = ir.Literal(int(by.value.real) - 1) if isinstance(by, ir.Literal) else subtract(by, ir.ONE)
+    return ir.Op("floor_divide", (ir.add(value, less), by))
 
 
-def _reaches(graph: Provenance, relation: Relation, sizes: Mapping[str, int]) -> Iterator[tuple[int, int]]:
-    """How far the numbers go that a relation computes with, and may go: what it makes, and what is recovered from that."""
-    if isinstance(relation, PosRelation) or any(isinstance(graph.used_by(v), PosRelation) for v in relation.children):
-        return
-    extents = Extents(graph, sizes)
-    for made in relation.children:
-        yield extents.range_of(made)[1] or 0, LONGEST_LOOP
-    yield from ((number or 0, LARGEST) for number in relation.reaches(extents))
+def subtract(left: ir.Expr, right: ir.Expr) -> ir.Expr:
+    """``left - right`` on int64, folding what is known."""
+    match left, right:
+        case ir.Literal(a), ir.Literal(b):
+            return ir.Literal(int(a.real) - int(b.real))
+        case _, ir.Literal(0):
+            return left
+        case ir.Op("add", (a, b)), _ if a == right:
+            return b
+    return ir.ZERO if left == right else ir.Op("subtract", (left, right))
+
+
+def least(left: ir.Expr, right: ir.Expr) -> ir.Expr:
+    """The smaller of two index values."""
+    match left, right:
+        case ir.Literal(a), ir.Literal(b):
+            return ir.Literal(min(int(a.real), int(b.real)))
+    return left if left == right else ir.Op("minimum", (left, right))
+
+
+def most(left: ir.Expr, right: ir.Expr) -> ir.Expr:
+    """The larger of two index values."""
+    match left, right:
+        case ir.Literal(a), ir.Literal(b):
+            return ir.Literal(max(int(a.real), int(b.real)))
+    return left if left == right else ir.Op("maximum", (left, right))
+
+
+_STEPS = {
+    "add": ir.add,
+    "subtract": subtract,
+    "multiply": ir.multiply,
+    "quotient": lambda left, right: ir.Op("floor_divide", (left, right)),
+    "remainder": lambda left, right: ir.Op("remainder", (left, right)),
+    "blocks": ceil_divide,
+    "share": lambda extent, count: most(ir.ONE, ceil_divide(extent, count)),
+    "least": least,
+}

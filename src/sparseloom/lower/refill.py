@@ -12,10 +12,8 @@ from sparseloom.formats.level import LevelView
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
-from sparseloom.lower.context import Context
-from sparseloom.lower.expression import Value, cast
-from sparseloom.lower.result import Result
-from sparseloom.lower.scope import Scope
+from sparseloom.lower.expression import cast
+from sparseloom.lower.scope import Scope, Sharing, Sink, Value
 from sparseloom.lower.views import Slot, TensorView
 from sparseloom.notation.dtyping import reduced_dtype
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt
@@ -24,7 +22,10 @@ from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt
 class RefillResult(AppendResult):
     """Writes values beside a structure that is handed in."""
 
-    can_be_parted = False
+    @property
+    def sharing(self) -> Sharing:  # type: ignore[override]
+        """Rows are filled by whoever comes, if each has a place."""
+        return Sharing.ROWS if self.has_places else Sharing.NOT
 
     @property
     def has_places(self) -> bool:
@@ -76,20 +77,20 @@ class RefillResult(AppendResult):
         """Begin a row, and a block of values."""
         body = super().around(var, body, scope)
         if self.has_places and var == self.variables[self.last - 1]:
-            return ir.block(ir.Declare(self.cursor[self.last], self.row(scope)[0]), body)
+            return ir.block(ir.Declare(self.cursor[self.last], self.ends(scope)[0]), body)
         return body
 
     def around_head(self, head: int, body: ir.Stmt, scope: Scope) -> ir.Stmt:
         """Only entries count, and the blocks of values that stand for one."""
         return super().around_head(head, body, scope) if head == self.last else body
 
-    def row(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
+    def ends(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
         """The positions of the row that the scope's coordinates select."""
         level = self.lhs.tensor.format.levels[self.last]
         return level.bounds(self.view.levels[self.last], self.position(self.last - 1, scope))
 
 
-class Accumulated:
+class Accumulated(Sink):
     """A row that is added up in a dense workspace and taken from there at the coordinates that the result has.
 
     It holds the reduction's identity wherever nothing was added, so what is read is reset.
@@ -97,29 +98,27 @@ class Accumulated:
 
     needs_presence = True
 
-    def __init__(self, context: Context, written: Access, made: Assign) -> None:
+    def __init__(self, scope: Scope, written: Access, made: Assign) -> None:
         if made.op is None:
             raise CompilerBug(made, "a scattered row is reduced into")
         tensor = written.tensor
         self._identity = ir.constant(algebra.identity(made.op, reduced_dtype(made.op, made.rhs)), tensor.dtype)
-        extent = context.sizes.of(written.indices[0])
-        self.values = ir.Array(context.names.fresh(f"{tensor.name}_vals"), tensor.dtype)
-        self.view = context.views[tensor] = TensorView(tensor, (LevelView(extent, {}, {}),), self.values)
-        self._entry = ir.Var(context.names.fresh(f"{tensor.name}_entry"))
-        context.before += [ir.Allocate(self.values, extent), ir.Fill(self.values, ir.ZERO, extent, self._identity)]
-        context.behind.append(ir.Free(self.values))
+        extent = scope.context.sizes.of(written.indices[0])
+        self.values = ir.Array(scope.fresh(f"{tensor.name}_vals"), tensor.dtype)
+        self.view = TensorView(tensor, (LevelView(extent, {}, {}),), self.values)
+        self._entry = ir.Var(scope.fresh(f"{tensor.name}_entry"))
+        scope.home.first += [ir.Allocate(self.values, extent), ir.Fill(self.values, ir.ZERO, extent, self._identity)]
+        scope.home.last.append(ir.Free(self.values))
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Add one value."""
         place = scope.coordinates[assign.lhs.indices[0]]
         stored = ir.Store(self.values, place, cast(value.computed, self.values.dtype), assign.op)
-        if value.constant or value.present == ir.TRUE:
-            return stored
-        return ir.block() if value.present == ir.FALSE else ir.If(value.present, stored)
+        return ir.when(value.counts, stored)
 
     def take(self, result: RefillResult, scope: Scope) -> ir.Stmt:
         """Move the row into the result."""
-        begin, end = result.row(scope)
+        begin, end = result.ends(scope)
         level, view = result.lhs.tensor.format.levels[result.last], result.view.levels[result.last]
         place = level.coordinate(view, ir.ZERO, self._entry)
         out = result.view.values
@@ -127,7 +126,7 @@ class Accumulated:
         return ir.For(self._entry, begin, end, ir.block(moved, ir.Store(self.values, place, self._identity)))
 
 
-def takes_whole_row(consumer: Stmt, temporary: Access, result: Result) -> bool:
+def takes_whole_row(consumer: Stmt, temporary: Access, result: Sink) -> bool:
     """Whether a consumer does nothing but move a row from a dense workspace into a result whose rows have places."""
     match consumer:
         case Forall(var, Assign(_, Access() as read, None)) if isinstance(result, RefillResult) and _is_dense_row(read):

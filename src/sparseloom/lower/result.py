@@ -9,86 +9,45 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.errors import CompilerBug
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.context import Context
 from sparseloom.lower.device import barrier
-from sparseloom.lower.expression import Value, cast
-from sparseloom.lower.scope import Scope
+from sparseloom.lower.expression import cast
+from sparseloom.lower.scope import Row, Scope, Sharing, Sink, Value
 from sparseloom.lower.views import Slot, TensorView
 from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
 
 
-class Result:
-    """The contract between the loops and the place that results go to."""
+class Result(Sink):
+    """What a kernel hands out, in addition to taking values: its parameters."""
 
-    needs_presence = False  # whether a reduction must tell if anything was reduced
-
-    def __init__(self, context: Context, lhs: Access, view: TensorView) -> None:
-        self.context = context
+    def __init__(self, scope: Scope, lhs: Access, view: TensorView | None = None) -> None:
+        self.context = scope.context
         self.lhs = lhs
-        self.view = view
-        self.variables = context.provenance.stored(lhs)
+        self.view = scope.view(lhs) if view is None else view
+        self.variables = scope.provenance.stored(lhs)
 
     def parameters(self) -> list[tuple[ir.Param, Slot]]:
         """The kernel parameters through which the result goes out."""
         return [(ir.Param(self.view.values, ir.Role.OUTPUT), Slot(self.lhs.tensor.name, "values"))]
 
-    def expected(self) -> ir.Expr | None:
-        """About how many entries there will be, where the kernel is told."""
-        return None
-
-    def begin(self) -> ir.Stmt:
-        """What runs before the loops."""
-        return ir.block()
-
-    def finish(self) -> ir.Stmt:
-        """What runs after the loops."""
-        return ir.block()
-
-    def demands_all(self, var: IndexVar) -> bool:
-        """Whether the loop over ``var`` must visit every coordinate although nothing is stored there."""
-        return False
-
-    def around(self, var: IndexVar, body: ir.Stmt, scope: Scope) -> ir.Stmt:
-        """Wrap what runs for one coordinate of ``var``."""
-        return body
-
-    def after(self, var: IndexVar, scope: Scope) -> ir.Stmt:
-        """What runs when the loop over ``var`` has ended."""
-        return ir.block()
-
-    def initialise(self, scope: Scope) -> ir.Stmt:
-        """Initialise what the loops entered so far have left to inner ones."""
-        return ir.block()
-
-    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
-        """Write a value whose location is known in this scope."""
-        raise CompilerBug(assign, "this result cannot be written")
-
-
-class Nowhere(Result):
-    """What loops that fill a workspace see instead of the result: nothing is appended or initialised by them."""
-
-    def __init__(self, context: Context, lhs: Access, view: TensorView) -> None:
-        super().__init__(context, lhs, view)
-        self.variables = ()
-
 
 class LocatedResult(Result):
     """A result whose locations exist before anything is written."""
 
-    def __init__(self, context: Context, lhs: Access, view: TensorView, fill: Scalar) -> None:
-        super().__init__(context, lhs, view)
+    sharing = Sharing.PLACES
+
+    def __init__(self, scope: Scope, lhs: Access, fill: Scalar) -> None:
+        super().__init__(scope, lhs)
         self.fill = fill
 
+    @abstractmethod
     def location(self, scope: Scope) -> ir.Expr:
         """The index of the value that the scope's coordinates select."""
-        raise CompilerBug(self.lhs, "a located result must say where")
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Store, or combine with what is there when an outer loop reduces too."""
@@ -100,10 +59,6 @@ class LocatedResult(Result):
         if value.present in (ir.TRUE, ir.FALSE):
             return combine(self.lhs.tensor, array, where, cast(value.full, dtype), assign.op, scope)
         return ir.If(value.present, combine(self.lhs.tensor, array, where, cast(value.computed, dtype), assign.op, scope))
-
-    def part(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
-        """Where the values begin that the scope's coordinates leave open, and how many there are."""
-        raise CompilerBug(self.lhs, "a located result must say how large it is")
 
 
 def placed(tensor: TensorVar, array: ir.Array, where: ir.Expr, scope: Scope) -> tuple[ir.Array, ir.Expr]:
@@ -131,17 +86,17 @@ class DenseResult(LocatedResult):
     ``outside`` is what the places hold that a repeated variable, as in ``B(i,i)``, does not reach.
     """
 
-    def __init__(self, context: Context, lhs: Access, view: TensorView, fill: Scalar, outside: Scalar) -> None:
-        super().__init__(context, lhs, view, fill)
+    def __init__(self, scope: Scope, lhs: Access, fill: Scalar, outside: Scalar) -> None:
+        super().__init__(scope, lhs, fill)
         self._outside = outside
 
-    def part(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
+    def row(self, scope: Scope) -> Row:
         """What stands below the leading modes whose coordinates are known."""
         known = next((k for k, var in enumerate(self.variables) if var not in scope.coordinates), len(self.variables))
         count: ir.Expr = ir.ONE
         for level in self.view.levels[known:]:
             count = ir.multiply(count, level.size)
-        return ir.multiply(self._offset(scope, known), count), count
+        return Row(self.view.values, ir.multiply(self._offset(scope, known), count), count)
 
     def location(self, scope: Scope) -> ir.Expr:
         """Row-major in the order of the levels."""
@@ -157,13 +112,7 @@ class DenseResult(LocatedResult):
         """Where a place has its first value and this one is absent, nothing is written: positions may visit a place in vain."""
         if assign.op is not None or scope.uninitialised is not None or value.constant or value.fill is None:
             return super().write(assign, value, scope)
-        present = replace(value, present=ir.TRUE)
-        match value.present:
-            case ir.TRUE:
-                return super().write(assign, value, scope)
-            case ir.FALSE:
-                return ir.block()
-        return ir.If(value.present, super().write(assign, present, scope))
+        return ir.when(value.present, super().write(assign, replace(value, present=ir.TRUE), scope))
 
     def initialise(self, scope: Scope) -> ir.Stmt:
         """Fill the rows below the modes that are covered by full loops."""
@@ -195,13 +144,11 @@ class DenseResult(LocatedResult):
 class SharedResult(LocatedResult):
     """Values beside the structure of an operand with the same pattern."""
 
-    def __init__(
-        self, context: Context, lhs: Access, view: TensorView, fill: Scalar, operand: Access, size: ir.Var, combines: bool
-    ) -> None:
-        super().__init__(context, lhs, view, fill)
+    def __init__(self, scope: Scope, lhs: Access, fill: Scalar, operand: Access) -> None:
+        super().__init__(scope, lhs, fill)
         self.operand = operand
-        self._combines = combines
-        self._size = size
+        self._combines = scope.combines
+        self._size = ir.Var(scope.fresh(f"{lhs.tensor.name}_count"))
 
     def parameters(self) -> list[tuple[ir.Param, Slot]]:
         """The values, and how many there are."""
@@ -215,9 +162,9 @@ class SharedResult(LocatedResult):
             return ir.block()
         return ir.Fill(self.view.values, ir.ZERO, self._size, ir.constant(self.fill, self.view.values.dtype))
 
-    def part(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
+    def row(self, scope: Scope) -> Row:
         """As many as the operand has positions."""
-        return ir.ZERO, self._size
+        return Row(self.view.values, ir.ZERO, self._size)
 
     def location(self, scope: Scope) -> ir.Expr:
         """The operand's position."""
@@ -225,6 +172,4 @@ class SharedResult(LocatedResult):
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Only where the operand has an entry is there a place to write to."""
-        stored = super().write(assign, value, scope)
-        here = scope.at(self.operand).present
-        return stored if here == ir.TRUE else ir.block() if here == ir.FALSE else ir.If(here, stored)
+        return ir.when(scope.at(self.operand).present, super().write(assign, value, scope))

@@ -12,15 +12,15 @@ from sparseloom.core.dtypes import BOOL
 from sparseloom.formats.level import LevelView, load_index
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
-from sparseloom.lower.context import Context
 from sparseloom.lower.expression import cast
+from sparseloom.lower.scope import Scope, Sink
 
 
-class RowList:
+class RowList(Sink):
     """A list of the coordinates below ``extent`` that a row has, and which of them it has."""
 
-    def __init__(self, context: Context, name: str, extent: ir.Expr, ordered: bool = True) -> None:
-        fresh, index_dtype = context.names.fresh, context.index_dtype
+    def __init__(self, scope: Scope, name: str, extent: ir.Expr, ordered: bool = True) -> None:
+        fresh, index_dtype, home = scope.fresh, scope.context.index_dtype, scope.home
         self._extent = extent
         self._mask = ir.Array(fresh(f"{name}_set"), BOOL)
         self._list = ir.Array(fresh(f"{name}_list"), index_dtype)
@@ -28,13 +28,13 @@ class RowList:
         self._count = ir.Var(fresh(f"{name}_count"))
         self._entry = ir.Var(fresh(f"{name}_entry"))
         self.listed = LevelView(extent, {"crd": self._list}, {"count": self._count})
-        context.before += [ir.Allocate(self._mask, extent), ir.Allocate(self._list, extent)]
-        context.before.append(ir.Fill(self._mask, ir.ZERO, extent, ir.FALSE))
-        context.behind += [ir.Free(self._mask), ir.Free(self._list)]
+        home.first += [ir.Allocate(self._mask, extent), ir.Allocate(self._list, extent)]
+        home.first.append(ir.Fill(self._mask, ir.ZERO, extent, ir.FALSE))
+        home.last += [ir.Free(self._mask), ir.Free(self._list)]
         if self._scratch is not None:
             zeros, size = routines.sort_scratch(extent)
-            context.before += [ir.Allocate(self._scratch, size), ir.Fill(self._scratch, ir.ZERO, zeros, ir.Literal(0, index_dtype))]
-            context.behind.append(ir.Free(self._scratch))
+            home.first += [ir.Allocate(self._scratch, size), ir.Fill(self._scratch, ir.ZERO, zeros, ir.Literal(0, index_dtype))]
+            home.last.append(ir.Free(self._scratch))
 
     @property
     def is_sorted(self) -> bool:
@@ -46,7 +46,7 @@ class RowList:
         """What it is, for ``explain``."""
         return f"a row in a dense workspace with a list of coordinates, {'sorted before it is read' if self.is_sorted else 'in no order'}"
 
-    def open(self) -> ir.Stmt:
+    def begin(self) -> ir.Stmt:
         """Begin a row."""
         return ir.Declare(self._count, ir.ZERO)
 
@@ -62,11 +62,11 @@ class RowList:
             ir.Assign(self._count, ir.add(self._count, ir.ONE)),
         )
 
-    def sort(self) -> ir.Stmt:
+    def ready(self) -> ir.Stmt:
         """Put the row's coordinates in order, where that is asked for."""
         return ir.block() if self._scratch is None else routines.sort(self._list, self._scratch, self._count, self._extent)
 
-    def close(self) -> ir.Stmt:
+    def finish(self) -> ir.Stmt:
         """Forget the row."""
         met = load_index(self._list, self._entry)
         return ir.For(self._entry, ir.ZERO, self._count, ir.Store(self._mask, met, ir.FALSE))

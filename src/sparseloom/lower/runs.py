@@ -13,59 +13,61 @@ from sparseloom.core import algebra
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.device import memory
-from sparseloom.lower.fused import FusedLoops
-from sparseloom.lower.nest import Then
+from sparseloom.lower.ranges import subtract
 from sparseloom.lower.result import DenseResult, placed
-from sparseloom.lower.scope import Scope
-from sparseloom.lower.space import subtract
+from sparseloom.lower.scope import Row, Scope, Then
 from sparseloom.notation.nodes import Access, Forall
 from sparseloom.schedule.units import GPU_UNITS
 
 
-class RunLoops(FusedLoops):
-    """What happens in one run of a block of positions."""
+def edge_of(access: Access, level: int, position: ir.Expr, scope: Scope) -> ir.Expr | None:
+    """When a position of a level stands in the first or the last run of its block; None where that cannot be told.
 
-    def edge_of(self, access: Access, level: int, position: ir.Expr, scope: Scope) -> ir.Expr | None:
-        """When a position of a level stands in the first or the last run of its block; None where that cannot be told.
+    Where a level repeats coordinates, a run is a row of positions with the same one, if they are in order.
+    """
+    kind, view, parent = access.tensor.format.levels[level], scope.view(access).levels[level], scope.at(access).position
+    low, high = scope.cuts[access, level]
+    ends = (low, subtract(high, ir.ONE))
+    if kind.unique:
+        return ir.either(*(ir.compare("equal", position, end) for end in ends))
+    if not kind.ordered:
+        return None
+    here = kind.coordinate(view, parent, position)
+    return ir.either(*(ir.compare("equal", here, kind.coordinate(view, parent, end)) for end in ends))
 
-        Where a level repeats coordinates, a run is a row of positions with the same one, if they are in order.
-        """
-        kind, view, parent = access.tensor.format.levels[level], self.context.view(access).levels[level], scope.at(access).position
-        low, high = scope.cuts[access, level]
-        ends = (low, subtract(high, ir.ONE))
-        if kind.unique:
-            return ir.either(*(ir.compare("equal", position, end) for end in ends))
-        if not kind.ordered:
-            return None
-        here = kind.coordinate(view, parent, position)
-        return ir.either(*(ir.compare("equal", here, kind.coordinate(view, parent, end)) for end in ends))
 
-    def in_run(self, stmt: Forall, scope: Scope, go: Then) -> ir.Stmt:
-        """One run of equal coordinates. Where loops over further result variables lie inside, it writes a row of the result.
+def in_run(stmt: Forall, scope: Scope, go: Then) -> ir.Stmt:
+    """One run of equal coordinates. Where loops over further result variables lie inside, it writes a row of the result.
 
-        A row that a neighbour may share is made in private and added at the end of the run, one atomic for each of its elements.
-        """
-        target, hooks, op, edge = written(stmt), self.hooks, innermost(stmt).op, scope.edge
-        shared = any(tensor == target.tensor for tensor, _ in scope.atomic)
-        open_modes = [var not in scope.coordinates for var in hooks.variables]
-        is_row = any(open_modes) and not open_modes[0] and open_modes == sorted(open_modes)
-        if edge is None or op is None or not (shared and is_row and isinstance(hooks, DenseResult) and hooks.lhs == target):
-            return self.enter(stmt, scope, go)
-        begin, count = hooks.part(scope)
-        where = memory(self.context.target, count, scope, stmt.body)
-        if where is ir.MemorySpace.GLOBAL and any(unit in GPU_UNITS for unit in scope.units):
-            return self.enter(stmt, scope, go)  # a thread of a GPU has no room for a row whose size is not known
-        fresh, values = self.context.names.fresh, hooks.view.values
-        row = ir.Array(fresh(f"{values.name}_row"), values.dtype, where)
-        first, place = ir.Var(fresh(f"{values.name}_first")), ir.Var(fresh("place"))
-        outside, destination = placed(target.tensor, values, ir.add(first, place), scope)
-        own = replace(scope, atomic=frozenset(pair for pair in scope.atomic if pair[0] != target.tensor), edge=None)
-        private = ir.block(
-            ir.Declare(first, begin),
-            ir.Allocate(row, count),
-            ir.Fill(row, ir.ZERO, count, ir.constant(algebra.identity(op, values.dtype), values.dtype)),
-            self.enter(stmt, replace(own, copy=(target.tensor, row, subtract(ir.ZERO, first))), go),
-            ir.For(place, ir.ZERO, count, ir.Store(outside, destination, ir.Load(row, place), op, atomic=True)),
-            ir.Free(row),
-        )
-        return ir.If(edge, private, self.enter(stmt, own, go))
+    A row that a neighbour may share is made in private and added at the end of the run, one atomic for each of its elements.
+    """
+    op, edge, enter = innermost(stmt).op, scope.edge, scope.ways.reduced
+    row = _open_row(written(stmt), scope)
+    if edge is None or op is None or row is None:
+        return enter(stmt, scope, go)
+    where = memory(scope.context.target, row.count, scope, stmt.body)
+    if where is ir.MemorySpace.GLOBAL and any(unit in GPU_UNITS for unit in scope.units):
+        return enter(stmt, scope, go)  # a thread of a GPU has no room for a row whose size is not known
+    tensor = written(stmt).tensor
+    own = replace(scope, atomic=frozenset(pair for pair in scope.atomic if pair[0] != tensor), edge=None)
+    made = ir.Array(scope.fresh(f"{row.array.name}_row"), row.array.dtype, where)
+    first, place = ir.Var(scope.fresh(f"{row.array.name}_first")), ir.Var(scope.fresh("place"))
+    outside, destination = placed(tensor, row.array, ir.add(first, place), scope)
+    private = ir.block(
+        ir.Declare(first, row.begin),
+        ir.Allocate(made, row.count),
+        ir.Fill(made, ir.ZERO, row.count, ir.constant(algebra.identity(op, made.dtype), made.dtype)),
+        enter(stmt, replace(own, copy=(tensor, made, subtract(ir.ZERO, first))), go),
+        ir.For(place, ir.ZERO, row.count, ir.Store(outside, destination, ir.Load(made, place), op, atomic=True)),
+        ir.Free(made),
+    )
+    return ir.If(edge, private, enter(stmt, own, go))
+
+
+def _open_row(target: Access, scope: Scope) -> Row | None:
+    """The row of a dense result that a run writes and other iterations may write too; None if it writes no such row."""
+    sink, shared = scope.sink, any(tensor == target.tensor for tensor, _ in scope.atomic)
+    open_modes = [var not in scope.coordinates for var in sink.variables]
+    is_row = any(open_modes) and not open_modes[0] and open_modes == sorted(open_modes)
+    mine = isinstance(sink, DenseResult) and sink.lhs == target
+    return sink.row(scope) if shared and is_row and mine else None

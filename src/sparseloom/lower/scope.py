@@ -1,19 +1,27 @@
-"""What is known at one place in the loops: coordinates, and where each operand stands.
+"""What is known at one place in the loops: coordinates, where each operand stands, and where values go.
 
-A scope is never changed; going into a loop or a branch makes a new one.
+A scope is never changed; going into a loop or a branch makes a new one. Loops and those who take what they make meet here: a ``Sink``
+is what loops see of a result or a workspace, and ``Ways`` are how the body of a loop gets back to whoever lowers it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
-from sparseloom.core.algebra import operator
+from sparseloom.core.algebra import Scalar, operator
 from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.loops import nodes as ir
+from sparseloom.lower.context import Conflicts, Context, Home, Remark, Runs
+from sparseloom.lower.ranges import Range, Ranges
+from sparseloom.lower.style import Style
+from sparseloom.lower.views import TensorView
 from sparseloom.notation.dtyping import Absence
-from sparseloom.notation.nodes import Access, IndexVar, TensorVar, Unit
+from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt, TensorVar, Unit
 
 
 @dataclass(frozen=True)
@@ -92,20 +100,154 @@ class Accumulator:
 
 
 @dataclass(frozen=True)
+class Value:
+    """A lowered expression: ``computed`` is right where ``present`` holds; elsewhere the expression is worth ``fill``."""
+
+    computed: ir.Expr
+    present: ir.Expr
+    fill: Scalar | None
+    constant: bool = False
+    filled: bool = False  # whether ``computed`` is the fill where the expression is absent
+
+    @property
+    def full(self) -> ir.Expr:
+        """The value at every point, present or not."""
+        if self.constant or self.filled or self.present == ir.TRUE or self.fill is None:
+            return self.computed
+        filled = ir.constant(self.fill, self.computed.dtype)
+        return filled if self.present == ir.FALSE else ir.Select(self.present, self.computed, filled)
+
+    @property
+    def counts(self) -> ir.Expr:
+        """When there is something to take: a number always is."""
+        return ir.TRUE if self.constant else self.present
+
+
+class Sharing(Enum):
+    """How the iterations of a parallel loop share what they fill."""
+
+    PLACES = "places"  # every place exists, whoever writes it
+    ROWS = "rows"  # every row has a place of its own
+    PARTS = "parts"  # each thread appends parts of its own, which are joined
+    COUNTED = "counted"  # each part is counted, and then filled where it belongs
+    NOT = "not"  # entries are taken one after another
+
+
+class Sink(ABC):
+    """Where values go: a result or a workspace. Loops ask it what it needs of them, and tell it where they are."""
+
+    needs_presence = False  # whether a reduction must tell if anything was reduced
+    variables: tuple[IndexVar, ...] = ()  # those whose loops make its levels
+    sharing = Sharing.NOT
+
+    def begin(self) -> ir.Stmt:
+        """What runs before it is filled."""
+        return ir.block()
+
+    def ready(self) -> ir.Stmt:
+        """What stands between those who fill it and those who read it."""
+        return ir.block()
+
+    def finish(self) -> ir.Stmt:
+        """What runs when nobody needs it any more; or, for a result, when it is made."""
+        return ir.block()
+
+    def expected(self) -> ir.Expr | None:
+        """About how many entries there will be, where the kernel is told."""
+        return None
+
+    def demands_all(self, var: IndexVar) -> bool:
+        """Whether the loop over ``var`` must visit every coordinate although nothing is stored there."""
+        return False
+
+    def around(self, var: IndexVar, body: ir.Stmt, scope: Scope) -> ir.Stmt:
+        """Wrap what runs for one coordinate of ``var``."""
+        return body
+
+    def after(self, var: IndexVar, scope: Scope) -> ir.Stmt:
+        """What runs when the loop over ``var`` has ended."""
+        return ir.block()
+
+    def initialise(self, scope: Scope) -> ir.Stmt:
+        """Initialise what the loops entered so far have left to inner ones."""
+        return ir.block()
+
+    def row(self, scope: Scope) -> Row | None:
+        """The places that the scope's coordinates leave open; None where there are none before something is written."""
+        return None
+
+    @abstractmethod
+    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+        """Write a value whose location is known in this scope."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Places that follow each other in an array."""
+
+    array: ir.Array
+    begin: ir.Expr
+    count: ir.Expr
+
+
+class Nobody(Sink):
+    """What loops see that fill a workspace: nothing is appended or initialised by them."""
+
+    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+        """Values go to the workspace itself."""
+        raise CompilerBug(assign, "nobody takes this value")
+
+
+NOBODY = Nobody()
+
+Then = Callable[["Scope"], ir.Stmt]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A loop that is asked for: over ``digit``, which ``stmt`` is the loop over or which stands for it, in a style, with a body."""
+
+    stmt: Forall
+    digit: IndexVar
+    style: Style
+    then: Then
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The ways back from inside a loop: to a whole statement, to one that may reduce into a scalar, and to a further loop."""
+
+    statement: Callable[[Stmt, Scope], ir.Stmt]
+    reduced: Callable[[Stmt, Scope, Then], ir.Stmt]
+    loop: Callable[[Asked, Scope], ir.Stmt]
+
+
+@dataclass(frozen=True)
 class Scope:
     """Everything known at one place in the loops."""
 
+    context: Context
+    ways: Ways
+    provenance: Provenance  # as the statement at hand sees it
+    views: Mapping[TensorVar, TensorView]
+    operands: tuple[Access, ...]  # those that are followed here
+    sink: Sink = NOBODY  # what the loops make as they go
+    workspaces: Mapping[TensorVar, Sink] = field(default_factory=dict)
+    result: Sink = NOBODY  # where everything goes that is no workspace
+    home: Home = field(default_factory=Home)
+    reach: Mapping[Access, int] = field(default_factory=dict)  # how many levels are needed of operands that are not read
+    depth: int = 0  # of the loops, for remarks
     coordinates: Mapping[IndexVar, ir.Expr] = field(default_factory=dict)
     places: Mapping[Access, Place] = field(default_factory=dict)
     accumulators: Mapping[Access, Accumulator] = field(default_factory=dict)
     # Ranges that outer code has narrowed, and the ranges of position variables.
-    limits: Mapping[IndexVar, tuple[ir.Expr, ir.Expr]] = field(default_factory=dict)
+    limits: Mapping[IndexVar, Range] = field(default_factory=dict)
     # Position ranges to which a level of an operand is cut: by a block of positions, or by coordinates found again.
-    cuts: Mapping[tuple[Access, int], tuple[ir.Expr, ir.Expr]] = field(default_factory=dict)
+    cuts: Mapping[tuple[Access, int], Range] = field(default_factory=dict)
     # Operands whose positions drive the loops inside, whether or not their values are read there.
     drivers: frozenset[Access] = frozenset()
     # The part of a range that one block of a parallel merge covers.
-    window: tuple[ir.Expr, ir.Expr] | None = None
+    window: Range | None = None
     # How many leading modes of a dense result the loops so far cover completely; None once it is initialised.
     uninitialised: int | None = None
     combines: bool = False  # whether a result location may already hold something that writes must be combined with
@@ -121,6 +263,44 @@ class Scope:
         """The scalars that are reduced into here, each with its operator."""
         found = [one for held in self.accumulators.values() for one in held.reductions]
         return tuple(found if self.broken is None else [*found, ir.Reduction(self.broken, "logical_or")])
+
+    @property
+    def ranges(self) -> Ranges:
+        """The ranges of variables here."""
+        return Ranges(self.provenance, self.context.sizes, self.coordinates, self.limits)
+
+    @property
+    def conflicts(self) -> Conflicts:
+        """Where iterations of parallel loops meet."""
+        return self.context.conflicts
+
+    def fresh(self, name: str) -> str:
+        """A name that nothing has yet."""
+        return self.context.names.fresh(name)
+
+    def view(self, access: Access) -> TensorView:
+        """The arrays of a tensor."""
+        return self.views[access.tensor]
+
+    def sink_of(self, target: Access) -> Sink:
+        """Where an assignment goes: the result, or a workspace."""
+        return self.workspaces.get(target.tensor, self.result)
+
+    def origin(self, var: IndexVar) -> str:
+        """What made a variable, in a word."""
+        relation = self.provenance.made_by(var)
+        return "" if relation is None else relation.word
+
+    def remark(self, text: str, runs: Runs | None = None) -> None:
+        """Note something for ``explain``, once, at the current depth of loops."""
+        remarks = self.context.remarks
+        if not any((remark.depth, remark.text) == (self.depth, text) for remark in remarks):
+            remarks.append(Remark(self.depth, text, runs))
+
+    def holding(self, view: TensorView, sink: Sink) -> Scope:
+        """This scope with a workspace."""
+        tensor = view.tensor
+        return replace(self, views={**self.views, tensor: view}, workspaces={**self.workspaces, tensor: sink})
 
     def at(self, access: Access) -> Place:
         """Where an operand stands."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
-from sparseloom.lower.expression import Value
-from sparseloom.lower.scope import Scope
+from sparseloom.lower.scope import Scope, Sharing, Value
 from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import Assign
 
@@ -17,7 +16,7 @@ from sparseloom.notation.nodes import Assign
 class StructureResult(AppendResult):
     """Appends to every level, but stores neither the coordinates of the last one nor values."""
 
-    can_be_parted = False
+    sharing = Sharing.NOT
 
     def _is_made(self, array: ir.Array) -> bool:
         return array not in (self.view.levels[-1].arrays["crd"], self.view.values)
@@ -42,4 +41,4 @@ class StructureResult(AppendResult):
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Count one entry."""
         appended = ir.block(self.append(self.last, scope), self.advance(self.last))
-        return appended if value.present == ir.TRUE else ir.If(value.present, appended)
+        return ir.when(value.present, appended)

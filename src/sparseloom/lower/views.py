@@ -14,11 +14,16 @@ from sparseloom.notation.nodes import Access, IndexVar, TensorVar
 
 @dataclass(frozen=True)
 class TensorView:
-    """The names under which generated code knows one tensor."""
+    """The names under which generated code knows one tensor.
+
+    A workspace may have a ``mask`` of the elements that were written, and modes whose ranges begin elsewhere than at 0.
+    """
 
     tensor: TensorVar
     levels: tuple[LevelView, ...]
     values: ir.Array
+    mask: ir.Array | None = None
+    starts: tuple[ir.Expr, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 
 from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.errors import CompilerBug
-from sparseloom.core.names import Names
 from sparseloom.formats.level import Level, LevelView
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.context import Context
+from sparseloom.lower.ranges import Range, least, most, subtract
 from sparseloom.lower.scope import Place, Scope
-from sparseloom.lower.space import least, most, subtract
 from sparseloom.notation.nodes import Access, IndexVar
 
 
@@ -82,18 +80,18 @@ class Walker:
         return ir.block(ir.Declare(self.position, self.begin), ir.Declare(self.stop, self.end), self.skip())
 
 
-def make_walker(context: Context, access: Access, scope: Scope) -> Walker:
+def make_walker(access: Access, scope: Scope) -> Walker:
     """Prepare to walk the next level of an operand."""
     place = scope.at(access)
     level = access.tensor.format.levels[place.depth]
-    view = context.view(access).levels[place.depth]
-    name = context.names.fresh(f"p{access.tensor.name}{place.depth + 1}")
+    view = scope.view(access).levels[place.depth]
+    name = scope.fresh(f"p{access.tensor.name}{place.depth + 1}")
     begin, end = cut(segment(level, view, place), scope.cuts.get((access, place.depth)))
-    stop, run_end = ir.Var(context.names.fresh(f"{name}_end")), ir.Var(context.names.fresh(f"{name}_run"))
+    stop, run_end = ir.Var(scope.fresh(f"{name}_end")), ir.Var(scope.fresh(f"{name}_run"))
     return Walker(access, level, view, place, ir.Var(name), stop, begin, end, run_end)
 
 
-def segment(level: Level, view: LevelView, place: Place) -> tuple[ir.Expr, ir.Expr]:
+def segment(level: Level, view: LevelView, place: Place) -> Range:
     """The positions below a place; none if its operand turns out to be absent."""
     begin, end = (place.position, place.end) if place.end is not None else level.bounds(view, place.position)
     return if_present(place, begin), if_present(place, end)
@@ -104,24 +102,24 @@ def if_present(place: Place, position: ir.Expr) -> ir.Expr:
     return position if place.present == ir.TRUE else ir.Select(place.present, position, ir.ZERO)
 
 
-def cut(positions: tuple[ir.Expr, ir.Expr], limits: tuple[ir.Expr, ir.Expr] | None) -> tuple[ir.Expr, ir.Expr]:
+def cut(positions: Range, limits: Range | None) -> Range:
     """A range of positions confined to another."""
     if limits is None:
         return positions
     return most(positions[0], limits[0]), least(positions[1], limits[1])
 
 
-def between(names: Names, walker: Walker, low: ir.Expr, high: ir.Expr) -> tuple[ir.Stmt, Walker]:
+def between(scope: Scope, walker: Walker, low: ir.Expr, high: ir.Expr) -> tuple[ir.Stmt, Walker]:
     """A walker confined to coordinates in ``[low, high)``: its first position is searched, and so is its last."""
-    begin, end = (ir.Var(names.fresh(f"{walker.position.name}_{which}")) for which in ("first", "last"))
+    begin, end = (ir.Var(scope.fresh(f"{walker.position.name}_{which}")) for which in ("first", "last"))
     stop = most(walker.begin, walker.end)
     first, last = walker.search(walker.begin, stop, low), walker.search(begin, stop, most(low, high))
     return ir.block(ir.Declare(begin, first), ir.Declare(end, last)), replace(walker, begin=begin, end=end)
 
 
-def next_variable(context: Context, access: Access, place: Place) -> IndexVar | None:
+def next_variable(scope: Scope, access: Access, place: Place) -> IndexVar | None:
     """The variable of the next level to bind, or None when all are bound."""
-    variables = context.provenance.stored(access)
+    variables = scope.provenance.stored(access)
     return variables[place.depth] if place.depth < len(variables) else None
 
 
@@ -151,7 +149,7 @@ def step(walker: Walker, here: ir.Expr = ir.TRUE) -> ir.Stmt:
     return ir.block(ir.Assign(walker.position, ir.add(walker.position, by)), walker.skip())
 
 
-def bound_place(context: Context, walker: Walker, present: ir.Expr = ir.TRUE) -> tuple[ir.Stmt, Place]:
+def bound_place(scope: Scope, walker: Walker, present: ir.Expr = ir.TRUE) -> tuple[ir.Stmt, Place]:
     """The place of an operand once its walker stands on the loop's coordinate; a run at the leaf is summed."""
     parent = walker.parent
     depth = parent.depth + 1
@@ -159,9 +157,9 @@ def bound_place(context: Context, walker: Walker, present: ir.Expr = ir.TRUE) ->
         return ir.block(), parent.below(depth, walker.position, None, present, slot=walker.slot)
     if depth < len(walker.access.tensor.format.levels):
         return ir.block(), parent.below(depth, walker.position, walker.run_end, present)
-    values = context.view(walker.access).values
-    total = ir.Var(context.names.fresh(f"{walker.access.tensor.name}_sum"), values.dtype)
-    entry = ir.Var(context.names.fresh(f"{walker.position.name}_entry"))
+    values = scope.view(walker.access).values
+    total = ir.Var(scope.fresh(f"{walker.access.tensor.name}_sum"), values.dtype)
+    entry = ir.Var(scope.fresh(f"{walker.position.name}_entry"))
     added = ir.Op("add", (total, ir.Load(values, entry)), values.dtype)
     loop = ir.For(entry, walker.position, walker.run_end, ir.Assign(total, added))
     place = parent.below(depth, walker.position, walker.run_end, present, total)
@@ -178,60 +176,55 @@ def _nothing(dtype: DType) -> ir.Expr:
     return ir.constant(0, dtype)
 
 
-def settle(context: Context, scope: Scope, accesses: list[Access]) -> tuple[ir.Stmt, Scope]:
+def settle(scope: Scope) -> tuple[ir.Stmt, Scope]:
     """Bind every further level whose variable is known by now: dense levels are located, others searched."""
     stmts: list[ir.Stmt] = []
-    for access in accesses:
-        place = scope.at(access)
-        reach = context.reach.get(access, len(access.tensor.format.levels))
+    for access in scope.operands:
+        place, view = scope.at(access), scope.view(access)
+        reach = scope.reach.get(access, len(access.tensor.format.levels))
         while not place.is_absent and place.depth < reach:
-            var = next_variable(context, access, place)
+            var = next_variable(scope, access, place)
             if var is None or var not in scope.coordinates:
                 break
-            code, place = _locate(context, access, place, _relative(context, access, place, scope.coordinates[var]))
+            # Positions begin anywhere, the levels of a workspace at 0.
+            here = scope.coordinates[var] if view.starts is None else subtract(scope.coordinates[var], view.starts[place.depth])
+            code, place = _locate(scope, access, place, here)
             stmts.append(code)
-            mask = context.masks.get(access.tensor)
-            if mask is not None and next_variable(context, access, place) is None:
-                place = replace(place, present=ir.Load(mask, place.position))
+            if view.mask is not None and next_variable(scope, access, place) is None:
+                place = replace(place, present=ir.Load(view.mask, place.position))
         scope = scope.placing({access: place})
     return ir.block(*stmts), scope
 
 
-def _relative(context: Context, access: Access, place: Place, coordinate: ir.Expr) -> ir.Expr:
-    """A coordinate of a workspace counted from where its range begins: positions begin anywhere, levels at 0."""
-    starts = context.starts.get(access.tensor)
-    return coordinate if starts is None else subtract(coordinate, starts[place.depth])
-
-
-def _locate(context: Context, access: Access, place: Place, coordinate: ir.Expr) -> tuple[ir.Stmt, Place]:
+def _locate(scope: Scope, access: Access, place: Place, coordinate: ir.Expr) -> tuple[ir.Stmt, Place]:
     level = access.tensor.format.levels[place.depth]
-    view = context.view(access).levels[place.depth]
+    view = scope.view(access).levels[place.depth]
     if level.can_locate:
         if place.end is not None:
             raise CompilerBug(access, "a level below repeated coordinates cannot be located")
-        return _located(context, access, place, level.locate(view, place.position, coordinate))
+        return _located(scope, access, place, level.locate(view, place.position, coordinate))
     stem = f"p{access.tensor.name}{place.depth + 1}"
-    position = ir.Var(context.names.fresh(stem))
-    stop = ir.Var(context.names.fresh(f"{stem}_end"))
-    found = ir.Var(context.names.fresh(f"{stem}_found"), BOOL)
+    position = ir.Var(scope.fresh(stem))
+    stop = ir.Var(scope.fresh(f"{stem}_end"))
+    found = ir.Var(scope.fresh(f"{stem}_found"), BOOL)
     begin, end = segment(level, view, place)
-    walker = Walker(access, level, view, place, position, stop, begin, end, ir.Var(context.names.fresh(f"{position.name}_run")))
+    walker = Walker(access, level, view, place, position, stop, begin, end, ir.Var(scope.fresh(f"{position.name}_run")))
     here = walker.is_at(coordinate)
-    context.remark(f"{access.tensor.name} is searched for {coordinate_name(coordinate)}")
+    scope.remark(f"{access.tensor.name} is searched for {coordinate_name(coordinate)}")
     code: list[ir.Stmt] = [ir.Declare(stop, end), look_up(walker, coordinate), ir.Declare(found, here)]
     if level.unique:
         return ir.block(*code), place.below(place.depth + 1, position, None, found, slot=walker.slot)
     code.append(find_run(walker, coordinate, found))
-    summed, placed = bound_place(context, walker, found)
+    summed, placed = bound_place(scope, walker, found)
     return ir.block(*code, summed), placed
 
 
-def _located(context: Context, access: Access, place: Place, located: tuple[ir.Expr, ir.Expr]) -> tuple[ir.Stmt, Place]:
+def _located(scope: Scope, access: Access, place: Place, located: tuple[ir.Expr, ir.Expr]) -> tuple[ir.Stmt, Place]:
     """The place of a coordinate whose position was computed; it may turn out not to be there."""
     position, found = located
     if found == ir.TRUE:
         return ir.block(), place.below(place.depth + 1, position, None, place.present)
-    here = ir.Var(context.names.fresh(f"p{access.tensor.name}{place.depth + 1}_found"), BOOL)
+    here = ir.Var(scope.fresh(f"p{access.tensor.name}{place.depth + 1}_found"), BOOL)
     # Where the operand is absent already there is no position to look at.
     return ir.Declare(here, ir.both(place.present, found)), place.below(place.depth + 1, position, None, here)
 

@@ -11,51 +11,42 @@ from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import LevelView
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.context import Context
 from sparseloom.lower.device import barrier, is_on_gpu, memory
-from sparseloom.lower.expression import Value, cast
+from sparseloom.lower.expression import cast
 from sparseloom.lower.result import combine, placed
 from sparseloom.lower.row_list import RowList
-from sparseloom.lower.scope import Scope
+from sparseloom.lower.scope import Row, Scope, Sharing, Sink, Value
 from sparseloom.lower.views import TensorView
 from sparseloom.notation.dtyping import fill_of
 from sparseloom.notation.nodes import Access, Assign, Stmt, TensorVar
 
 
-class Workspace:
+class Workspace(Sink):
     """One workspace in scope: its arrays, and how it is written."""
 
-    def __init__(
-        self, context: Context, written: Access, read: Access, made: Assign, scope: Scope, masked: bool, users: tuple[Stmt, Stmt]
-    ) -> None:
-        names, tensor = context.names, written.tensor
+    sharing = Sharing.PLACES
+
+    def __init__(self, written: Access, read: Access, made: Assign, scope: Scope, masked: bool, users: tuple[Stmt, Stmt]) -> None:
+        tensor, ranges = written.tensor, scope.ranges
         self.needs_presence = masked
-        space = context.space(scope)
-        extents = [space.extent(var) for var in read.indices]
-        context.starts[tensor] = tuple(space.range_of(var)[0] for var in read.indices)
+        extents = [ranges.extent(var) for var in read.indices]
+        starts = tuple(ranges.range_of(var)[0] for var in read.indices)
         size: ir.Expr = ir.ONE
         for extent in extents:
             size = ir.multiply(size, extent)
-        where = memory(context.target, size, scope, *users)
+        where = memory(scope.context.target, size, scope, *users)
         self._wait = barrier(scope) if any(map(is_on_gpu, users)) else ir.block()
-        self._values = ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype, where)
-        self._mask = ir.Array(names.fresh(f"{tensor.name}_set"), BOOL, where) if masked else None
+        self._values = ir.Array(scope.fresh(f"{tensor.name}_vals"), tensor.dtype, where)
+        self._mask = ir.Array(scope.fresh(f"{tensor.name}_set"), BOOL, where) if masked else None
         self._size = size
         self._first = _first_value(made)
-        self.view = TensorView(tensor, tuple(LevelView(extent, {}, {}) for extent in extents), self._values)
-        context.views[tensor] = self.view
-        if self._mask is not None:
-            context.masks[tensor] = self._mask
+        self.view = TensorView(tensor, tuple(LevelView(extent, {}, {}) for extent in extents), self._values, self._mask, starts)
 
-    def part(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
+    def row(self, scope: Scope) -> Row:
         """All elements."""
-        return ir.ZERO, self._size
+        return Row(self._values, ir.ZERO, self._size)
 
-    def initialise(self, scope: Scope) -> ir.Stmt:
-        """Nothing is left to do: a workspace is initialised when it is opened."""
-        return ir.block()
-
-    def open(self) -> ir.Stmt:
+    def begin(self) -> ir.Stmt:
         """Make room and give every element its first value."""
         stmts: list[ir.Stmt] = [
             ir.Allocate(self._values, self._size),
@@ -65,11 +56,11 @@ class Workspace:
             stmts += [ir.Allocate(self._mask, self._size), ir.Fill(self._mask, ir.ZERO, self._size, ir.FALSE)]
         return ir.block(*stmts, self._wait)
 
-    def turn(self) -> ir.Stmt:
+    def ready(self) -> ir.Stmt:
         """What stands between those who fill it and those who read it."""
         return self._wait
 
-    def close(self) -> ir.Stmt:
+    def finish(self) -> ir.Stmt:
         """Give the memory back."""
         return ir.block(self._wait, ir.Free(self._values), None if self._mask is None else ir.Free(self._mask))
 
@@ -82,9 +73,7 @@ class Workspace:
             stored = ir.block(ir.Store(array, place, cast(value.computed, dtype)), mark)
         else:
             stored = ir.block(combine(tensor, array, place, cast(value.computed, dtype), assign.op, scope), mark)
-        if value.constant or value.present == ir.TRUE:
-            return stored
-        return ir.block() if value.present == ir.FALSE else ir.If(value.present, stored)
+        return ir.when(value.counts, stored)
 
 
 def mark_shared(tensor: TensorVar, mask: ir.Array, place: ir.Expr, scope: Scope) -> ir.Stmt:
@@ -100,13 +89,13 @@ class Scatter(RowList):
 
     needs_presence = True
 
-    def __init__(self, context: Context, written: Access) -> None:
-        tensor, extent = written.tensor, context.sizes.of(written.indices[0])
-        self.values = ir.Array(context.names.fresh(f"{tensor.name}_vals"), tensor.dtype)
-        context.before.append(ir.Allocate(self.values, extent))
-        context.behind.append(ir.Free(self.values))
-        super().__init__(context, tensor.name, extent, tensor.format.levels[0].ordered)
-        context.views[tensor] = TensorView(tensor, (self.listed,), self.values)
+    def __init__(self, scope: Scope, written: Access) -> None:
+        tensor, extent = written.tensor, scope.context.sizes.of(written.indices[0])
+        self.values = ir.Array(scope.fresh(f"{tensor.name}_vals"), tensor.dtype)
+        scope.home.first.append(ir.Allocate(self.values, extent))
+        scope.home.last.append(ir.Free(self.values))
+        super().__init__(scope, tensor.name, extent, tensor.format.levels[0].ordered)
+        self.view = TensorView(tensor, (self.listed,), self.values)
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Combine with what the row has at this coordinate, or list the coordinate."""
@@ -116,9 +105,7 @@ class Scatter(RowList):
         new = cast(value.computed, self.values.dtype)
         first = ir.block(ir.Store(self.values, place, new), self.enlist(place))
         stored = ir.If(self.has(place), ir.Store(self.values, place, new, assign.op), first)
-        if value.constant or value.present == ir.TRUE:
-            return stored
-        return ir.block() if value.present == ir.FALSE else ir.If(value.present, stored)
+        return ir.when(value.counts, stored)
 
 
 def _first_value(made: Assign) -> algebra.Scalar:

@@ -1,0 +1,122 @@
+"""A block of positions as a nest over the levels above: each level is cut to the block in its first and last run.
+
+    forall p in [low, high)            pA1_first, pA1_last: the rows of the first and the last entry, searched once
+      y(i) += A(i,j) * x(j)            for pA1 in pA1_first ..= pA1_last
+                                         for p from (first row: low, else its begin) to (last row: high, else its end)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sparseloom.iteration.region import written
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.again import inside_blocks, recover_all
+from sparseloom.lower.position_range import parent_of
+from sparseloom.lower.ranges import Range, subtract
+from sparseloom.lower.recovery import around_all, recover
+from sparseloom.lower.runs import edge_of, in_run
+from sparseloom.lower.scope import Asked, Scope
+from sparseloom.lower.style import SERIAL
+from sparseloom.lower.walking import cut, segment, settle
+from sparseloom.relations.pos import PosRelation
+
+
+@dataclass(frozen=True)
+class PositionNest:
+    """The positions that the loops outside leave, as loops over the levels that are fused in them; in between, rows simply follow."""
+
+    asked: Asked
+    relation: PosRelation
+
+    def make(self, scope: Scope) -> ir.Stmt:
+        """The nest, and before it the searches for its first and its last run."""
+        relation, access = self.relation, self.relation.access
+        levels = scope.provenance.position_levels(relation)
+        low, high = (ir.Var(scope.fresh(f"{relation.position.name}_{which}")) for which in ("low", "high"))
+        begin, end = scope.ranges.interval(relation.position)
+        code: list[ir.Stmt] = []
+        cuts: dict[int, Range] = {levels[-1]: (low, high)}
+        first: ir.Expr = low
+        last = subtract(high, ir.ONE)
+        for k in reversed(levels[1:]):
+            first = parent_of(relation, k, first, scope, code, "_first")
+            last = parent_of(relation, k, last, scope, code, "_last")
+            cuts[k - 1] = (first, ir.add(last, ir.ONE))
+        for k, (a, b) in cuts.items():
+            scope = scope.cutting(access, k, a, b)
+        heads = [k for k in levels if not access.tensor.format.levels[k].branchless or k == levels[0]]
+        ends = [*heads[1:], levels[-1] + 1]
+        nest = self._level([range(k, end) for k, end in zip(heads, ends, strict=True)], low, scope)
+        declared = ir.block(ir.Declare(low, begin), ir.Declare(high, end))
+        return ir.block(declared, ir.If(ir.compare("less", low, high), ir.block(*code, nest)))
+
+    def _level(self, chains: list[range], low: ir.Expr, scope: Scope) -> ir.Stmt:
+        """One loop of the nest: a level and the singletons that share its positions, and then those below."""
+        relation, access, asked = self.relation, self.relation.access, self.asked
+        chain, *rest = chains
+        k, levels, covered = chain[0], scope.provenance.position_levels(relation), scope.provenance.walked(relation)
+        level, view, place = access.tensor.format.levels[k], scope.view(access).levels[k], scope.at(access)
+        position = ir.Var(scope.fresh(f"p{access.tensor.name}{k + 1}") if rest else relation.position.name)
+        begin, end = cut(segment(level, view, place), scope.cuts[access, k])
+        code, inner = self._placed(chain, position, self._at_edge(k, position, scope))
+        if rest:
+            recovered, guard, inner = recover(inner)
+        else:
+            recovered, guard, inner = recover_all(relation, self._determined(position, low, inner))
+        settled, inner = settle(inner)
+        below = self._in_run(rest, low, inner, scope) if rest else inside_blocks(relation, inner, asked.then)
+        body = ir.block(settled, around_all(covered[k - levels[0] : chain.stop - levels[0]], below, inner))
+        body = ir.block(*code, *recovered, ir.when(guard, body))
+        if level.has_holes:
+            body = ir.If(level.used(view, place.position, position), body)
+        loop = (SERIAL if rest else asked.style).loop(position, begin, end, body)
+        return loop if k == levels[0] else ir.block(loop, scope.sink.after(covered[k - levels[0]], scope))
+
+    def _in_run(self, rest: list[range], low: ir.Expr, inner: Scope, outer: Scope) -> ir.Stmt:
+        """The levels below a position; below the one that fixes the written place, they are one run."""
+        fixing = self._fixing_level(outer)
+        run = in_run if fixing is not None and rest[0].start > fixing else inner.ways.reduced
+        return run(self.asked.stmt, inner, lambda s: self._level(rest, low, s))
+
+    def _determined(self, position: ir.Var, low: ir.Expr, scope: Scope) -> Scope:
+        """The position is known, and so is the digit of it that the loop is over."""
+        variable, digit = self.relation.position, self.asked.digit
+        start = scope.ranges.range_of(digit)[0] if digit != variable else None
+        scope = scope.knowing(variable, position)
+        return scope if start is None else scope.knowing(digit, ir.add(subtract(position, low), start))
+
+    def _at_edge(self, level: int, position: ir.Var, scope: Scope) -> Scope:
+        """Where the first and the last run of the block may be another's too, they are told apart here."""
+        fixing = self._fixing_level(scope)
+        if fixing is None or level > fixing or {root for _, root in scope.atomic} != {self.relation.position}:
+            return scope
+        return replace(scope, edge=edge_of(self.relation.access, level, position, scope))
+
+    def _fixing_level(self, scope: Scope) -> int | None:
+        """The deepest level at which the written place changes: equal coordinates there are one run, whatever lies below.
+
+        A place that no level decides on is the same in the whole block. None if a level above is summed over: the place comes again
+        in the middle of other blocks.
+        """
+        graph, levels = scope.provenance, scope.provenance.position_levels(self.relation)
+        indices = {original for var in written(self.asked.stmt).indices for original in graph.originals(var)}
+        walked = zip(levels, graph.walked(self.relation), strict=True)
+        deciding = [k for k, var in walked if indices.intersection(graph.originals(var))]
+        if deciding != [k for k in levels if k <= max(deciding, default=-1)]:
+            return None
+        return max(deciding, default=levels[-1])
+
+    def _placed(self, chain: range, position: ir.Expr, scope: Scope) -> tuple[list[ir.Stmt], Scope]:
+        """The coordinates at a position of some levels that share it, and the operand at that place."""
+        access, place = self.relation.access, scope.at(self.relation.access)
+        form, views = access.tensor.format, scope.view(access).levels
+        variables, first = scope.provenance.walked(self.relation), scope.provenance.position_levels(self.relation)[0]
+        code: list[ir.Stmt] = []
+        for k in chain:
+            var = variables[k - first]
+            value = form.levels[k].coordinate(views[k], place.position if k == chain[0] else position, position)
+            code.append(ir.Declare(ir.Var(var.name), value, f"coordinate of {access.tensor}"))
+            scope = scope.knowing(var, ir.Var(var.name))
+        slot = form.levels[chain[0]].slot(views[chain[0]], place.position, position)
+        return code, scope.placing({access: place.below(chain[-1] + 1, position, slot=slot)})
