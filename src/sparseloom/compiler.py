@@ -18,13 +18,15 @@ from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.iteration.accumulate import merge_initial
-from sparseloom.iteration.concretize import Concrete, concretize
+from sparseloom.iteration.concretize import Concrete, concretize, refilled
 from sparseloom.loops import printer as loop_printer
 from sparseloom.loops.nodes import Array, Function, Store
 from sparseloom.loops.rename import alpha_rename
 from sparseloom.loops.simplify import simplify
 from sparseloom.loops.verify import verify as verify_loops
 from sparseloom.lower.cancel import add_polls
+from sparseloom.lower.count_first import count_first
+from sparseloom.lower.cuts import cut_into_parts, cut_into_slots
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.lower.launch import add_launches
 from sparseloom.lower.vectorize import vectorize
@@ -41,6 +43,16 @@ from sparseloom.targets.c import C
 from sparseloom.targets.target import Target
 
 STAGES = ("notation", "concrete", "loops", C.name)
+
+
+def concrete_passes(target: Target, refill: bool) -> tuple[Callable[[Concrete], Concrete], ...]:
+    """The passes over scheduled notation for a target, in order: what is left to say before loops are made of it."""
+    return (
+        *((refilled,) if refill else ()),
+        lambda concrete: cut_into_slots(concrete, target.slots),
+        lambda concrete: cut_into_parts(concrete, target.parts),
+        count_first,
+    )
 
 
 def loop_passes(target: Target) -> tuple[Callable[[Function], Function], ...]:
@@ -176,7 +188,10 @@ def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill:
     """The stages of a statement whose loops are settled. Races that nothing covers were allowed by the user, and are said."""
     for conflict in ignored(concrete.stmt):
         notify(f"{conflict}, and nothing covers it: the result may be wrong", RaceWarning)
-    lowered = verified(lower(concrete, target, "kernel", int32_limit, refill))
+    settled = concrete
+    for settle in concrete_passes(target, refill):
+        settled = verified(settle(settled))
+    lowered = verified(lower(settled, target, "kernel", int32_limit))
     for improve in loop_passes(target):
         function = improve(lowered.function)
         if function is not lowered.function:

@@ -28,6 +28,7 @@ from sparseloom.formats.level import LevelData
 from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, copied, derived, sealed
 from sparseloom.iteration.concretize import concretize
+from sparseloom.iteration.making import Appended
 from sparseloom.iteration.rows import is_long
 from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
 from sparseloom.runtime.binding import allocate, bind_entry, gather, read_result
@@ -121,7 +122,8 @@ def _plan(
     concrete = concretize(assign, share=False)
     if concrete.conversions:
         return concrete.conversions[0].target.format
-    stages = lower_concrete(assign, replace(concrete, drops=drops, takes_leaves=shares), int32_limit)
+    making = Appended(takes_leaves=True) if shares and isinstance(concrete.making, Appended) else concrete.making
+    stages = lower_concrete(assign, replace(concrete, drops=drops, making=making), int32_limit)
     return _Plan(format, target, stages, shares)
 
 

@@ -8,7 +8,6 @@ from itertools import repeat
 from sparseloom.compiler import Stages
 from sparseloom.core.trees import walk
 from sparseloom.formats.named import name_of
-from sparseloom.iteration.layout import is_filled
 from sparseloom.lower.trips import trips
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Forall
@@ -27,18 +26,8 @@ def explain(stages: Stages, sizes: Mapping[str, int], stored: Mapping[str, Seque
         conflicts = Schedule(stages.concrete).conflicts
         lines += ["", "races", *([f"  {_resolved(conflict)}" for conflict in conflicts] or ["  none: proved"])]
     lines += ["", "conversions", *([f"  {conversion}" for conversion in stages.concrete.conversions] or ["  none"])]
-    shared = stages.lowered.shared
-    if tensor.format.is_dense:
-        how = "dense"
-    elif shared is not None:
-        how = f"{name_of(tensor.format)}, with the structure of {shared}: only values are computed"
-    elif is_filled(tensor.format):
-        how = f"{name_of(tensor.format)}, filled in any order"
-    elif stages.concrete.inserted or stages.concrete.counted:
-        how = f"{name_of(tensor.format)}, counted and then filled"
-    else:
-        how = f"{name_of(tensor.format)}, appended in order"
-    lines += ["", "result", f"  {tensor.name}: {how}, {tensor.dtype}"]
+    how = ("dense" if tensor.format.is_dense else name_of(tensor.format), stages.concrete.making.story, str(tensor.dtype))
+    lines += ["", "result", f"  {tensor.name}: {', '.join(filter(None, how))}"]
     if stages.lowered.fill != 0:
         lines.append(f"  where nothing is stored it is {stages.lowered.fill}")
     return "\n".join(lines)

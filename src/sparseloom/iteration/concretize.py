@@ -40,6 +40,7 @@ from sparseloom.iteration.assembly import (
 from sparseloom.iteration.blocks import build_blocks, can_build_blocks, names_in, without_blocks
 from sparseloom.iteration.in_order import BlocksInTheWay, needs_workspace, not_in_order, unmatched_blocks
 from sparseloom.iteration.layout import block_sizes, can_append, follows_blocks, modes_in_order, plain, reordered, streams, walks_blocks
+from sparseloom.iteration.making import Appended, Counted, Inserted, Making, Refilled, Shared, choose_making
 from sparseloom.iteration.nests import Nest, additive_groups, build_copied, build_nest, build_rows, depth_of, signed_terms, visible_edges
 from sparseloom.iteration.nests import accesses as accesses_of
 from sparseloom.iteration.ordering import (
@@ -86,22 +87,33 @@ class Conversion:
 class Concrete:
     """Loops, and what must be converted before they run.
 
-    ``assign`` is the statement in index notation with converted operands in place; ``shared`` is the operand whose structure
-    the result takes over; ``inserted`` has the variables of a result whose rows are counted first and then filled, in the order of their
-    loops; ``counted`` says that the loops come in order, and run twice to count the entries of all levels first.
+    ``assign`` is the statement in index notation with converted operands in place.
     """
 
     stmt: Stmt
     assign: Assign
-    shared: Access | None = None
+    making: Making
     conversions: tuple[Conversion, ...] = ()
-    inserted: tuple[IndexVar, ...] = ()
-    counted: bool = False
     rows: RowChoice = SHORT_ROWS  # what rows are built in, where their entries come in no order
     drops: bool = False  # whether entries of the result that equal its fill are left out
-    takes_leaves: bool = False  # whether the last coordinates and the values of the one operand become the result's
     initial: str | None = None  # the name of what a sparse result held before
     made: frozenset[str] = frozenset()  # names that are the compiler's own, and give way to the user's
+
+    @property
+    def shared(self) -> Access | None:
+        """The operand whose structure the result takes over."""
+        return self.making.operand if isinstance(self.making, Shared) else None
+
+    @property
+    def inserted(self) -> tuple[IndexVar, ...]:
+        """The variables of a result whose rows are filled in any order, in the order of their loops."""
+        return self.making.order if isinstance(self.making, Inserted) else ()
+
+
+def refilled(concrete: Concrete) -> Concrete:
+    """The same loops for a result whose structure is known: what was appended, or counted in order, only gets its values."""
+    in_order = isinstance(concrete.making, Appended | Counted)
+    return replace(concrete, making=Refilled()) if in_order else concrete
 
 
 def concretize(
@@ -142,7 +154,8 @@ def _in_blocks(assign: Assign, costs: Mapping[str, float], rows: RowChoice) -> C
     plain_result = without_blocks(assign)
     made = _assembled(lambda: _Attempt(plain_result, costs, False, rows, keep_blocks=False, in_order=True), by_rows_only=True)
     stmt = build_blocks(assign, made.stmt, names_in(made.stmt, assign))
-    return Concrete(stmt, Assign(assign.lhs, made.assign.rhs, assign.op), None, made.conversions, rows=rows)
+    making = choose_making(assign.lhs.tensor.format)
+    return Concrete(stmt, Assign(assign.lhs, made.assign.rhs, assign.op), making, made.conversions, rows)
 
 
 def _best(assign: Assign, costs: Mapping[str, float], share: bool, rows: RowChoice, keep_blocks: bool) -> Concrete:
@@ -269,7 +282,8 @@ class _Attempt:
     def _concrete(self, stmt: Stmt, inserted: tuple[IndexVar, ...] = ()) -> Concrete:
         assign = rewrite(self._assign, lambda n: self.replaced.get(n) if isinstance(n, Access) else None)
         bound = bind_blocks(stmt, assign, self._blocks)
-        return Concrete(bound, assign, self._shared, tuple(self._converter.conversions), inserted, rows=self._rows)
+        making = choose_making(assign.lhs.tensor.format, self._shared, inserted)
+        return Concrete(bound, assign, making, tuple(self._converter.conversions), self._rows)
 
 
 def can_run_in_sequence(assign: Assign) -> bool:

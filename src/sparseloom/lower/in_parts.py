@@ -19,7 +19,7 @@ from sparseloom.lower.forall import find_ranges, forall, over
 from sparseloom.lower.parts import PartedResult, ThreadResult
 from sparseloom.lower.ranges import ceil_divide
 from sparseloom.lower.scope import Scope
-from sparseloom.notation.nodes import Forall, IndexVar, Tag
+from sparseloom.notation.nodes import Forall
 from sparseloom.relations.divide import DivideRelation
 
 
@@ -36,7 +36,7 @@ def in_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
         raise CompilerBug(stmt, "only what is appended has parts")
     ranges, scope = find_ranges(stmt.var, scope)
     parts = PartedResult(whole, ir.index(count), scope)
-    scope.remark(f"{stmt.var}: in {count} parts, each appended by one thread, then joined")
+    scope.remark(f"{_cut(stmt, scope).parent}: in {count} parts, each appended by one thread, then joined")
     made, home = _part_by_part(stmt, replace(scope, result=parts.thread, sink=parts.thread), parts.thread)
     at_a_time = _at_a_time(home)
     team = _with_team(made, Home([parts.thread.begin(), *home.first], [*home.last, parts.thread.keep()]), at_a_time)
@@ -50,7 +50,7 @@ def in_counted_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
         raise CompilerBug(stmt, "only what is counted first has counted parts")
     ranges, scope = find_ranges(stmt.var, scope)
     result.parts, result.in_parts = ir.index(count), True
-    scope.remark(f"{stmt.var}: in {count} parts, each counted by one thread, then filled in by one")
+    scope.remark(f"{_cut(stmt, scope).parent}: in {count} parts, each counted by one thread, then filled in by one")
     runs: list[ir.Stmt] = []
     while len(runs) < 2:
         made, home = _part_by_part(stmt, scope, result)
@@ -60,20 +60,25 @@ def in_counted_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
 
 def _part_by_part(stmt: Forall, scope: Scope, result: ThreadResult | CountedResult) -> tuple[ir.Stmt, Home]:
     """A loop cut into parts, and what a thread does before its first part and after its last."""
-    part, within = IndexVar(scope.fresh(f"{stmt.var}_part")), IndexVar(scope.fresh(f"{stmt.var}_within"))
-    cut = DivideRelation(stmt.var, part, within, scope.context.target.parts)
-    scope = replace(scope, provenance=scope.provenance.adding(cut), home=Home())
-    used = ceil_divide(scope.ranges.extent(stmt.var), cut.block_size(scope.ranges))
+    cut, scope = _cut(stmt, scope), replace(scope, home=Home())
+    used = ceil_divide(scope.ranges.extent(cut.parent), cut.block_size(scope.ranges))
 
     def then(inner: Scope) -> ir.Stmt:
-        number = inner.coordinates[part]
+        number = inner.coordinates[stmt.var]
         begin = result.begin_part(number)
-        body = inner.ways.statement(Forall(within, stmt.body, Tag(unroll=stmt.tag.unroll)), inner)
-        return ir.block(begin, body, result.end_part(number))
+        return ir.block(begin, inner.ways.statement(stmt.body, inner), result.end_part(number))
 
-    made = over(Forall(part, stmt.body, replace(stmt.tag, unroll=0)), scope, then)
+    made = over(stmt, scope, then)
     # Parts behind the last row are nobody's, so that threads that take as many each have as much to do.
     return _threads(made, lambda loop: replace(loop, end=used)), scope.home
+
+
+def _cut(stmt: Forall, scope: Scope) -> DivideRelation:
+    """What cut a loop into the parts that it counts."""
+    cut = scope.provenance.made_by(stmt.var)
+    if not isinstance(cut, DivideRelation):
+        raise CompilerBug(stmt, "threads that make parts have a loop that counts them")
+    return cut
 
 
 def _at_a_time(home: Home) -> int:

@@ -20,9 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sparseloom.core.dtypes import INT32, INT64
-from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.level import load_index
-from sparseloom.formats.named import dense
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
 from sparseloom.lower.expression import cast
@@ -30,10 +28,7 @@ from sparseloom.lower.ranges import least, subtract
 from sparseloom.lower.result import Result
 from sparseloom.lower.scope import Scope, Sharing, Value
 from sparseloom.lower.views import Slot
-from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Reduce, Stmt, Tag, TensorVar
-from sparseloom.schedule.loops import fresh_variables, provenance
-from sparseloom.schedule.primitives.fuse import Fuse
-from sparseloom.schedule.primitives.pos import Pos
+from sparseloom.notation.nodes import Access, Assign, IndexVar
 
 AHEAD = 12  # entries
 
@@ -44,7 +39,7 @@ class InsertResult(Result):
     needs_presence = True
     sharing = Sharing.ROWS
 
-    def __init__(self, scope: Scope, lhs: Access) -> None:
+    def __init__(self, scope: Scope, lhs: Access, driver: Access | None) -> None:
         super().__init__(scope, lhs)
         view = self.view
         self._stored, self.variables = self.variables, ()
@@ -52,7 +47,7 @@ class InsertResult(Result):
         self._pos, self._crd = self._last.arrays["pos"], self._last.arrays["crd"]
         self._total = ir.Var(scope.fresh(f"{lhs.tensor.name}{len(view.levels)}_count"))
         self._is_counting = True
-        self.driver: Access | None = None  # the operand whose entries come one after another, if they tell their rows
+        self._driver = driver  # the operand whose entries come one after another, if they tell their rows
 
     def parameters(self) -> list[tuple[ir.Param, Slot]]:
         """All arrays are allocated here and handed out, with the number of entries."""
@@ -95,9 +90,9 @@ class InsertResult(Result):
 
     def _fetched_ahead(self, scope: Scope) -> ir.Stmt:
         """Fetch the place of an entry that comes later; the last ones fetch that of the very last."""
-        if self.driver is None:
+        if self._driver is None:
             return ir.block()
-        form, levels = self.driver.tensor.format, scope.view(self.driver).levels
+        form, levels = self._driver.tensor.format, scope.view(self._driver).levels
         begin, _ = form.chains[-1]
         tail = range(begin, len(form.levels))
         listed = all(form.levels[k].compact and form.levels[k].coordinate_array is not None for k in tail)
@@ -108,10 +103,10 @@ class InsertResult(Result):
             rows = ir.multiply(rows, level.size)
         last = subtract(form.levels[begin].begin(levels[begin], rows), ir.ONE)
         later, place = ir.Var(scope.fresh("later")), ir.Var(scope.fresh("place"))
-        stored = scope.provenance.stored(self.driver)
+        stored = scope.provenance.stored(self._driver)
         row = self._row({stored[k]: form.levels[k].coordinate(levels[k], ir.ZERO, later) for k in tail})
         return ir.block(
-            ir.Declare(later, least(ir.add(scope.at(self.driver).position, ir.index(AHEAD)), last)),
+            ir.Declare(later, least(ir.add(scope.at(self._driver).position, ir.index(AHEAD)), last)),
             ir.Declare(place, load_index(self._pos, ir.add(row, ir.ONE))),
             routines.prefetch(self._crd, place),
             routines.prefetch(self.view.values, place),
@@ -133,32 +128,3 @@ class InsertResult(Result):
                 ir.Store(pos, ir.add(row, ir.ONE), cast(ir.add(place, ir.ONE), pos.dtype)),
             )
         return ir.when(value.present, written)
-
-
-def flat_loop(stmt: Stmt, lhs: Access) -> tuple[Stmt, Access] | None:
-    """One loop over all entries of the only operand, and which that is, where it tells the row of each: faster than loops over rows that
-    are short."""
-    inner, variables = stmt, list[IndexVar]()
-    while isinstance(inner, Forall) and inner.tag == Tag():
-        variables.append(inner.var)
-        inner = inner.body
-    if not isinstance(inner, Assign) or inner.op is not None or any(isinstance(n, Reduce) for n in walk(inner.rhs)):
-        return None
-    operands = [n for n in walk(inner.rhs) if isinstance(n, Access)]
-    if len(operands) != 1 or list(provenance(stmt).stored(operands[0])) != variables:
-        return None
-    begin, _ = operands[0].tensor.format.chains[-1]
-    rows = provenance(stmt).stored(lhs)[:-1]
-    if begin == 0 or not {*rows} <= {*variables[begin:]}:
-        return None
-    (counter,) = fresh_variables(stmt, f"{lhs.tensor.name}_rows")
-    counts = TensorVar(counter.name, len(rows), dense(len(rows)), lhs.tensor.dtype)
-    counted = Assign(Access(counts, rows), inner.rhs)
-    stmt = rewrite(stmt, lambda found: counted if found is inner else None)
-    fused = variables[0]
-    for var in variables[1:]:
-        (both,) = fresh_variables(stmt, f"{fused}{var}")
-        stmt, fused = Fuse(fused, var, both).apply(stmt), both
-    (position,) = fresh_variables(stmt, f"{fused}p")
-    step = Pos(fused, position, operands[0])
-    return (step.apply(stmt), operands[0]) if step.check(stmt) is None else None

@@ -10,12 +10,13 @@ from sparseloom.core.names import Names
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.making import Inserted
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Conflicts, Context, Remark
 from sparseloom.lower.counted import CountedResult
-from sparseloom.lower.insert import InsertResult, flat_loop
+from sparseloom.lower.insert import InsertResult
 from sparseloom.lower.make_result import first_statement, make_result, reduces_outside
 from sparseloom.lower.ranges import Ranges
 from sparseloom.lower.result import DenseResult, Result
@@ -71,14 +72,14 @@ class Lowered:
         return tuple(sizes[var.name] for var in self.result.indices)
 
 
-def lower(concrete: Concrete, target: Target, name: str = "kernel", int32_limit: int = 2**31 - 1, refill: bool = False) -> Lowered:
-    """Lower a concrete statement to one kernel; one that refills computes the values of a sparse result whose structure is given."""
+def lower(concrete: Concrete, target: Target, name: str = "kernel", int32_limit: int = 2**31 - 1) -> Lowered:
+    """Lower a concrete statement to one kernel."""
     lhs = concrete.assign.lhs
     start = _start(concrete, target, int32_limit)
-    result = make_result(start, concrete, refill)
+    result = make_result(start, concrete)
     fresh = isinstance(result, DenseResult) and concrete.assign.op is None
     settled, scope = settle(replace(start, sink=result, result=result, uninitialised=0 if fresh else None))
-    loops = _loops(concrete.stmt, result, scope)
+    loops = _loops(concrete, result, scope)
     body = ir.block(result.begin(), *scope.home.first, settled, loops, *scope.home.last, result.finish())
     params = [*result.parameters(), *_inputs(scope)]
     shared = None if concrete.shared is None else concrete.shared.tensor.name
@@ -143,20 +144,30 @@ def _inputs(scope: Scope) -> list[tuple[ir.Param, Slot]]:
     return params + [(ir.Param(size, ir.Role.SIZE), Slot(None, var.name)) for var, size in scope.context.sizes.params.items()]
 
 
-def _loops(stmt: Stmt, result: Result, scope: Scope) -> ir.Stmt:
-    """The loops; those of a result that is counted first run twice, here or in the parts that threads take."""
-    name = scope.context.lhs.tensor.name
-    match result:
-        case InsertResult():
-            counted, how = _counted(stmt, result, scope)
-            loops = ir.block(counted, result.fill_next(), lower_statement(stmt, scope))
+def _loops(concrete: Concrete, result: Result, scope: Scope) -> ir.Stmt:
+    """The loops; where entries are counted first, other loops do that, or the same ones run twice."""
+    stmt, name = concrete.stmt, scope.context.lhs.tensor.name
+    match result, concrete.making:
+        case InsertResult(), Inserted(counting=Stmt() as counting, driver=driver):
+            how = "one loop over all entries counts those of each row, then these fill them in"
+            if driver is None:
+                how = "these loops run twice, to count the entries of each row and to fill them in"
+            loops = ir.block(_counted(counting, stmt, scope), result.fill_next(), lower_statement(stmt, scope))
             scope.remark(f"{name}: {how}")
             return loops
-        case CountedResult():
+        case CountedResult(), _:
             loops = _in_two_runs(stmt, result, scope)
             scope.remark(f"{name}: these loops run twice, to count the entries and to fill them in")
             return loops
     return lower_statement(stmt, scope)
+
+
+def _counted(counting: Stmt, filling: Stmt, scope: Scope) -> ir.Stmt:
+    """The loops that count. Those that also fill are told about there."""
+    if counting is filling:
+        return lower_statement(counting, scope)
+    graph = Provenance.of(counting)
+    return lower_statement(counting, replace(scope, provenance=graph, context=replace(scope.context, everything=graph, remarks=[])))
 
 
 def _in_two_runs(stmt: Stmt, result: CountedResult, scope: Scope) -> ir.Stmt:
@@ -167,14 +178,3 @@ def _in_two_runs(stmt: Stmt, result: CountedResult, scope: Scope) -> ir.Stmt:
         return counted
     stmts = [begin, counted, result.end_part(ir.ZERO), result.fill_next(), result.begin_part(ir.ZERO), lower_statement(stmt, scope)]
     return ir.block(*stmts, result.end_part(ir.ZERO))
-
-
-def _counted(stmt: Stmt, result: InsertResult, scope: Scope) -> tuple[ir.Stmt, str]:
-    """What counts the entries of each row, in words too; a single loop, if the operand's own entries tell."""
-    found = flat_loop(stmt, result.lhs)
-    if found is None:
-        return lower_statement(stmt, scope), "these loops run twice, to count the entries of each row and to fill them in"
-    flat, result.driver = found
-    graph = Provenance.of(flat)
-    alone = replace(scope, provenance=graph, context=replace(scope.context, everything=graph, remarks=[]))
-    return lower_statement(flat, alone), "one loop over all entries counts those of each row, then these fill them in"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
+from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.layout import is_filled
+from sparseloom.iteration.making import Appended, Counted, Dense, Filled, Inserted, Padded, Refilled, Shared
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import innermost, is_skippable
 from sparseloom.iteration.sharing import is_bounded
@@ -13,7 +14,7 @@ from sparseloom.lower.append import AppendResult
 from sparseloom.lower.counted import CountedResult
 from sparseloom.lower.filled import FilledResult
 from sparseloom.lower.insert import InsertResult
-from sparseloom.lower.padded import PaddedResult, is_padded
+from sparseloom.lower.padded import PaddedResult
 from sparseloom.lower.refill import RefillResult
 from sparseloom.lower.result import DenseResult, Result, SharedResult
 from sparseloom.lower.scope import Scope
@@ -24,31 +25,36 @@ from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 
 
-def make_result(scope: Scope, concrete: Concrete, refill: bool) -> Result:
+def make_result(scope: Scope, concrete: Concrete) -> Result:
     """The result of a statement."""
     assign, stmt, lhs, combines = concrete.assign, concrete.stmt, concrete.assign.lhs, scope.combines
     first = first_value(stmt, lhs)
-    if lhs.tensor.format.is_dense:
-        return DenseResult(scope, lhs, first, lhs.tensor.fill)
-    if concrete.shared is not None:
-        return SharedResult(scope, lhs, first, concrete.shared)
-    if is_filled(lhs.tensor.format):
-        return FilledResult(scope, lhs)
-    if concrete.inserted:
-        return InsertResult(scope, lhs)
+    match concrete.making:
+        case Dense():
+            return DenseResult(scope, lhs, first, lhs.tensor.fill)
+        case Shared(operand):
+            return SharedResult(scope, lhs, first, operand)
+        case Filled():
+            return FilledResult(scope, lhs)
+        case Inserted(driver=driver):
+            return InsertResult(scope, lhs, driver)
     repeated = len(set(lhs.indices)) < len(lhs.indices)
     gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in scope.provenance.relations)
     made = innermost(stmt)
     certain = combines and made.op is not None and not is_skippable(made.rhs, made.op)
     first = first if combines else lhs.tensor.fill
-    if is_padded(lhs.tensor.format):
-        return PaddedResult(scope, lhs, first, gaps, certain)
-    if refill:
-        return RefillResult(scope, lhs, first, gaps, certain)
-    if concrete.counted:
-        return CountedResult(scope, lhs, first, gaps, certain)
-    kind = StructureResult if concrete.takes_leaves else AppendResult
-    return kind(scope, lhs, first, gaps, certain, is_bounded(assign, stmt))
+    match concrete.making:
+        case Padded():
+            return PaddedResult(scope, lhs, first, gaps, certain)
+        case Refilled():
+            return RefillResult(scope, lhs, first, gaps, certain)
+        case Counted():
+            return CountedResult(scope, lhs, first, gaps, certain)
+        case Appended(takes_leaves=True):
+            return StructureResult(scope, lhs, first, gaps, certain, is_bounded(assign, stmt))
+        case Appended():
+            return AppendResult(scope, lhs, first, gaps, certain, is_bounded(assign, stmt))
+    raise CompilerBug(concrete.making, "a way to make a result")
 
 
 def first_statement(stmt: Stmt) -> Stmt:

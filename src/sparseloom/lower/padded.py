@@ -21,11 +21,6 @@ from sparseloom.lower.views import Slot, view_tensor
 from sparseloom.notation.nodes import Access
 
 
-def is_padded(form: Format) -> bool:
-    """Whether a format has a padded level."""
-    return any(isinstance(level, Padded) for level in form.levels)
-
-
 class PaddedResult(AppendResult):
     """Appends to a compressed level in place of the padded one, and spreads its rows out in the end."""
 

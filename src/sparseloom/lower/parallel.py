@@ -23,8 +23,7 @@ from sparseloom.lower.in_parts import in_counted_parts, in_parts, in_rows
 from sparseloom.lower.ranges import subtract
 from sparseloom.lower.result import combine, placed
 from sparseloom.lower.scope import Accumulator, Scope, Sharing
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Tag, Unit
-from sparseloom.relations.divide import DivideRelation
+from sparseloom.notation.nodes import Access, Forall, Races, Unit
 
 _SHARING = {Sharing.ROWS: in_rows, Sharing.PARTS: in_parts, Sharing.COUNTED: in_counted_parts}
 
@@ -44,10 +43,6 @@ def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
     if not _has_private_places(stmt, target, held, scope):
         return forall(stmt, scope)
     ranges, scope = find_ranges(stmt.var, scope)
-    if stmt.tag.unit is Unit.CPUThread:
-        part, within = IndexVar(scope.fresh(f"{stmt.var}_slot")), IndexVar(scope.fresh(f"{stmt.var}_within"))
-        scope = replace(scope, provenance=scope.provenance.adding(DivideRelation(stmt.var, part, within, scope.context.target.slots)))
-        stmt = Forall(part, Forall(within, stmt.body, Tag(unroll=stmt.tag.unroll)), replace(stmt.tag, unroll=0))
     if held is None:
         made = _in_copies(stmt, target, scope)
     elif stmt.tag.unit is Unit.GPUThread and scope.units[-1:] == (Unit.GPUWarp,):

@@ -12,6 +12,7 @@ from typing import TypeVar
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.iteration.concretize import Concrete, Conversion
+from sparseloom.iteration.making import Inserted, Making, Shared
 from sparseloom.notation.nodes import IndexVar, TensorVar
 
 N = TypeVar("N", bound=Node)
@@ -34,12 +35,20 @@ def renamed(concrete: Concrete, names: Mapping[str, str]) -> Concrete:
         concrete,
         stmt=rename(concrete.stmt, names),
         assign=rename(concrete.assign, names),
-        shared=None if concrete.shared is None else rename(concrete.shared, names),
+        making=_renamed_making(concrete.making, names),
         conversions=tuple(conversions),
-        inserted=tuple(rename(var, names) for var in concrete.inserted),
         initial=None if concrete.initial is None else names.get(concrete.initial, concrete.initial),
         made=frozenset(names.get(name, name) for name in concrete.made),
     )
+
+
+def _renamed_making(making: Making, names: Mapping[str, str]) -> Making:
+    match making:
+        case Shared(operand):
+            return Shared(rename(operand, names))
+        case Inserted(order=order):
+            return Inserted(order=tuple(rename(var, names) for var in order))
+    return making
 
 
 def rename(root: N, names: Mapping[str, str]) -> N:

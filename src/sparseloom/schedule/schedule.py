@@ -17,6 +17,7 @@ from typing import Self
 from sparseloom.core.errors import ScheduleError
 from sparseloom.core.trees import field_names
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.making import CountedFirst
 from sparseloom.notation.nodes import Access, Assembly, Expr, IndexVar, Merge, Races, Stmt, TensorVar, Unit
 from sparseloom.relations.bound import BoundType
 from sparseloom.schedule.arguments import build
@@ -161,7 +162,7 @@ class Schedule:
 
     @property
     def _counts(self) -> bool:
-        return bool(self.concrete.inserted) or self.concrete.counted
+        return isinstance(self.concrete.making, CountedFirst)
 
     def __str__(self) -> str:
         assembled = f"\n{self.concrete.assign.lhs.tensor} is counted first, then filled in" if self._counts else ""

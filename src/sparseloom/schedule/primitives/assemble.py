@@ -18,6 +18,7 @@ from random import Random
 from sparseloom.formats.named import name_of
 from sparseloom.iteration.assembly import can_insert
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.making import Appended, Counted, CountedFirst, Inserted
 from sparseloom.notation.nodes import Assembly, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.schedule.loops import provenance, result, tensors
@@ -60,11 +61,13 @@ class Assemble(Primitive):
 
     def apply_all(self, concrete: Concrete) -> Concrete:
         """The loops stay as they are; an order in which they insert already is kept."""
-        if self.way is Assembly.Append:
-            return replace(concrete, inserted=(), counted=False)
         order = concrete.inserted or tuple(dict.fromkeys(provenance(concrete.stmt).stored(concrete.assign.lhs)))
-        has_rows = can_insert(concrete.assign)
-        return replace(concrete, inserted=order if has_rows else (), counted=not has_rows)
+        match concrete.making, self.way:
+            case Appended() | CountedFirst(), Assembly.Append:
+                return replace(concrete, making=Appended())
+            case Appended() | CountedFirst(), Assembly.Insert:
+                return replace(concrete, making=Inserted(order=order) if can_insert(concrete.assign) else Counted())
+        return concrete
 
     @classmethod
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Assemble]:

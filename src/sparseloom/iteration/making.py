@@ -1,0 +1,126 @@
+"""How a result is made: one value, chosen with the loops. Schedules change it, lowering follows it, and ``explain`` prints it.
+
+    Dense        every place exists
+    Shared       the entries are those of an operand; only values are written
+    Filled       every entry has its place, and is put there in whatever order the loops come
+    Appended     entries come in order, one behind the other
+    Padded       appended, and spread out in the end
+    Counted      the loops run twice: to count the entries of all levels, and to fill them in
+    Inserted     rows are counted, then filled in whatever order the loops come
+    Refilled     the structure is known; only the values are computed again
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparseloom.formats.format import Format
+from sparseloom.formats.levels.padded import Padded as PaddedLevel
+from sparseloom.iteration.layout import is_filled
+from sparseloom.notation.nodes import Access, IndexVar, Stmt
+
+
+@dataclass(frozen=True)
+class Making:
+    """How a result is made; ``story`` says it behind the name of its format."""
+
+    @property
+    def story(self) -> str:
+        """What becomes of entries, in words."""
+        return "appended in order"
+
+
+@dataclass(frozen=True)
+class Dense(Making):
+    """Every place exists."""
+
+    @property
+    def story(self) -> str:
+        """A dense format says it all."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Shared(Making):
+    """The entries are those of an operand."""
+
+    operand: Access
+
+    @property
+    def story(self) -> str:
+        """Whose structure it is."""
+        return f"with the structure of {self.operand.tensor}: only values are computed"
+
+
+@dataclass(frozen=True)
+class Filled(Making):
+    """Every entry has its place before the loops run."""
+
+    @property
+    def story(self) -> str:
+        """Order does not matter."""
+        return "filled in any order"
+
+
+@dataclass(frozen=True)
+class Appended(Making):
+    """Entries come in order; threads append parts of what ``part`` counts, which are joined.
+
+    One that ``takes_leaves`` has the last coordinates and the values of its only operand, which is in the same order.
+    """
+
+    takes_leaves: bool = False
+    part: IndexVar | None = None
+
+
+@dataclass(frozen=True)
+class Padded(Making):
+    """Appended, and spread out in the end, when it is known how long rows are."""
+
+
+@dataclass(frozen=True)
+class Refilled(Making):
+    """Only values are computed, beside a structure that is known."""
+
+
+@dataclass(frozen=True)
+class CountedFirst(Making):
+    """Entries are counted before they are filled in. ``counting`` is the statement that counts them, once it is chosen."""
+
+    counting: Stmt | None = None
+
+    @property
+    def story(self) -> str:
+        """The loops run twice."""
+        return "counted and then filled"
+
+
+@dataclass(frozen=True)
+class Counted(CountedFirst):
+    """The entries of all levels are counted, in order; threads count and fill parts of what ``part`` counts."""
+
+    part: IndexVar | None = None
+
+
+@dataclass(frozen=True)
+class Inserted(CountedFirst):
+    """The entries of rows are counted; the loops then come in the ``order`` of these variables, whatever the levels' is.
+
+    ``driver`` is the operand whose entries come one after another, if they tell their rows.
+    """
+
+    order: tuple[IndexVar, ...] = ()
+    driver: Access | None = None
+
+
+def choose_making(form: Format, shared: Access | None = None, inserted: tuple[IndexVar, ...] = ()) -> Making:
+    """How a result of this format is made, of which it is known whose structure it has, and in which order entries come if in none."""
+    if form.is_dense:
+        return Dense()
+    if shared is not None:
+        return Shared(shared)
+    if is_filled(form):
+        return Filled()
+    if inserted:
+        return Inserted(order=inserted)
+    return Padded() if any(isinstance(level, PaddedLevel) for level in form.levels) else Appended()

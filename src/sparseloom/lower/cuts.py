@@ -1,0 +1,69 @@
+"""Loops that threads share, cut into parts or slots: passes over scheduled notation, before loops are made of it.
+
+    forall i (CPUThread)              forall i_part (CPUThread)
+      C(i,j) = A(i,j) + B(i,j)  ==>     forall i_within
+                                          C(i,j) = A(i,j) + B(i,j)        such that i is divided into 64 parts
+
+Parts are for sparse results: each is made by one thread, and they are joined in order. Slots are for places in which iterations meet:
+each has a place of its own, and these are combined in order, so that the result does not depend on how many threads there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.making import Appended, Counted
+from sparseloom.iteration.region import written
+from sparseloom.notation.nodes import Forall, IndexVar, Races, Stmt, Tag, Unit
+from sparseloom.relations.divide import DivideRelation
+from sparseloom.schedule.loops import fresh_variables, places, provenance, replace_loops, statements
+from sparseloom.schedule.races import analyse
+
+
+def cut_into_parts(concrete: Concrete, count: int) -> Concrete:
+    """Threads that append to a result, or count and fill it, do so in parts."""
+    making = concrete.making
+    if not isinstance(making, Appended | Counted):
+        return concrete
+    for loop in _thread_loops(concrete.stmt):
+        if written(loop) == concrete.assign.lhs:
+            stmt, part = _divided(concrete.stmt, loop, "part", count)
+            return replace(concrete, stmt=stmt, making=replace(making, part=part))
+    return concrete
+
+
+def cut_into_slots(concrete: Concrete, count: int) -> Concrete:
+    """Threads that meet in places of their own each have one of a few slots for their share of the iterations."""
+    stmt = concrete.stmt
+    loops = _thread_loops(stmt)
+    if not loops:
+        return concrete
+    resolved = ((c.var, c.assign.lhs.tensor, c.resolved) for c in analyse(stmt))
+    private = {(var, tensor) for var, tensor, how in resolved if how is not None and how[1] is not Races.Atomics}
+    for loop in loops:
+        if (loop.var, written(loop).tensor) in private and not _reduces_scalar(stmt, loop):
+            stmt, _ = _divided(stmt, loop, "slot", count)
+    return concrete if stmt is concrete.stmt else replace(concrete, stmt=stmt)
+
+
+def _thread_loops(stmt: Stmt) -> list[Forall]:
+    """The loops that threads share."""
+    return [n for n in statements(stmt) if isinstance(n, Forall) and n.tag.unit is Unit.CPUThread]
+
+
+def _reduces_scalar(stmt: Stmt, loop: Forall) -> bool:
+    """Whether all iterations reduce into one scalar, and are asked to do so as the target's language does it."""
+    if loop.tag.races is not Races.ParallelReduction:
+        return False
+    outer = next(outside for outside, found in places(stmt, loop.var) if found is loop)
+    return {*written(loop).indices} <= provenance(stmt).known(outer)
+
+
+def _divided(stmt: Stmt, loop: Forall, name: str, count: int) -> tuple[Stmt, IndexVar]:
+    """A statement with a loop cut into so many blocks of equal length, and the variable that counts them."""
+    block, within = fresh_variables(stmt, f"{loop.var}_{name}", f"{loop.var}_within")
+    cut = Forall(block, Forall(within, loop.body, Tag(unroll=loop.tag.unroll)), replace(loop.tag, unroll=0))
+    # Other loops over the variable, as in a producer, stay as they are.
+    relation = DivideRelation(loop.var, block, within, count)
+    return replace_loops(stmt, loop.var, lambda found: cut if found == loop else found, relation), block
