@@ -39,7 +39,17 @@ from sparseloom.iteration.assembly import (
 )
 from sparseloom.iteration.blocks import build_blocks, can_build_blocks, names_in, without_blocks
 from sparseloom.iteration.in_order import BlocksInTheWay, needs_workspace, not_in_order, unmatched_blocks
-from sparseloom.iteration.layout import block_sizes, can_append, follows_blocks, modes_in_order, plain, reordered, streams, walks_blocks
+from sparseloom.iteration.layout import (
+    block_sizes,
+    can_append,
+    follows_blocks,
+    has_row_places,
+    modes_in_order,
+    plain,
+    reordered,
+    streams,
+    walks_blocks,
+)
 from sparseloom.iteration.making import Appended, Counted, Inserted, Making, Refilled, Shared, choose_making
 from sparseloom.iteration.nests import Nest, additive_groups, build_copied, build_nest, build_rows, depth_of, signed_terms, visible_edges
 from sparseloom.iteration.nests import accesses as accesses_of
@@ -111,9 +121,14 @@ class Concrete:
 
 
 def refilled(concrete: Concrete) -> Concrete:
-    """The same loops for a result whose structure is known: what was appended, or counted in order, only gets its values."""
-    in_order = isinstance(concrete.making, Appended | Counted)
-    return replace(concrete, making=Refilled()) if in_order else concrete
+    """The same loops for a result whose structure is known: what was appended, or counted in order, only gets its values.
+
+    Threads that find entries only in order, where rows have no places of their own, make the result anew.
+    """
+    if not isinstance(concrete.making, Appended | Counted):
+        return concrete
+    in_threads = any(isinstance(n, Forall) and n.tag.unit is not None for n in walk(concrete.stmt))
+    return concrete if in_threads and not has_row_places(concrete.assign.lhs.tensor.format) else replace(concrete, making=Refilled())
 
 
 def concretize(

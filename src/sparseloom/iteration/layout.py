@@ -120,6 +120,12 @@ def is_filled(form: Format) -> bool:
     return not (form.is_dense or form.blocks) and all(level.full or level.can_insert for level in form.levels)
 
 
+def has_row_places(form: Format) -> bool:
+    """Whether every row of the last compressed level has a place before it is filled: all levels above are full."""
+    last = max((k for k, level in enumerate(form.levels) if level.can_append and not level.branchless), default=0)
+    return last > 0 and all(level.full for level in form.levels[:last])
+
+
 def takes_anything(form: Format) -> bool:
     """Whether every tensor can be stored: a singleton has one entry per parent, so what stands above it must be allowed to repeat."""
     return not any(level.branchless and form.levels[k - 1].unique for k, level in enumerate(form.levels))

@@ -64,13 +64,12 @@ class Filled(Making):
 
 @dataclass(frozen=True)
 class Appended(Making):
-    """Entries come in order; threads append parts of what ``part`` counts, which are joined.
+    """Entries come in order; threads append parts that are joined.
 
     One that ``takes_leaves`` has the last coordinates and the values of its only operand, which is in the same order.
     """
 
     takes_leaves: bool = False
-    part: IndexVar | None = None
 
 
 @dataclass(frozen=True)
@@ -97,9 +96,7 @@ class CountedFirst(Making):
 
 @dataclass(frozen=True)
 class Counted(CountedFirst):
-    """The entries of all levels are counted, in order; threads count and fill parts of what ``part`` counts."""
-
-    part: IndexVar | None = None
+    """The entries of all levels are counted, in order; threads count and fill parts."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sparseloom.core.errors import NotationError
+from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
@@ -44,6 +45,11 @@ class RowChoice:
                 return Scattered(ordered, hashed=True)
             case RowKind.SORT:
                 return Listed()
+
+
+def lists_entries(form: Format) -> bool:
+    """Whether a workspace takes entries one after another, and notes which it has."""
+    return any(isinstance(level, Scattered | Listed) for level in form.levels)
 
 
 SHORT_ROWS = RowChoice(RowKind.DENSE, "chosen because rows are short")

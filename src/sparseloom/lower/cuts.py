@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.making import Appended, Counted
+from sparseloom.iteration.making import Appended, Counted, Padded
 from sparseloom.iteration.region import written
-from sparseloom.notation.nodes import Forall, IndexVar, Races, Stmt, Tag, Unit
+from sparseloom.notation.nodes import Forall, Races, Stmt, Tag, Unit
 from sparseloom.relations.divide import DivideRelation
 from sparseloom.schedule.loops import fresh_variables, places, provenance, replace_loops, statements
 from sparseloom.schedule.races import analyse
@@ -23,14 +23,10 @@ from sparseloom.schedule.races import analyse
 
 def cut_into_parts(concrete: Concrete, count: int) -> Concrete:
     """Threads that append to a result, or count and fill it, do so in parts."""
-    making = concrete.making
-    if not isinstance(making, Appended | Counted):
+    if not isinstance(concrete.making, Appended | Padded | Counted):
         return concrete
-    for loop in _thread_loops(concrete.stmt):
-        if written(loop) == concrete.assign.lhs:
-            stmt, part = _divided(concrete.stmt, loop, "part", count)
-            return replace(concrete, stmt=stmt, making=replace(making, part=part))
-    return concrete
+    mine = next((loop for loop in _thread_loops(concrete.stmt) if written(loop) == concrete.assign.lhs), None)
+    return concrete if mine is None else replace(concrete, stmt=_divided(concrete.stmt, mine, "part", count))
 
 
 def cut_into_slots(concrete: Concrete, count: int) -> Concrete:
@@ -43,7 +39,7 @@ def cut_into_slots(concrete: Concrete, count: int) -> Concrete:
     private = {(var, tensor) for var, tensor, how in resolved if how is not None and how[1] is not Races.Atomics}
     for loop in loops:
         if (loop.var, written(loop).tensor) in private and not _reduces_scalar(stmt, loop):
-            stmt, _ = _divided(stmt, loop, "slot", count)
+            stmt = _divided(stmt, loop, "slot", count)
     return concrete if stmt is concrete.stmt else replace(concrete, stmt=stmt)
 
 
@@ -60,10 +56,10 @@ def _reduces_scalar(stmt: Stmt, loop: Forall) -> bool:
     return {*written(loop).indices} <= provenance(stmt).known(outer)
 
 
-def _divided(stmt: Stmt, loop: Forall, name: str, count: int) -> tuple[Stmt, IndexVar]:
-    """A statement with a loop cut into so many blocks of equal length, and the variable that counts them."""
+def _divided(stmt: Stmt, loop: Forall, name: str, count: int) -> Stmt:
+    """A statement with a loop cut into so many blocks of equal length."""
     block, within = fresh_variables(stmt, f"{loop.var}_{name}", f"{loop.var}_within")
     cut = Forall(block, Forall(within, loop.body, Tag(unroll=loop.tag.unroll)), replace(loop.tag, unroll=0))
     # Other loops over the variable, as in a producer, stay as they are.
     relation = DivideRelation(loop.var, block, within, count)
-    return replace_loops(stmt, loop.var, lambda found: cut if found == loop else found, relation), block
+    return replace_loops(stmt, loop.var, lambda found: cut if found == loop else found, relation)

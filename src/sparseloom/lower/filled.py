@@ -11,7 +11,7 @@ from __future__ import annotations
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.expression import cast
 from sparseloom.lower.result import Result
-from sparseloom.lower.scope import Scope, Value
+from sparseloom.lower.scope import Scope, Sharing, Value
 from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import Access, Assign
 
@@ -20,6 +20,7 @@ class FilledResult(Result):
     """Every level is full or takes insertions, and each entry comes once. The loops see no result to append to."""
 
     needs_presence = True
+    sharing = Sharing.PLACES
 
     def __init__(self, scope: Scope, lhs: Access) -> None:
         super().__init__(scope, lhs)

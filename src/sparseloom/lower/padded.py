@@ -16,15 +16,13 @@ from sparseloom.formats.levels.padded import Padded
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.ranges import subtract
-from sparseloom.lower.scope import Scope, Sharing
+from sparseloom.lower.scope import Scope
 from sparseloom.lower.views import Slot, view_tensor
 from sparseloom.notation.nodes import Access
 
 
 class PaddedResult(AppendResult):
     """Appends to a compressed level in place of the padded one, and spreads its rows out in the end."""
-
-    sharing = Sharing.NOT
 
     def __init__(self, scope: Scope, lhs: Access, first: Scalar, gaps: bool, certain: bool) -> None:
         form = lhs.tensor.format
@@ -36,7 +34,6 @@ class PaddedResult(AppendResult):
         self._given = scope.view(lhs)
         self._fill = lhs.tensor.fill
         self._level = next(k for k, level in enumerate(form.levels) if isinstance(level, Padded))
-        del self.counts[self._level]  # the width is handed out instead
 
     def parameters(self) -> list[tuple[ir.Param, Slot]]:
         """The arrays above the padded level as they are appended; its own, and the values, as they are in the end."""
@@ -46,13 +43,17 @@ class PaddedResult(AppendResult):
             arrays = self._given.levels[k].arrays if k == self._level else level.arrays
             found += [(ir.Param(a, ir.Role.GROWN), Slot(name, part, k)) for part, a in arrays.items()]
         found.append((ir.Param(self._given.values, ir.Role.GROWN), Slot(name, "values")))
-        found += [(ir.Param(count, ir.Role.COUNT), Slot(name, "count", k)) for k, count in self.counts.items()]
+        found += [(ir.Param(count, ir.Role.COUNT), Slot(name, "count", k)) for k, count in self.counts.items() if k != self._level]
         found.append((ir.Param(self._width, ir.Role.COUNT), Slot(name, "width", self._level)))
         return [*found, (ir.Param(self.guess, ir.Role.SIZE), Slot(name, "guess"))]
 
     @property
     def _width(self) -> ir.Var:
         return self._given.levels[self._level].scalars["width"]
+
+    def begin(self) -> ir.Stmt:
+        """How many entries there are is told by the width instead, and counted here."""
+        return ir.block(ir.Declare(self.counts[self._level], ir.ZERO), super().begin())
 
     def finish(self) -> ir.Stmt:
         """Find the widest row, then give every row as much room."""
@@ -81,7 +82,7 @@ class PaddedResult(AppendResult):
         """How many rows there are: positions of the level above."""
         count: ir.Expr = ir.ONE
         for k, level in enumerate(self.view.levels[: self._level]):
-            count = self.cursor[k] if k in self.heads else count if k in self._branchless else ir.multiply(count, level.size)
+            count = self.counts[k] if k in self.heads else count if k in self._branchless else ir.multiply(count, level.size)
         return count
 
     @property

@@ -36,9 +36,7 @@ def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
     if stmt.tag.unit is Unit.CPUThread and sharing in _SHARING:
         return _SHARING[sharing](stmt, scope)
     if stmt.tag.unit is not None and sharing is not Sharing.PLACES:
-        # What keeps a list of its entries takes them one after another.
-        scope.remark(f"{stmt.var}: {target.tensor} lists its entries, so iterations run one after another")
-        return forall(replace(stmt, tag=replace(stmt.tag, unit=None, races=None)), scope)
+        raise CompilerBug(stmt, f"{target.tensor} takes entries one after another, so such loops are refused")
     held = scope.accumulators.get(target)
     if not _has_private_places(stmt, target, held, scope):
         return forall(stmt, scope)

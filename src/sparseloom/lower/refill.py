@@ -10,6 +10,7 @@ from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import LevelView
 from sparseloom.formats.levels.scattered import Scattered
+from sparseloom.iteration.layout import has_row_places
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.expression import cast
@@ -29,8 +30,8 @@ class RefillResult(AppendResult):
 
     @property
     def has_places(self) -> bool:
-        """Whether the place of every row is known: all levels above the last are full."""
-        return self.last > 0 and all(level.full for level in self.lhs.tensor.format.levels[: self.last])
+        """Whether the place of every row is known."""
+        return has_row_places(self.lhs.tensor.format)
 
     def parameters(self) -> list[tuple[ir.Param, Slot]]:
         """The structure goes in, the values come out."""

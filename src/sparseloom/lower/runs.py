@@ -16,7 +16,7 @@ from sparseloom.lower.device import memory
 from sparseloom.lower.ranges import subtract
 from sparseloom.lower.result import DenseResult, placed
 from sparseloom.lower.scope import Row, Scope, Then
-from sparseloom.notation.nodes import Access, Forall
+from sparseloom.notation.nodes import Access, Forall, Unit
 from sparseloom.schedule.units import GPU_UNITS
 
 
@@ -46,8 +46,9 @@ def in_run(stmt: Forall, scope: Scope, go: Then) -> ir.Stmt:
     if edge is None or op is None or row is None:
         return enter(stmt, scope, go)
     where = memory(scope.context.target, row.count, scope, stmt.body)
-    if where is ir.MemorySpace.GLOBAL and any(unit in GPU_UNITS for unit in scope.units):
-        return enter(stmt, scope, go)  # a thread of a GPU has no room for a row whose size is not known
+    crowded = where is ir.MemorySpace.GLOBAL and any(unit in GPU_UNITS for unit in scope.units)
+    if crowded or Unit.CPUVector in scope.units:
+        return enter(stmt, scope, go)  # neither a thread of a GPU has room for a row whose size is not known, nor a lane for any
     tensor = written(stmt).tensor
     own = replace(scope, atomic=frozenset(pair for pair in scope.atomic if pair[0] != tensor), edge=None)
     made = ir.Array(scope.fresh(f"{row.array.name}_row"), row.array.dtype, where)

@@ -19,6 +19,7 @@ from sparseloom.lower.forall import over_digit
 from sparseloom.lower.parallel import over_iterations
 from sparseloom.lower.scope import Scope, Then, Value, Ways
 from sparseloom.lower.where import lower_where
+from sparseloom.lower.workspace import Workspace
 from sparseloom.notation.nodes import Access, Assign, Forall, Sequence, Stmt, SuchThat, TensorVar, Where
 
 
@@ -65,7 +66,7 @@ def _into_scalar(assign: Assign, scope: Scope, go: Then) -> ir.Stmt:
         raise CompilerBug(assign, "loops inside a fixed location must reduce")
     identity = algebra.identity(assign.op, assign.lhs.tensor.dtype)
     sink = scope.sink_of(assign.lhs)
-    tracked = sink.needs_presence and (assign.lhs.tensor in scope.workspaces or is_skippable(assign.rhs, assign.op))
+    tracked = sink.needs_presence and (isinstance(sink, Workspace) or is_skippable(assign.rhs, assign.op))
     accumulator = fresh_accumulator(assign.lhs.tensor, assign.op, tracked, scope)
     inner = replace(scope.accumulating(assign.lhs, accumulator), uninitialised=None)
     value = Value(accumulator.var, accumulator.present, identity)

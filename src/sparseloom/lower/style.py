@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
 from sparseloom.notation.nodes import Merge, Tag
@@ -36,10 +37,10 @@ class Style:
         return ir.While(condition, body, self.factor if self.kind is ir.LoopKind.UNROLLED else 0)
 
     def loop(self, var: ir.Var, begin: ir.Expr, end: ir.Expr, body: ir.Stmt) -> ir.Stmt:
-        """The loop in this style. Lanes cannot allocate: what does is run one after another."""
+        """The loop in this style."""
         body = body if self.around is None else self.around(body)
         if self.kind is ir.LoopKind.VECTOR and any(isinstance(n, ir.Allocate) for n in walk(body)):
-            return ir.For(var, begin, end, body)
+            raise CompilerBug(body, "lanes cannot allocate, so such loops are refused")
         assigned = {n.var for n in walk(body) if isinstance(n, ir.Assign)} if self.held else set()
         return ir.For(var, begin, end, body, self.kind, self.factor, tuple(held for held in self.held if held.var in assigned))
 

@@ -79,8 +79,9 @@ def loops(stmt: Stmt) -> tuple[IndexVar, ...]:
 
 
 def tag_of(stmt: Stmt, var: IndexVar) -> Tag:
-    """The tag of the loop over ``var``. Loops of one name have one tag."""
-    return next(found.tag for found in statements(stmt) if isinstance(found, Forall) and found.var == var)
+    """The tag of the loops over ``var``: one for all of them, but for those that it cannot be meant for."""
+    tags = [found.tag for found in statements(stmt) if isinstance(found, Forall) and found.var == var]
+    return next((tag for tag in tags if tag.unit is not None), tags[0])
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparseloom.iteration.provenance import Provenance
-from sparseloom.notation.nodes import Forall, Stmt, Unit
+from sparseloom.iteration.region import written
+from sparseloom.notation.nodes import Forall, Stmt, Unit, Where
 from sparseloom.notation.printer import show
-from sparseloom.schedule.loops import paths, provenance
+from sparseloom.schedule.loops import paths, provenance, statements
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.walked import walked
 from sparseloom.targets import target
@@ -66,6 +67,10 @@ def _lanes(stmt: Stmt, loop: Forall, unit: Unit) -> Refusal | None:
     """A loop that becomes a merge or a nest has iterations that depend on each other, so they cannot be lanes."""
     if not FACTS[unit].has_lanes:
         return None
+    arrays = [made.tensor for n in statements(loop.body) if isinstance(n, Where) and (made := written(n.producer)).indices]
+    if arrays and unit is Unit.CPUVector:
+        why = f"each iteration of {loop.var} has an array {arrays[0]} of its own, and lanes have only registers"
+        return Refusal("S813", why, "vectorize a loop inside of it, or precompute outside of this one", at=loop.var)
     for found in walked(stmt, loop.var):
         if found.merges:
             why = f"the loop over {loop.var} merges {listed(map(show, found.sparse))}: each step depends on the last, so it has no lanes"

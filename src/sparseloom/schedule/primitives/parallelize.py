@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from sparseloom.notation.nodes import IndexVar, Races, Stmt, Unit
-from sparseloom.schedule.loops import loops, retag, tag_of
+from sparseloom.iteration.region import written
+from sparseloom.iteration.rows import lists_entries
+from sparseloom.notation.nodes import Forall, IndexVar, Races, Stmt, Unit
+from sparseloom.schedule.loops import loops, places, replace_loops, tag_of
 from sparseloom.schedule.primitive import Primitive, no_loop, primitive
 from sparseloom.schedule.refusal import Refusal
 
@@ -35,10 +37,20 @@ class Parallelize(Primitive):
         before = tag_of(stmt, self.i).unit
         if before is not None:
             return Refusal("S802", f"the loop over {self.i} is already run by {before.name}", "parallelize a loop once", at=self.i)
+        filled = [written(loop).tensor for _, loop in places(stmt, self.i)]
+        if all(lists_entries(tensor.format) for tensor in filled):
+            why = f"the loop over {self.i} fills {filled[0]}, which lists its entries one after another"
+            return Refusal("S812", why, "parallelize a loop outside of it, or ask for a dense result", at=self.i)
         return None
 
     def apply(self, stmt: Stmt) -> Stmt:
-        return retag(stmt, self.i, lambda tag: replace(tag, unit=self.unit, races=self.races))
+        """Loops of that name that fill a list stay as they are: those that read it are meant."""
+
+        def tagged(loop: Forall) -> Stmt:
+            tag = replace(loop.tag, unit=self.unit, races=self.races)
+            return loop if lists_entries(written(loop).tensor.format) else replace(loop, tag=tag)
+
+        return replace_loops(stmt, self.i, tagged)
 
     @classmethod
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Parallelize]:
