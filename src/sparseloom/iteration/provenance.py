@@ -11,7 +11,7 @@ It is computed from the relations that the statement carries. Bounds walk it fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sparseloom.core.errors import CompilerBug
@@ -162,6 +162,21 @@ class Provenance:
         """The relation that put digits or another name in the place of a variable."""
         relation = self.used_by(var)
         return relation if isinstance(relation, Line) else None
+
+    def is_leading(self, var: IndexVar, digit: IndexVar, known: Collection[IndexVar]) -> bool:
+        """Whether, of the digits of ``var``, everything above ``digit`` is known: then its loop runs through an interval."""
+        if var == digit:
+            return True
+        *above, last = self.significant(var) or (var,)
+        return last != var and all(one in known for one in above) and self.is_leading(last, digit, known)
+
+    def significant(self, var: IndexVar) -> tuple[IndexVar, ...]:
+        """What a variable's interval follows from: its digits, its other name, or the fuse that put the digits together again."""
+        relation = self.replaced(var)
+        whole = None if relation is None else self.whole_again(relation)
+        if whole is not None:
+            return (whole.fused,)
+        return () if relation is None else relation.significant
 
     def is_in_digits(self, var: IndexVar) -> bool:
         """Whether a variable was cut into digits, under this name or another."""

@@ -13,9 +13,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.making import Appended, Counted, Padded
+from sparseloom.iteration.making import Appended, Counted, Dense, Padded
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
-from sparseloom.notation.nodes import Forall, Races, Stmt, Tag, Unit
+from sparseloom.lower.carries import carried_by
+from sparseloom.notation.nodes import Forall, IndexVar, Races, Stmt, Tag, Unit
 from sparseloom.relations.divide import DivideRelation
 from sparseloom.schedule.loops import fresh_variables, places, provenance, replace_loops, statements
 from sparseloom.schedule.races import analyse
@@ -38,7 +40,10 @@ def cut_into_slots(concrete: Concrete, count: int) -> Concrete:
     resolved = ((c.var, c.assign.lhs.tensor, c.resolved) for c in analyse(stmt))
     private = {(var, tensor) for var, tensor, how in resolved if how is not None and how[1] is not Races.Atomics}
     for loop in loops:
-        if (loop.var, written(loop).tensor) in private and not _reduces_scalar(stmt, loop):
+        outer = next(outside for outside, found in places(stmt, loop.var) if found == loop)
+        meets = (loop.var, written(loop).tensor) in private and not _reduces_scalar(stmt, loop, outer)
+        carries = written(loop) == concrete.assign.lhs and isinstance(concrete.making, Dense)
+        if meets and not (carries and carried_by(loop, {*outer}, Provenance.of(stmt).within(stmt))):
             stmt = _divided(stmt, loop, "slot", count)
     return concrete if stmt is concrete.stmt else replace(concrete, stmt=stmt)
 
@@ -48,12 +53,9 @@ def _thread_loops(stmt: Stmt) -> list[Forall]:
     return [n for n in statements(stmt) if isinstance(n, Forall) and n.tag.unit is Unit.CPUThread]
 
 
-def _reduces_scalar(stmt: Stmt, loop: Forall) -> bool:
+def _reduces_scalar(stmt: Stmt, loop: Forall, outer: tuple[IndexVar, ...]) -> bool:
     """Whether all iterations reduce into one scalar, and are asked to do so as the target's language does it."""
-    if loop.tag.races is not Races.ParallelReduction:
-        return False
-    outer = next(outside for outside, found in places(stmt, loop.var) if found is loop)
-    return {*written(loop).indices} <= provenance(stmt).known(outer)
+    return loop.tag.races is Races.ParallelReduction and {*written(loop).indices} <= provenance(stmt).known(outer)
 
 
 def _divided(stmt: Stmt, loop: Forall, name: str, count: int) -> Stmt:

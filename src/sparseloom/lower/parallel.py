@@ -16,12 +16,13 @@ from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
+from sparseloom.lower.carries import carried_by, in_carries
 from sparseloom.lower.device import barrier, memory
 from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import find_ranges, forall, is_gone, over
 from sparseloom.lower.in_parts import in_counted_parts, in_parts, in_rows
 from sparseloom.lower.ranges import subtract
-from sparseloom.lower.result import combine, placed
+from sparseloom.lower.result import DenseResult, combine, placed
 from sparseloom.lower.scope import Accumulator, Scope, Sharing
 from sparseloom.notation.nodes import Access, Forall, Races, Unit
 
@@ -41,13 +42,22 @@ def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
     if not _has_private_places(stmt, target, held, scope):
         return forall(stmt, scope)
     ranges, scope = find_ranges(stmt.var, scope)
-    if held is None:
+    carried = carried_by(stmt, {*scope.coordinates}, scope.provenance) if held is None and _is_free(target, stmt, scope) else None
+    if carried is not None:
+        made = in_carries(stmt, carried, scope)
+    elif held is None:
         made = _in_copies(stmt, target, scope)
     elif stmt.tag.unit is Unit.GPUThread and scope.units[-1:] == (Unit.GPUWarp,):
         made = _in_lanes(stmt, held, scope)
     else:
         made = _in_slots(stmt, held, scope)
     return ir.block(ranges, made)
+
+
+def _is_free(target: Access, stmt: Forall, scope: Scope) -> bool:
+    """Whether threads write a dense result itself, and nothing outside has taken care of where."""
+    mine = stmt.tag.unit is Unit.CPUThread and isinstance(scope.sink_of(target), DenseResult)
+    return mine and scope.copy is None and not scope.atomic
 
 
 def _has_private_places(stmt: Forall, target: Access, held: Accumulator | None, scope: Scope) -> bool:

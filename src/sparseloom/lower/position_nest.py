@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sparseloom.core.trees import walk
+from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.again import inside_blocks, recover_all
+from sparseloom.lower.again import blocks_again, inside_blocks, recover_all
 from sparseloom.lower.position_range import parent_of
 from sparseloom.lower.ranges import Range, subtract
 from sparseloom.lower.recovery import around_all, recover
@@ -19,6 +21,7 @@ from sparseloom.lower.runs import edge_of, in_run
 from sparseloom.lower.scope import Asked, Scope
 from sparseloom.lower.style import SERIAL
 from sparseloom.lower.walking import cut, segment, settle
+from sparseloom.notation.nodes import Access, Forall, Stmt
 from sparseloom.relations.pos import PosRelation
 
 
@@ -59,7 +62,7 @@ class PositionNest:
         level, view, place = access.tensor.format.levels[k], scope.view(access).levels[k], scope.at(access)
         position = ir.Var(scope.fresh(f"p{access.tensor.name}{k + 1}") if rest else relation.position.name)
         begin, end = cut(segment(level, view, place), scope.cuts[access, k])
-        code, inner = self._placed(chain, position, self._at_edge(k, position, scope))
+        code, inner = self._placed(chain, position, self._at_edge(chain, position, scope))
         if rest:
             recovered, guard, inner = recover(inner)
         else:
@@ -75,7 +78,7 @@ class PositionNest:
 
     def _in_run(self, rest: list[range], low: ir.Expr, inner: Scope, outer: Scope) -> ir.Stmt:
         """The levels below a position; below the one that fixes the written place, they are one run."""
-        fixing = self._fixing_level(outer)
+        fixing = fixing_level(self.asked.stmt, self.relation, outer.provenance)
         run = in_run if fixing is not None and rest[0].start > fixing else inner.ways.reduced
         return run(self.asked.stmt, inner, lambda s: self._level(rest, low, s))
 
@@ -86,26 +89,13 @@ class PositionNest:
         scope = scope.knowing(variable, position)
         return scope if start is None else scope.knowing(digit, ir.add(subtract(position, low), start))
 
-    def _at_edge(self, level: int, position: ir.Var, scope: Scope) -> Scope:
+    def _at_edge(self, chain: range, position: ir.Var, scope: Scope) -> Scope:
         """Where the first and the last run of the block may be another's too, they are told apart here."""
-        fixing = self._fixing_level(scope)
-        if fixing is None or level > fixing or {root for _, root in scope.atomic} != {self.relation.position}:
+        fixing = fixing_level(self.asked.stmt, self.relation, scope.provenance)
+        shared = {root for _, root in scope.atomic}.union(() if scope.carry is None else (scope.carry.position,))
+        if fixing is None or chain[0] > fixing or shared != {self.relation.position}:
             return scope
-        return replace(scope, edge=edge_of(self.relation.access, level, position, scope))
-
-    def _fixing_level(self, scope: Scope) -> int | None:
-        """The deepest level at which the written place changes: equal coordinates there are one run, whatever lies below.
-
-        A place that no level decides on is the same in the whole block. None if a level above is summed over: the place comes again
-        in the middle of other blocks.
-        """
-        graph, levels = scope.provenance, scope.provenance.position_levels(self.relation)
-        indices = {original for var in written(self.asked.stmt).indices for original in graph.originals(var)}
-        walked = zip(levels, graph.walked(self.relation), strict=True)
-        deciding = [k for k, var in walked if indices.intersection(graph.originals(var))]
-        if deciding != [k for k in levels if k <= max(deciding, default=-1)]:
-            return None
-        return max(deciding, default=levels[-1])
+        return replace(scope, edge=edge_of(self.relation.access, chain[: fixing + 1 - chain[0]], position, scope))
 
     def _placed(self, chain: range, position: ir.Expr, scope: Scope) -> tuple[list[ir.Stmt], Scope]:
         """The coordinates at a position of some levels that share it, and the operand at that place."""
@@ -120,3 +110,28 @@ class PositionNest:
             scope = scope.knowing(var, ir.Var(var.name))
         slot = form.levels[chain[0]].slot(views[chain[0]], place.position, position)
         return code, scope.placing({access: place.below(chain[-1] + 1, position, slot=slot)})
+
+
+def fixing_level(stmt: Stmt, relation: PosRelation, graph: Provenance) -> int | None:
+    """The deepest level at which the written place changes: equal coordinates there are one run, whatever lies below.
+
+    A place that no level decides on is the same in the whole block. None if a level above is summed over: the place comes again
+    in the middle of other blocks.
+    """
+    levels = graph.position_levels(relation)
+    indices = {original for var in written(stmt).indices for original in graph.originals(var)}
+    walked = zip(levels, graph.walked(relation), strict=True)
+    deciding = [k for k, var in walked if indices.intersection(graph.originals(var))]
+    if deciding != [k for k in levels if k <= max(deciding, default=-1)]:
+        return None
+    return max(deciding, default=levels[-1])
+
+
+def needed_above(stmt: Forall, relation: PosRelation, graph: Provenance) -> bool:
+    """Whether something inside a loop over positions needs coordinates above their last level."""
+    uppers = graph.walked(relation)[:-1]
+    others = (n for n in walk(stmt.body) if isinstance(n, Access) and n != relation.access)
+    used = {v for n in others for v in (*n.indices, *graph.stored(n))}
+    needed = {x for v in used for x in (v, *graph.originals(v))}
+    tested = bool(uppers) and any(block.access != relation.access for _, block in blocks_again(relation, graph))
+    return tested or any(needed & graph.ancestors(var) for var in uppers)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.again import blocks_again, inside_blocks, recover_all
+from sparseloom.lower.again import inside_blocks, recover_all
 from sparseloom.lower.context import Runs
-from sparseloom.lower.position_nest import PositionNest
+from sparseloom.lower.position_nest import PositionNest, needed_above
 from sparseloom.lower.position_range import parent_of
 from sparseloom.lower.ranges import subtract
 from sparseloom.lower.recovery import around_all, recover
 from sparseloom.lower.scope import Asked, Scope
 from sparseloom.lower.walking import settle
-from sparseloom.notation.nodes import Access, Forall, IndexVar
 from sparseloom.relations.pos import PosRelation
 
 
@@ -28,21 +26,10 @@ def over_positions(asked: Asked, relation: PosRelation, scope: Scope) -> ir.Stmt
     scope = replace(scope, uninitialised=None, depth=scope.depth + 1)
     names = ", ".join(str(v) for v in scope.provenance.walked(relation))
     scope.remark(f"{asked.stmt.var}: positions of {relation.access.tensor.name} ({names})", Runs(asked.digit, position=relation))
-    uppers = _upper_levels(asked.stmt, relation, scope)
+    uppers = needed_above(asked.stmt, relation, scope.provenance)
     if uppers and asked.style.in_order and scope.ranges.is_leading(relation.position, asked.digit):
         return ir.block(before, PositionNest(asked, relation).make(scope))
-    return ir.block(before, FlatPositions(asked, relation, bool(uppers)).make(scope))
-
-
-def _upper_levels(stmt: Forall, relation: PosRelation, scope: Scope) -> tuple[IndexVar, ...]:
-    """The coordinates above the last level that something inside the loop needs."""
-    graph = scope.provenance
-    uppers = graph.walked(relation)[:-1]
-    others = (n for n in walk(stmt.body) if isinstance(n, Access) and n != relation.access)
-    used = {v for n in others for v in (*n.indices, *graph.stored(n))}
-    needed = {x for v in used for x in (v, *graph.originals(v))}
-    tested = any(block.access != relation.access for _, block in blocks_again(relation, graph))
-    return uppers if tested or any(needed & graph.ancestors(var) for var in uppers) else ()
+    return ir.block(before, FlatPositions(asked, relation, uppers).make(scope))
 
 
 @dataclass(frozen=True)

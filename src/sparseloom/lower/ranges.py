@@ -100,23 +100,12 @@ class Ranges:
 
     def is_narrowed(self, var: IndexVar) -> bool:
         """Whether some leading digit of a variable is known."""
-        leading = self._significant(var)[:1]
+        leading = self.provenance.significant(var)[:1]
         return any(digit in self.values or self.is_narrowed(digit) for digit in leading)
 
     def is_leading(self, var: IndexVar, digit: IndexVar) -> bool:
         """Whether, of the digits of ``var``, everything above ``digit`` is known: then its loop runs through an interval."""
-        if var == digit:
-            return True
-        *above, last = self._significant(var) or (var,)
-        return last != var and all(known in self.values for known in above) and self.is_leading(last, digit)
-
-    def _significant(self, var: IndexVar) -> tuple[IndexVar, ...]:
-        """What a variable's interval follows from: its digits, its other name, or the fuse that put the digits together again."""
-        relation = self.provenance.replaced(var)
-        whole = None if relation is None else self.provenance.whole_again(relation)
-        if whole is not None:
-            return (whole.fused,)
-        return () if relation is None else relation.significant
+        return self.provenance.is_leading(var, digit, self.values)
 
     def filters(self, var: IndexVar, value: ir.Expr, leads: bool = True, within: bool = True) -> list[ir.Expr]:
         """Conditions on a value of ``var`` that the known digits below unknown ones impose.

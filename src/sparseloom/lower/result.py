@@ -69,15 +69,21 @@ def placed(tensor: TensorVar, array: ir.Array, where: ir.Expr, scope: Scope) -> 
 
 
 def combine(tensor: TensorVar, array: ir.Array, where: ir.Expr, value: ir.Expr, op: str, scope: Scope) -> ir.Stmt:
-    """Combine a value with what is stored: atomically where another iteration may do the same.
+    """Combine a value with what is stored: atomically where another iteration may do the same, or in a place of its own.
 
     In a block of positions only the first and the last run can meet a neighbour's; the rest is written plainly.
     """
     plain = ir.Store(array, where, value, op)
+    edge, carry = scope.edge, scope.carry
+    if carry is not None and carry.tensor == tensor and edge is not None:
+        slot, place = carry.slot(edge), ir.ZERO if carry.size == ir.ONE else ir.Op("remainder", (where, carry.size))
+        begin = where if place == ir.ZERO else ir.Op("subtract", (where, place))
+        kept = ir.Store(carry.values, ir.add(ir.multiply(slot, carry.size), place), value, op)
+        return ir.If(edge.either, ir.block(ir.Store(carry.begins, slot, begin), kept), plain)
     if not any(written == tensor for written, _ in scope.atomic):
         return plain
     shared = ir.Store(array, where, value, op, atomic=True)
-    return shared if scope.edge is None else ir.If(scope.edge, shared, plain)
+    return shared if edge is None else ir.If(edge.either, shared, plain)
 
 
 class DenseResult(LocatedResult):

@@ -15,36 +15,46 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.device import memory
 from sparseloom.lower.ranges import subtract
 from sparseloom.lower.result import DenseResult, placed
-from sparseloom.lower.scope import Row, Scope, Then
+from sparseloom.lower.scope import Carry, Edge, Row, Scope, Then
 from sparseloom.notation.nodes import Access, Forall, Unit
 from sparseloom.schedule.units import GPU_UNITS
 
 
-def edge_of(access: Access, level: int, position: ir.Expr, scope: Scope) -> ir.Expr | None:
-    """When a position of a level stands in the first or the last run of its block; None where that cannot be told.
+def edge_of(access: Access, levels: range, position: ir.Expr, scope: Scope) -> Edge | None:
+    """When a position of some levels that share it stands in the first or the last run of its block; None where that cannot be told.
 
-    Where a level repeats coordinates, a run is a row of positions with the same one, if they are in order.
+    Where a level repeats coordinates, a run is a row of positions with the same ones, if they are in order.
     """
-    kind, view, parent = access.tensor.format.levels[level], scope.view(access).levels[level], scope.at(access).position
-    low, high = scope.cuts[access, level]
+    kinds, views = access.tensor.format.levels, scope.view(access).levels
+    low, high = scope.cuts[access, levels[0]]
     ends = (low, subtract(high, ir.ONE))
-    if kind.unique:
-        return ir.either(*(ir.compare("equal", position, end) for end in ends))
-    if not kind.ordered:
+    if kinds[levels[0]].unique:
+        return Edge(*(ir.compare("equal", position, end) for end in ends))
+    if not all(kinds[k].ordered for k in levels):
         return None
-    here = kind.coordinate(view, parent, position)
-    return ir.either(*(ir.compare("equal", here, kind.coordinate(view, parent, end)) for end in ends))
+
+    def coordinates(at: ir.Expr) -> list[ir.Expr]:
+        parents = [scope.at(access).position if k == levels[0] else at for k in levels]
+        return [kinds[k].coordinate(views[k], parent, at) for k, parent in zip(levels, parents, strict=True)]
+
+    def same(end: ir.Expr) -> ir.Expr:
+        return ir.both(*(ir.compare("equal", a, b) for a, b in zip(coordinates(position), coordinates(end), strict=True)))
+
+    return Edge(*map(same, ends))
 
 
 def in_run(stmt: Forall, scope: Scope, go: Then) -> ir.Stmt:
     """One run of equal coordinates. Where loops over further result variables lie inside, it writes a row of the result.
 
-    A row that a neighbour may share is made in private and added at the end of the run, one atomic for each of its elements.
+    A row that a neighbour may share is made in private and added at the end of the run, one atomic for each of its elements; or it is
+    carried to the end of the loop.
     """
     op, edge, enter = innermost(stmt).op, scope.edge, scope.ways.reduced
     row = _open_row(written(stmt), scope)
     if edge is None or op is None or row is None:
         return enter(stmt, scope, go)
+    if scope.carry is not None:
+        return _carried(stmt, row, scope.carry, edge, scope, go)
     where = memory(scope.context.target, row.count, scope, stmt.body)
     crowded = where is ir.MemorySpace.GLOBAL and any(unit in GPU_UNITS for unit in scope.units)
     if crowded or Unit.CPUVector in scope.units:
@@ -62,12 +72,26 @@ def in_run(stmt: Forall, scope: Scope, go: Then) -> ir.Stmt:
         ir.For(place, ir.ZERO, row.count, ir.Store(outside, destination, ir.Load(made, place), op, atomic=True)),
         ir.Free(made),
     )
-    return ir.If(edge, private, enter(stmt, own, go))
+    return ir.If(edge.either, private, enter(stmt, own, go))
+
+
+def _carried(stmt: Forall, row: Row, carry: Carry, edge: Edge, scope: Scope, go: Then) -> ir.Stmt:
+    """A row that a neighbour may share is made in a place of the block's own."""
+    own, first, slot = replace(scope, edge=None, carry=None), ir.Var(scope.fresh("first")), ir.Var(scope.fresh("slot"))
+    copy = (carry.tensor, carry.values, subtract(ir.multiply(slot, carry.size), first))
+    kept = ir.block(
+        ir.Declare(first, row.begin),
+        ir.Declare(slot, carry.slot(edge)),
+        ir.Store(carry.begins, slot, first),
+        scope.ways.reduced(stmt, replace(own, copy=copy), go),
+    )
+    return ir.If(edge.either, kept, scope.ways.reduced(stmt, own, go))
 
 
 def _open_row(target: Access, scope: Scope) -> Row | None:
     """The row of a dense result that a run writes and other iterations may write too; None if it writes no such row."""
-    sink, shared = scope.sink, any(tensor == target.tensor for tensor, _ in scope.atomic)
+    sink, carry = scope.sink, scope.carry
+    shared = any(tensor == target.tensor for tensor, _ in scope.atomic) or (carry is not None and carry.tensor == target.tensor)
     open_modes = [var not in scope.coordinates for var in sink.variables]
     is_row = any(open_modes) and not open_modes[0] and open_modes == sorted(open_modes)
     mine = isinstance(sink, DenseResult) and sink.lhs == target

@@ -200,6 +200,38 @@ class Nobody(Sink):
 
 NOBODY = Nobody()
 
+@dataclass(frozen=True)
+class Edge:
+    """When a run is the first, or the last, of its block of positions: others may have a share in it."""
+
+    first: ir.Expr
+    last: ir.Expr
+
+    @property
+    def either(self) -> ir.Expr:
+        """When it is one of them."""
+        return ir.either(self.first, self.last)
+
+
+@dataclass(frozen=True)
+class Carry:
+    """Places that an iteration over blocks of ``position`` has for the first and the last run of its block, each of ``size`` values.
+
+    ``begins`` says where in the result the values of each begin, ``first`` which of them is the iteration's first.
+    """
+
+    tensor: TensorVar
+    position: IndexVar
+    values: ir.Array
+    begins: ir.Array
+    first: ir.Expr
+    size: ir.Expr
+
+    def slot(self, edge: Edge) -> ir.Expr:
+        """Which place a run has; one that is the first and the last has the first."""
+        return ir.add(self.first, ir.Select(edge.first, ir.ZERO, ir.ONE))
+
+
 Then = Callable[["Scope"], ir.Stmt]
 
 
@@ -253,7 +285,8 @@ class Scope:
     combines: bool = False  # whether a result location may already hold something that writes must be combined with
     # How parallel loops outside write what they share: atomically, or each to its own copy of the result.
     atomic: frozenset[tuple[TensorVar, IndexVar]] = frozenset()
-    edge: ir.Expr | None = None
+    edge: Edge | None = None
+    carry: Carry | None = None
     copy: tuple[TensorVar, ir.Array, ir.Expr] | None = None
     broken: ir.Var | None = None  # set by a bound that turns out wrong where nothing can end the kernel: inside a vector loop
     units: tuple[Unit, ...] = ()  # the parallel units that run here, outermost first
