@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
-from sparseloom.iteration.concretize import Concrete, Conversion
+from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.making import Inserted, Making, Shared
+from sparseloom.iteration.orderer import Conversion
 from sparseloom.notation.nodes import IndexVar, TensorVar
 
 N = TypeVar("N", bound=Node)
