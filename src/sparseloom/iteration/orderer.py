@@ -75,6 +75,7 @@ class Converter:
         self.conversions: list[Conversion] = []
 
     def cost(self, access: Access) -> float:
+        """How many entries an operand has, as far as that is known."""
         return self._costs.get(access.tensor.name, 0.0)
 
     def convert(self, access: Access, form: Format, reason: str) -> Access:

@@ -52,6 +52,7 @@ class Loop:
     filter: ir.Expr = ir.TRUE
     found: tuple[tuple[IndexVar, ir.Expr], ...] = ()
     style: Style = SERIAL
+    first: ir.Stmt | None = None  # what runs once if the counted form does
     counted: Scope | None = None  # what the counted form knows besides, where it recovers variables on the way
 
     @property
@@ -132,7 +133,7 @@ class Counted:
         steps = [step(w, places[w.access].present) for w in loop.walkers if loop.style.in_order and w.level.ordered]
         body = ir.block(counting.at(follow, places, counted=True), *steps)
         made = loop.style.loop(loop.counter, loop.begin, loop.end, ir.block(*loop.recover, ir.when(loop.guard, body)))
-        return ir.block(*(w.start() for w in loop.walkers), made)
+        return ir.block(*(w.start() for w in loop.walkers), loop.first, made)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ def over_coordinates(asked: Asked, var: IndexVar, scope: Scope, tree: IndexVar |
         walkers.append(walker)
     loop = _loop(asked, var, tree, scope, (low, high), bool(walkers))
     loop = replace(loop, walkers=tuple(walkers), body=lambda s: _bind(var, asked.digit, s, asked.then))
+    if scope.mark is not None and scope.mark[0] == asked.digit:
+        loop = replace(loop, first=ir.Assign(scope.mark[1], ir.TRUE))
     inside = ir.both(ir.compare("greater_equal", loop.coordinate, low), ir.compare("less", loop.coordinate, high))
     if narrowed and any(not w.level.ordered for w in walkers):
         loop = replace(loop, filter=ir.both(loop.filter, inside))

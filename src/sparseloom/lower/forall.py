@@ -16,9 +16,10 @@ from dataclasses import replace
 
 from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
-from sparseloom.core.trees import walk
+from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.again import at_found_again, blocks_of, confined
+from sparseloom.lower.context import Home
 from sparseloom.lower.coordinates import over_coordinates
 from sparseloom.lower.device import awaited
 from sparseloom.lower.fused import over_fused
@@ -46,7 +47,16 @@ def forall(stmt: Forall, scope: Scope) -> ir.Stmt:
 
 
 def over(stmt: Forall, scope: Scope, then: Then, around: Callable[[ir.Stmt], ir.Stmt] | None = None) -> ir.Stmt:
-    """The loop over the variable of ``stmt``, with this body. Lanes cannot end the kernel, so they note what breaks a bound."""
+    """The loop over the variable of ``stmt``, with this body. Threads have memory of their own."""
+    if stmt.tag.unit is not Unit.CPUThread:
+        return over_here(stmt, scope, then, around)
+    home = Home()
+    made = over_here(stmt, replace(scope, home=home), then, around)
+    return with_team(made, home) if home.first else made
+
+
+def over_here(stmt: Forall, scope: Scope, then: Then, around: Callable[[ir.Stmt], ir.Stmt] | None = None) -> ir.Stmt:
+    """The same, in the memory of whoever runs it. Lanes cannot end the kernel, so they note what breaks a bound."""
     held = scope.reductions() if stmt.tag.unit in (Unit.CPUThread, Unit.CPUVector) else ()
     style = replace(style_of(stmt.tag), around=around, held=held)
     if stmt.tag.unit is not None and FACTS[stmt.tag.unit].needs_constant:
@@ -60,6 +70,24 @@ def over(stmt: Forall, scope: Scope, then: Then, around: Callable[[ir.Stmt], ir.
     if broken not in walk(made):
         return made
     return ir.block(ir.Declare(broken, ir.FALSE), made, ir.If(broken, ir.Fail(ir.Status.BOUND_VIOLATED)))
+
+
+def with_team(made: ir.Stmt, home: Home, at_a_time: int = 0) -> ir.Stmt:
+    """The threads loop among these statements, with what each thread runs before and after it."""
+    first, last = ir.block(*home.first), ir.block(*home.last)
+    return with_threads(made, lambda loop: ir.Team(first, replace(loop, factor=at_a_time), last))
+
+
+def with_threads(made: ir.Stmt, change: Callable[[ir.For], ir.Stmt]) -> ir.Stmt:
+    """The same statements with another threads loop."""
+
+    def rule(found: object) -> ir.Stmt | None:
+        match found:
+            case ir.For(kind=ir.LoopKind.THREADS) as loop:
+                return change(loop)
+        return None
+
+    return rewrite(made, rule)
 
 
 def _run_by(unit: Unit | None, then: Then) -> Then:

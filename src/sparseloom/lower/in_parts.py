@@ -1,4 +1,4 @@
-"""Sparse results that threads share: rows that have places, parts that are joined, or parts that are counted before they are filled.
+"""Sparse results that threads make in parts, which are joined, or counted before they are filled.
 
     forall i (CPUThread)       parallel for part        each thread has workspaces and arrays of its own
       C(i,j) = ...       ==>     for i in part          joined, or filled in where the part belongs
@@ -6,27 +6,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from sparseloom.core.errors import CompilerBug
-from sparseloom.core.trees import rewrite
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.context import Home
 from sparseloom.lower.counted import CountedResult
-from sparseloom.lower.forall import find_ranges, forall, over
+from sparseloom.lower.forall import find_ranges, over_here, with_team, with_threads
 from sparseloom.lower.parts import PartedResult, ThreadResult
 from sparseloom.lower.ranges import ceil_divide
 from sparseloom.lower.scope import Scope
 from sparseloom.notation.nodes import Forall
 from sparseloom.relations.divide import DivideRelation
-
-
-def in_rows(stmt: Forall, scope: Scope) -> ir.Stmt:
-    """Rows that have places of their own; workspaces are a thread's own, too."""
-    home = Home()
-    return _with_team(forall(stmt, replace(scope, home=home)), home)
 
 
 def in_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
@@ -39,7 +31,7 @@ def in_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
     scope.remark(f"{_cut(stmt, scope).parent}: in {count} parts, each appended by one thread, then joined")
     made, home = _part_by_part(stmt, replace(scope, result=parts.thread, sink=parts.thread), parts.thread)
     at_a_time = _at_a_time(home)
-    team = _with_team(made, Home([parts.thread.begin(), *home.first], [*home.last, parts.thread.keep()]), at_a_time)
+    team = with_team(made, Home([parts.thread.begin(), *home.first], [*home.last, parts.thread.keep()]), at_a_time)
     return ir.block(ranges, parts.open(), team, parts.join())
 
 
@@ -54,7 +46,7 @@ def in_counted_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
     runs: list[ir.Stmt] = []
     while len(runs) < 2:
         made, home = _part_by_part(stmt, scope, result)
-        runs.append(ir.block(_with_team(made, home, _at_a_time(home)), result.fill_next() if result.is_counting else None))
+        runs.append(ir.block(with_team(made, home, _at_a_time(home)), result.fill_next() if result.is_counting else None))
     return ir.block(ranges, *runs)
 
 
@@ -68,9 +60,9 @@ def _part_by_part(stmt: Forall, scope: Scope, result: ThreadResult | CountedResu
         begin = result.begin_part(number)
         return ir.block(begin, inner.ways.statement(stmt.body, inner), result.end_part(number))
 
-    made = over(stmt, scope, then)
+    made = over_here(stmt, scope, then)
     # Parts behind the last row are nobody's, so that threads that take as many each have as much to do.
-    return _threads(made, lambda loop: replace(loop, end=used)), scope.home
+    return with_threads(made, lambda loop: replace(loop, end=used)), scope.home
 
 
 def _cut(stmt: Forall, scope: Scope) -> DivideRelation:
@@ -84,21 +76,3 @@ def _cut(stmt: Forall, scope: Scope) -> DivideRelation:
 def _at_a_time(home: Home) -> int:
     """Parts that take unlike time, as with workspaces, are handed out one by one; else a thread takes many that follow each other."""
     return 1 if home.first else 0
-
-
-def _with_team(made: ir.Stmt, home: Home, at_a_time: int = 0) -> ir.Stmt:
-    """The threads loop among these statements, with what each thread runs before and after it."""
-    first, last = ir.block(*home.first), ir.block(*home.last)
-    return _threads(made, lambda loop: ir.Team(first, replace(loop, factor=at_a_time), last))
-
-
-def _threads(made: ir.Stmt, change: Callable[[ir.For], ir.Stmt]) -> ir.Stmt:
-    """The same statements with another threads loop."""
-
-    def rule(found: object) -> ir.Stmt | None:
-        match found:
-            case ir.For(kind=ir.LoopKind.THREADS) as loop:
-                return change(loop)
-        return None
-
-    return rewrite(made, rule)

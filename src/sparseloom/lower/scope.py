@@ -290,12 +290,22 @@ class Scope:
     copy: tuple[TensorVar, ir.Array, ir.Expr] | None = None
     broken: ir.Var | None = None  # set by a bound that turns out wrong where nothing can end the kernel: inside a vector loop
     units: tuple[Unit, ...] = ()  # the parallel units that run here, outermost first
+    mark: tuple[IndexVar, ir.Var] | None = None  # a loop that fills all of a workspace, and the flag that says that it ran
     copies: int = 1  # how often the code below is repeated by the cases of outer merges
 
     def reductions(self) -> tuple[ir.Reduction, ...]:
         """The scalars that are reduced into here, each with its operator."""
         found = [one for held in self.accumulators.values() for one in held.reductions]
         return tuple(found if self.broken is None else [*found, ir.Reduction(self.broken, "logical_or")])
+
+    @property
+    def units_of_gpu(self) -> bool:
+        """Whether units of a GPU run here."""
+        return any(unit not in (Unit.CPUThread, Unit.CPUVector) for unit in self.units)
+
+    def is_array(self, access: Access) -> bool:
+        """Whether an operand is stored, or a workspace whose elements are all there: no scalar that is being reduced into."""
+        return access not in self.accumulators and access.tensor in self.views and self.view(access).mask is None
 
     @property
     def ranges(self) -> Ranges:

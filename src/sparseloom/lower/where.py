@@ -28,7 +28,7 @@ from sparseloom.lower.hashed import HashRow
 from sparseloom.lower.listing import ListWorkspace
 from sparseloom.lower.make_result import first_value, reduces_outside
 from sparseloom.lower.refill import Accumulated, RefillResult, takes_whole_row
-from sparseloom.lower.scope import NOBODY, Scope
+from sparseloom.lower.scope import NOBODY, Place, Scope
 from sparseloom.lower.walking import settle
 from sparseloom.lower.workspace import Scatter, Workspace
 from sparseloom.notation.dtyping import Absence, absence_of
@@ -162,11 +162,13 @@ def _with_workspace(consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
     masked = temporary.tensor.partial and needed
     reader = replace(scope, provenance=scope.provenance.along({*scope.coordinates, *readers[0].variables}))
     ranges, reader = find_extents(reads[0].indices, reader)
-    workspace = Workspace(temporary, reads[0], innermost(producer), reader, masked, (consumer, producer))
+    workspace = Workspace(reads[0], reader, masked, consumer, producer)
     scope = replace(reader, provenance=scope.provenance).holding(workspace.view, workspace)
     scope = replace(scope, operands=tuple(dict.fromkeys([*scope.operands, temporary, *reads])))
-    filled = _filled(producer, scope)
-    return ir.block(ranges, workspace.begin(), filled, workspace.ready(), _lower_part(consumer, scope), workspace.finish())
+    filled, reading = _filled(producer, replace(scope, mark=workspace.mark)), scope
+    if workspace.mark is not None:
+        reading = scope.placing({read: Place(present=workspace.mark[1]) for read in reads})
+    return ir.block(ranges, workspace.begin(), filled, workspace.ready(), _lower_part(consumer, reading), workspace.finish())
 
 
 def decides(stmt: Stmt, temporary: Access) -> bool:

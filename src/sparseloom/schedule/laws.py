@@ -104,16 +104,16 @@ def _position_above(graph: Provenance, position: IndexVar, access: Access) -> Po
 
 
 def unsized(stmt: Stmt) -> Refusal | None:
-    """A temporary over positions whose number is not known where it is made."""
+    """A temporary over positions, or over a piece, whose number is not known where it is made."""
     graph = provenance(stmt)
     for outer, where in temporaries(stmt):
         made = written(where.producer).tensor
         read = next(access for access in reads(where.consumer) if access.tensor == made)
         for var in read.indices:
-            if graph.position(var) is None or graph.extent(var) is not None:
+            if graph.extent(var) is not None:
                 continue
             made_by = [graph.made_by(above) for above in graph.ancestors(var)]
-            needed = {need for relation in made_by if isinstance(relation, PosRelation | CoordRelation) for need in _needs(graph, relation)}
+            needed = {need for relation in made_by if isinstance(relation, _MEASURED) for need in _needs(graph, relation)}
             missing = sorted(needed - graph.known(outer), key=str)
             if missing:
                 why = f"how far {var} runs depends on {listed(missing)}, which is not known where {made} is made"
