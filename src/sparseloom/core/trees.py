@@ -104,7 +104,12 @@ def walk(root: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(tuple(children(current))))
+        for name in reversed(field_names(type(current))):
+            value = getattr(current, name)
+            if isinstance(value, Node):
+                stack.append(value)
+            elif type(value) is tuple:
+                stack += [item for item in reversed(value) if isinstance(item, Node)]
 
 
 def rewrite(root: N, rule: Callable[[Any], Node | None]) -> N:

@@ -32,8 +32,10 @@ def memory(target: Target, size: ir.Expr, scope: Scope, *users: Stmt) -> ir.Memo
 
 def awaited(stmt: Forall, made: ir.Stmt, scope: Scope) -> ir.Stmt:
     """A loop over the threads of a block, and a barrier if it counts stored entries: the next time other threads may have its places."""
+    if stmt.tag.unit not in GPU_UNITS:
+        return made
     counted = any(isinstance(n, ir.For) and n.kind in ir.GPU_KINDS and n.var.name == stmt.var.name for n in walk(made))
-    return made if stmt.tag.unit not in GPU_UNITS or counted else ir.block(made, barrier(scope))
+    return made if counted else ir.block(made, barrier(scope))
 
 
 def barrier(scope: Scope) -> ir.Stmt:
