@@ -6,9 +6,10 @@ tuples of nodes count as fields of nodes. Passes are written with ``match`` and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -86,9 +87,22 @@ def field_names(cls: type) -> tuple[str, ...]:
     return names
 
 
+_PLAIN = frozenset({"str", "int", "bool", "float", "complex", "None", "DType", "Scalar"})
+_BRANCHES: dict[type, tuple[str, ...]] = {}
+
+
+def branches(cls: type) -> tuple[str, ...]:
+    """The names of the fields in which a node of a class may hold others: all but those that are declared to hold text and numbers."""
+    names = _BRANCHES.get(cls)
+    if names is None:
+        held = (f.name for f in fields(cls) if not _PLAIN.issuperset(re.findall(r"\w+", str(f.type))))
+        names = _BRANCHES[cls] = tuple(held)
+    return names
+
+
 def children(parent: Node) -> Iterator[Node]:
     """Yield the nodes directly below ``parent``."""
-    for name in field_names(type(parent)):
+    for name in branches(type(parent)):
         value = getattr(parent, name)
         if isinstance(value, Node):
             yield value
@@ -104,7 +118,7 @@ def walk(root: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        for name in reversed(field_names(type(current))):
+        for name in reversed(branches(type(current))):
             value = getattr(current, name)
             if isinstance(value, Node):
                 stack.append(value)
@@ -118,16 +132,17 @@ def rewrite(root: N, rule: Callable[[Any], Node | None]) -> N:
     A tree in which nothing changed comes back as the same object.
     """
     changed: dict[str, Any] = {}
-    for name in field_names(type(root)):
+    for name in branches(type(root)):
         value = getattr(root, name)
         if isinstance(value, Node):
-            new = rewrite(value, rule)
-            if new is not value:
-                changed[name] = new
+            new: Any = rewrite(value, rule)
         elif type(value) is tuple and value:
-            items = tuple(rewrite(item, rule) if isinstance(item, Node) else item for item in value)
-            if any(a is not b for a, b in zip(items, value, strict=True)):
-                changed[name] = items
+            items = [rewrite(item, rule) if isinstance(item, Node) else item for item in value]
+            new = value if all(map(is_, items, value)) else tuple(items)
+        else:
+            continue
+        if new is not value:
+            changed[name] = new
     current = root
     if changed:
         current = type(root)(**{name: changed.get(name, getattr(root, name)) for name in field_names(type(root))})

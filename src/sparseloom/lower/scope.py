@@ -349,21 +349,28 @@ class Scope:
         """Where an operand stands."""
         return self.places.get(access, Place())
 
+    def _with(self, name: str, value: object) -> Scope:
+        """This scope with another value of one field: what ``replace`` does, without checking the others again."""
+        made = object.__new__(Scope)
+        made.__dict__.update(self.__dict__)
+        made.__dict__[name] = value
+        return made
+
     def knowing(self, var: IndexVar, coordinate: ir.Expr) -> Scope:
         """This scope with one more coordinate."""
-        return replace(self, coordinates={**self.coordinates, var: coordinate})
+        return self._with("coordinates", {**self.coordinates, var: coordinate})
 
     def placing(self, places: Mapping[Access, Place]) -> Scope:
         """This scope with operands moved."""
-        return replace(self, places={**self.places, **places})
+        return self._with("places", {**self.places, **places})
 
     def limiting(self, var: IndexVar, low: ir.Expr, high: ir.Expr) -> Scope:
         """This scope with a variable confined to a range."""
-        return replace(self, limits={**self.limits, var: (low, high)})
+        return self._with("limits", {**self.limits, var: (low, high)})
 
     def cutting(self, access: Access, level: int, begin: ir.Expr, end: ir.Expr) -> Scope:
         """This scope with a level of an operand confined to a range of positions."""
-        return replace(self, cuts={**self.cuts, (access, level): (begin, end)})
+        return self._with("cuts", {**self.cuts, (access, level): (begin, end)})
 
     def accumulating(self, access: Access, accumulator: Accumulator) -> Scope:
         """This scope with a scalar that stands for an assigned location."""
