@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import sparseloom as sl
 from entrants import Entrant, filling
 from sparseloom.runtime.calling import Pack, bind
-from sparseloom.runtime.library import Entry, load
+from sparseloom.runtime.library import EntryPoint, load
 from timing import WALL, sample
 
 Array = NDArray[Any]
@@ -52,5 +52,5 @@ def _words(given: sl.Tensor | Array | int) -> list[Array | int]:
 
 
 @cache
-def _loops() -> dict[str, Entry]:
+def _loops() -> dict[str, EntryPoint]:
     return dict(zip(NAMES, load(Path(__file__).with_name("hand.c").read_text(), NAMES), strict=True))

@@ -82,7 +82,7 @@ def _mttkrp(tensor: sl.Tensor, factors: list[np.ndarray]) -> Run:
     return _checked(sl.program(MTTKRP, {"B": "csf"}, SLICES).bind(tensor, *factors), plain)
 
 
-def _checked(run: sl.Bound, wanted: np.ndarray) -> Run:
+def _checked(run: sl.BoundKernel, wanted: np.ndarray) -> Run:
     if not np.allclose(run().to_numpy(), wanted):
         raise SystemExit("a scheduled kernel gave a wrong result; nothing was measured")
     return run

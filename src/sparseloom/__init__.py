@@ -26,7 +26,7 @@ from sparseloom.core.errors import (
 )
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
-from sparseloom.kernel import Bound, Kernel
+from sparseloom.kernel import BoundKernel, Kernel
 from sparseloom.notation.nodes import Assembly, IndexVar, Merge, Races, Unit
 from sparseloom.program import einsum, evaluate, program
 from sparseloom.relations.bound import BoundType
@@ -97,7 +97,7 @@ Append, Insert = Assembly.Append, Assembly.Insert
 __all__ = [
     "Append",
     "Atomics",
-    "Bound",
+    "BoundKernel",
     "CPUThread",
     "CPUVector",
     "CompilerBug",

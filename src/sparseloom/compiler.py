@@ -34,7 +34,7 @@ from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, Unit
 from sparseloom.notation.verify import verify as verify_notation
 from sparseloom.plan.plan import Plan, in_parallel
-from sparseloom.runtime.library import Entry, load
+from sparseloom.runtime.library import EntryPoint, load
 from sparseloom.runtime.settings import verifies
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.schedule import Schedule
@@ -118,7 +118,7 @@ class Stages:
         return self.target.emit([(self.lowered.function, "entry")])
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> EntryPoint:
         """The compiled kernel. Its text is renamed first, so that kernels that differ in names alone are compiled once.
 
         Whoever runs it keeps it loaded; what is merely known may be unloaded, and is then loaded again.
@@ -130,12 +130,12 @@ class Stages:
         return made
 
     @property
-    def loaded_entry(self) -> Entry | None:
+    def loaded_entry(self) -> EntryPoint | None:
         """The compiled kernel, if it is loaded."""
-        known: weakref.ref[Entry] | None = self.__dict__.get("_entry")
+        known: weakref.ref[EntryPoint] | None = self.__dict__.get("_entry")
         return None if known is None else known()
 
-    def keep_in_mind(self, entry: Entry) -> None:
+    def keep_in_mind(self, entry: EntryPoint) -> None:
         """Remember the compiled kernel for as long as somebody keeps it loaded."""
         self.__dict__["_entry"] = weakref.ref(entry)
 

@@ -35,7 +35,7 @@ from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import BoundViolated, IndexOverflow
-from sparseloom.runtime.library import Entry
+from sparseloom.runtime.library import EntryPoint
 from sparseloom.runtime.memory import aligned
 from sparseloom.runtime.settings import settings
 from sparseloom.schedule.loops import relations_of
@@ -249,7 +249,7 @@ class Specialization:
         assign = self.plan.assign if structure.format.is_dense else with_index_dtype(self.plan.assign, width)
         return self._running.refilling(assign)
 
-    def _entry(self, stages: Stages) -> Entry | None:
+    def _entry(self, stages: Stages) -> EntryPoint | None:
         """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""
         stages.require_target()
         try:

@@ -153,7 +153,7 @@ class Kernel:
             self._recalled.clear()
         self._recalled[key] = found
 
-    def bind(self, /, *args: Any, out: Any = None, **named: Any) -> Bound:
+    def bind(self, /, *args: Any, out: Any = None, **named: Any) -> BoundKernel:
         """Prepare one call; the bound kernel runs again and again on the same arrays, reading their values anew.
 
         Index arrays are checked now and trusted from then on: whoever changes them must bind again.
@@ -175,7 +175,7 @@ class Kernel:
                 raise ShapeError("bind cannot fill this output in place: it is sparse, or overlaps an operand\n  help: leave out= away")
             values = tensor.storage.values
         call = special.bind(storages, values=values)
-        return Bound(call, self.result_name, special.fills_values)
+        return BoundKernel(call, self.result_name, special.fills_values)
 
     def assemble(self, /, *args: Any, **named: Any) -> Tensor:
         """Run on these operands, and keep the result's structure in mind: ``compute`` then fills in new values only.
@@ -373,7 +373,7 @@ def _from_dict(args: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[()]
     return (), {**given, **named}
 
 
-class Bound:
+class BoundKernel:
     """A kernel with its arrays: calling it computes, in under a microsecond of overhead.
 
     Several threads may call it if its result is sparse, and new every time. A dense result is one tensor: bind one for each thread.

@@ -29,7 +29,7 @@ from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.text import as_format
-from sparseloom.kernel import Bound, Kernel
+from sparseloom.kernel import BoundKernel, Kernel
 from sparseloom.notation.nodes import Access, Assign
 from sparseloom.notation.text import parse
 from sparseloom.targets.registry import DEFAULT, TARGETS
@@ -251,7 +251,7 @@ def _describe(given: Mapping[str, Tensor], operands: Mapping[str, Tensor]) -> No
         say(f"{name:{width}}  {facts(tensor)}{'' if name in given else ', random'}")
 
 
-def _tell_times(problem: Problem, bound: Bound, repeat: int | None) -> None:
+def _tell_times(problem: Problem, bound: BoundKernel, repeat: int | None) -> None:
     """Run the kernel again and again on the same arrays."""
     times: list[float] = []
     with working("timing"):

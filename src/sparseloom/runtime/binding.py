@@ -19,7 +19,7 @@ from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import TensorVar
 from sparseloom.runtime.calling import Pack, adopt, bind, failure, run
-from sparseloom.runtime.library import Entry
+from sparseloom.runtime.library import EntryPoint
 from sparseloom.runtime.memory import aligned
 
 Arguments = list[Any]
@@ -35,14 +35,14 @@ class Call:
     start: Callable[[], None]
     run: Callable[[], Storage]
     entries: int = 0  # how many the sparse operands have
-    bound: tuple[Entry, Pack] | None = None  # a compiled kernel that fills values in place, where there is nothing to do besides
+    bound: tuple[EntryPoint, Pack] | None = None  # a compiled kernel that fills values in place, where there is nothing to do besides
 
     def within(self, around: Callable[[Callable[[], Any]], Any]) -> Call:
         """The same call with something done around it."""
         return replace(self, start=lambda: around(self.start), run=lambda: around(self.run), bound=None)
 
 
-def bind_entry(entry: Entry, lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage]) -> Call:
+def bind_entry(entry: EntryPoint, lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage]) -> Call:
     """Prepare a call of a compiled kernel."""
     if not lowered.hands_out:
         pack = Pack(arguments)

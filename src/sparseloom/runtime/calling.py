@@ -24,7 +24,7 @@ import numpy as np
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import CompilerBug, ShapeError, SparseloomError
 from sparseloom.loops.nodes import Status
-from sparseloom.runtime.library import Entry
+from sparseloom.runtime.library import EntryPoint
 from sparseloom.runtime.shelf import shelf
 
 Value = np.ndarray[Any, DType] | int | None
@@ -140,12 +140,12 @@ def _word(value: Value) -> int:
             return value
 
 
-def run(entry: Entry, pack: Pack) -> None:
+def run(entry: EntryPoint, pack: Pack) -> None:
     """Call a kernel once and raise what its status means. Ctrl-C ends a kernel that polls within 0.2 s."""
     bind(entry, pack)()
 
 
-def bind(entry: Entry, pack: Pack) -> Callable[[], None]:
+def bind(entry: EntryPoint, pack: Pack) -> Callable[[], None]:
     """``run`` with both arguments fixed, for many calls: the shortest way into a kernel."""
     if len(_watch.ready) < _SPARE:
         _watch.fill()
@@ -158,7 +158,7 @@ def bind(entry: Entry, pack: Pack) -> Callable[[], None]:
     return call
 
 
-def call_with(entry: Entry, words: array[int]) -> None:
+def call_with(entry: EntryPoint, words: array[int]) -> None:
     """Call a kernel with words whose arrays the caller keeps alive."""
     status = entry(words.buffer_info()[0])
     if status:

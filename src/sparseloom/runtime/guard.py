@@ -18,7 +18,7 @@ from sparseloom.formats.level import Mask, Outline
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.validate import check
 from sparseloom.runtime.calling import address_of
-from sparseloom.runtime.library import Entry, load
+from sparseloom.runtime.library import EntryPoint, load
 from sparseloom.targets.c_guard import GUARD_SOURCE
 
 _EQUAL, _ASCENDING, _END = 1, 2, 0
@@ -37,7 +37,7 @@ class Guard:
         words = self._claims(storage)
         self._words = None if words is None else array("q", [*words, _END])
         self._address = 0 if self._words is None else self._words.buffer_info()[0]
-        self._holds: Entry | None = None
+        self._holds: EntryPoint | None = None
 
     def holds(self) -> bool:
         """Whether all of it is still true. ``False`` may also mean that it takes a whole check to tell."""

@@ -23,7 +23,7 @@ from sparseloom.runtime.teams import teams
 from sparseloom.runtime.toolchain import CompileError, Compiler, compile_library, find_compiler, refused_flags, uses_threads
 from sparseloom.runtime.workroom import clear_away, workroom
 
-Entry = Callable[[int], int]
+EntryPoint = Callable[[int], int]
 """A kernel's entry: takes the address of a pointer pack and returns a status. It keeps its library loaded."""
 
 _Wish = tuple[str, str | None, str | None, Path | None]
@@ -31,7 +31,7 @@ _Wish = tuple[str, str | None, str | None, Path | None]
 _REMEMBERED = 512
 
 
-def load(source: str, entries: Sequence[str] = ("entry",)) -> tuple[Entry, ...]:
+def load(source: str, entries: Sequence[str] = ("entry",)) -> tuple[EntryPoint, ...]:
     """Return the named functions of a C source, compiling it only if no cache has it.
 
     ``source`` must define every name as ``int32_t name(void **args)``. Safe from many threads: each source is compiled once. A library
@@ -49,7 +49,7 @@ class _Libraries:
     """The libraries this process has used lately, as their entries, by source and by what decides how it would be compiled."""
 
     def __init__(self) -> None:
-        self._loaded: OrderedDict[_Wish, dict[str, Entry]] = OrderedDict()
+        self._loaded: OrderedDict[_Wish, dict[str, EntryPoint]] = OrderedDict()
         self.renew_locks()
 
     def renew_locks(self) -> None:
@@ -60,7 +60,7 @@ class _Libraries:
         self._lock = threading.RLock()
         self._under_way: dict[_Wish, threading.RLock] = {}
 
-    def get(self, source: str, names: Sequence[str]) -> tuple[Entry, ...]:
+    def get(self, source: str, names: Sequence[str]) -> tuple[EntryPoint, ...]:
         """Return entries of a source; the first thread that asks makes its library, the others wait for it."""
         wish = (source, os.environ.get("CC"), os.environ.get("PATH"), settings.cache_folder())
         with self._lock:
@@ -84,14 +84,14 @@ class _Libraries:
                 with self._lock:
                     self._under_way.pop(wish, None)
 
-    def _recall(self, wish: _Wish, names: Sequence[str]) -> tuple[Entry, ...] | None:
+    def _recall(self, wish: _Wish, names: Sequence[str]) -> tuple[EntryPoint, ...] | None:
         found = self._loaded.get(wish)
         if found is None or not all(name in found for name in names):
             return None
         self._loaded.move_to_end(wish)
         return tuple(found[name] for name in names)
 
-    def _remember(self, wish: _Wish, entries: dict[str, Entry]) -> None:
+    def _remember(self, wish: _Wish, entries: dict[str, EntryPoint]) -> None:
         self._loaded[wish] = {**self._loaded.get(wish, {}), **entries}
         self._loaded.move_to_end(wish)
         if len(self._loaded) > _REMEMBERED:
@@ -102,8 +102,8 @@ _libraries = _Libraries()
 in_child(lambda: _libraries.renew_locks())
 
 
-def _entry(library: Library, name: str) -> Entry:
-    entry: Entry | None = library.function(name, ENTRY)
+def _entry(library: Library, name: str) -> EntryPoint:
+    entry: EntryPoint | None = library.function(name, ENTRY)
     if entry is None:
         raise CompilerBug(library, f"a kernel library should define {name}")
     return entry

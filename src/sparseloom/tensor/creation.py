@@ -21,7 +21,7 @@ from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage, sealed
 from sparseloom.formats.text import as_format
 from sparseloom.tensor.arrays import plain_array, storage_of
-from sparseloom.tensor.entry import Entry
+from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.intake import enter, warn
 from sparseloom.tensor.interop.numpy import dense_storage
 from sparseloom.tensor.operators import cast
@@ -45,7 +45,7 @@ def asarray(
     ``copy=True`` always copies and ``copy=False`` refuses to. ``fill`` is what absent entries are worth.
     """
     if isinstance(x, Tensor):
-        entry = Entry(x.storage, x.notes)
+        entry = Intake(x.storage, x.notes)
         if format is None and dtype is None and fill is None and not copy and name in (None, x.name):
             return x
     else:
@@ -58,7 +58,7 @@ def asarray(
 
 
 def _adapted(
-    x: Any, entry: Entry, format: Format | str | None, dtype: Any, name: str | None, copy: bool | None, fill: Scalar | None
+    x: Any, entry: Intake, format: Format | str | None, dtype: Any, name: str | None, copy: bool | None, fill: Scalar | None
 ) -> Tensor:
     """The rest of ``asarray``: another format, dtype or fill, and what the user said about copies."""
     storage = entry.storage

@@ -24,7 +24,7 @@ NATIVE = frozenset(VALUE_DTYPES)
 NO_ARRAYS = LevelData()
 
 
-class Entry(NamedTuple):
+class Intake(NamedTuple):
     """A storage, and what had to be copied or converted to make it.
 
     ``unexpected`` marks a copy that the user may not expect, such as that of a matrix with unsorted indices.
@@ -72,7 +72,7 @@ _SEEN: dict[tuple[int, ...], Seen] = {}
 
 def seen_before(
     arrays: tuple[NDArray[Any], ...], format: Format, shape: tuple[int, ...], build: Callable[[int], Storage]
-) -> Entry | None:
+) -> Intake | None:
     """The storage of arrays that were valid before and still are, else ``None``. ``build`` makes it anew from the entry count.
 
     Arrays are known by identity. They are held weakly, and a dead array takes its record with it, so a new array at an old
@@ -87,7 +87,7 @@ def seen_before(
     if storage is None:
         storage = build(seen.count)
         seen.storage = weakref.ref(storage)
-    return Entry(storage, guard=seen.guard)
+    return Intake(storage, guard=seen.guard)
 
 
 def record_of(arrays: tuple[NDArray[Any], ...]) -> Seen | None:
@@ -136,7 +136,7 @@ def _usable(array: NDArray[Any], dtype: np.dtype[Any], what: str, notes: list[st
     return array
 
 
-def shared_or_sorted(storage: Storage, notes: list[str]) -> Entry:
+def shared_or_sorted(storage: Storage, notes: list[str]) -> Intake:
     """Check foreign arrays. Where all that is wrong is their order or repeated coordinates, make a sorted copy and say so."""
     try:
         guard = Guard(storage)
@@ -147,8 +147,8 @@ def shared_or_sorted(storage: Storage, notes: list[str]) -> Entry:
         repeated = stored_count(loose) - stored_count(packed)
         reason = f"{repeated} repeated coordinates were summed" if repeated > 0 else "its coordinates are not sorted"
         notes.append(f"the tensor was copied: {reason}")
-        return Entry(apart(packed, storage), _each_once(notes), True)
-    return Entry(storage, _each_once(notes), bool(notes), guard)
+        return Intake(apart(packed, storage), _each_once(notes), True)
+    return Intake(storage, _each_once(notes), bool(notes), guard)
 
 
 def _each_once(notes: list[str]) -> tuple[str, ...]:

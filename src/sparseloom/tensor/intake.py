@@ -10,17 +10,17 @@ import numpy as np
 from sparseloom.core.errors import ConversionWarning, DTypeError, ShapeError
 from sparseloom.core.notices import notify
 from sparseloom.formats.storage import Storage
-from sparseloom.tensor.entry import Entry
+from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.interop import pydata_sparse, scipy, torch
 from sparseloom.tensor.interop.dlpack import from_dlpack
 from sparseloom.tensor.interop.numpy import from_numpy
 
-Reader = Callable[[Any], Entry]
+Reader = Callable[[Any], Intake]
 
 _TAKEN = "NumPy and SciPy arrays, numbers, lists of numbers, and CPU tensors with __dlpack__"
 
 
-def enter(value: Any) -> Entry:
+def enter(value: Any) -> Intake:
     """The storage of any array-like, and notes on what had to be copied."""
     kind = type(value)
     reader = _READERS.get(kind)
@@ -37,7 +37,7 @@ def enter_aloud(value: Any) -> Storage:
     return entry.storage
 
 
-def warn(entry: Entry) -> None:
+def warn(entry: Intake) -> None:
     """Say what was copied."""
     notify("; ".join(entry.notes), ConversionWarning)
 
@@ -62,7 +62,7 @@ def _reader_for(kind: type) -> Reader:
     raise DTypeError(f"a {kind.__module__}.{kind.__qualname__} cannot become a tensor; sl.asarray takes {_TAKEN}")
 
 
-def _from_python(value: Any) -> Entry:
+def _from_python(value: Any) -> Intake:
     try:
         array = np.asarray(value)
     except ValueError as problem:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sparseloom.formats.storage import Storage
 from sparseloom.runtime.binding import Call
 from sparseloom.runtime.calling import address_of, call_with
-from sparseloom.runtime.library import Entry
+from sparseloom.runtime.library import EntryPoint
 from sparseloom.runtime.memory import aligned
 from sparseloom.tensor.entry import Seen, layout_of, record_of
 from sparseloom.tensor.interop.scipy import arrays_of_scipy
@@ -33,7 +33,7 @@ class Recall:
     """A call of a compiled kernel that fills dense values."""
 
     glimpses: tuple[Glimpse, ...]
-    entry: Entry
+    entry: EntryPoint
     words: array[int]
     place: int  # where among the words the address of the values stands
     like: Storage  # the result, but for its values

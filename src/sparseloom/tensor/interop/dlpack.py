@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.errors import DeviceError, DTypeError
-from sparseloom.tensor.entry import Entry
+from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.interop.numpy import from_numpy
 
 _ON_THE_CPU = (1, 3)  # plain memory, and memory pinned for CUDA
 
 
-def from_dlpack(tensor: Any) -> Entry:
+def from_dlpack(tensor: Any) -> Intake:
     """A dense tensor over the memory of another library's tensor."""
     kind = int(tensor.__dlpack_device__()[0])
     if kind not in _ON_THE_CPU:

@@ -14,7 +14,7 @@ from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.pack import to_dense
 from sparseloom.formats.storage import CALLERS_VALUES, Storage
 from sparseloom.tensor.arrays import plain_array
-from sparseloom.tensor.entry import NATIVE, NO_ARRAYS, Entry
+from sparseloom.tensor.entry import NATIVE, NO_ARRAYS, Intake
 
 
 @lru_cache(maxsize=256)
@@ -28,13 +28,13 @@ def _in_order(order: int) -> Format:
     return dense_format(tuple(range(order)))
 
 
-def from_numpy(array: NDArray[Any]) -> Entry:
+def from_numpy(array: NDArray[Any]) -> Intake:
     """A dense tensor over the array's own memory; an array with gaps, or one of foreign byte order, is copied."""
     if type(array) is not np.ndarray:
         array = plain_array(array)
     flags = array.flags
     if array.dtype in NATIVE and flags.c_contiguous and flags.aligned:
-        return Entry(dense_storage(array))
+        return Intake(dense_storage(array))
     return _rearranged(array)
 
 
@@ -44,7 +44,7 @@ def dense_storage(array: NDArray[Any]) -> Storage:
     return Storage(_in_order(order), array.shape, (NO_ARRAYS,) * order, array if order == 1 else array.reshape(-1), seal=CALLERS_VALUES)
 
 
-def _rearranged(array: NDArray[Any]) -> Entry:
+def _rearranged(array: NDArray[Any]) -> Intake:
     """An array that is not in C order: shared through a mode order if it is contiguous in some order, else copied."""
     notes: list[str] = []
     dtype = value_dtype(array.dtype)
@@ -62,7 +62,7 @@ def _rearranged(array: NDArray[Any]) -> Entry:
         flat = np.ascontiguousarray(array)
         modes = tuple(range(array.ndim))
     storage = Storage(dense_format(modes), array.shape, (NO_ARRAYS,) * array.ndim, flat.reshape(-1), seal=CALLERS_VALUES)
-    return Entry(storage, tuple(notes), bool(notes))
+    return Intake(storage, tuple(notes), bool(notes))
 
 
 def to_numpy(storage: Storage) -> NDArray[Any]:

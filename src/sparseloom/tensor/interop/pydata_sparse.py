@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sparseloom.tensor.entry import Entry
+from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.interop.numpy import from_numpy
 from sparseloom.tensor.interop.scipy import from_coordinates
 
@@ -15,7 +15,7 @@ def is_pydata_sparse(kind: type) -> bool:
     return any(parent.__module__.partition(".")[0] == "sparse" for parent in kind.__mro__)
 
 
-def from_pydata_sparse(array: Any) -> Entry:
+def from_pydata_sparse(array: Any) -> Intake:
     """Read a COO array, or what converts to one."""
     notes: tuple[str, ...] = ()
     if not hasattr(array, "coords"):

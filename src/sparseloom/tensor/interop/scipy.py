@@ -25,14 +25,14 @@ from sparseloom.formats.named import bcsr, coo, csc, csr, dia
 from sparseloom.formats.storage import Storage
 from sparseloom.runtime.guard import Guard
 from sparseloom.tensor.arrays import plain_array
-from sparseloom.tensor.entry import NO_ARRAYS, Entry, remember, seen_before, shared_or_sorted, usable_indices, usable_values
+from sparseloom.tensor.entry import NO_ARRAYS, Intake, remember, seen_before, shared_or_sorted, usable_indices, usable_values
 
 VECTOR = Format((Compressed(),), (0,))
 _coo = lru_cache(maxsize=16)(coo)
 _bcsr = lru_cache(maxsize=64)(bcsr)
 
 
-def reader_for(kind: type) -> Callable[[Any], Entry] | None:
+def reader_for(kind: type) -> Callable[[Any], Intake] | None:
     """How objects of this class are read, if it is one of SciPy's sparse classes (which are recognised by name)."""
     for parent in kind.__mro__:
         if parent.__module__.partition(".")[0] == "scipy" and ".sparse." in f".{parent.__module__}.":
@@ -42,7 +42,7 @@ def reader_for(kind: type) -> Callable[[Any], Entry] | None:
     return None
 
 
-def from_compressed(format: Format, shape: tuple[int, ...], indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any]) -> Entry:
+def from_compressed(format: Format, shape: tuple[int, ...], indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any]) -> Intake:
     """The three arrays of a CSR, CSC or BSR matrix, or of a one-dimensional CSR array."""
 
     def build(count: int) -> Storage:
@@ -52,7 +52,7 @@ def from_compressed(format: Format, shape: tuple[int, ...], indptr: NDArray[Any]
     return seen_before((indptr, indices, data), format, shape, build) or _examined(format, shape, indptr, indices, data)
 
 
-def _examined(format: Format, shape: tuple[int, ...], indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any]) -> Entry:
+def _examined(format: Format, shape: tuple[int, ...], indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any]) -> Intake:
     """As ``from_compressed``, for arrays that were not seen before."""
     notes: list[str] = []
     indptr, indices, data = map(plain_array, (indptr, indices, data))
@@ -81,7 +81,7 @@ def _levels(format: Format, pattern: LevelData) -> tuple[LevelData, ...]:
     return (NO_ARRAYS, pattern, NO_ARRAYS, NO_ARRAYS)
 
 
-def from_coordinates(shape: tuple[int, ...], coordinates: tuple[NDArray[Any], ...], data: NDArray[Any]) -> Entry:
+def from_coordinates(shape: tuple[int, ...], coordinates: tuple[NDArray[Any], ...], data: NDArray[Any]) -> Intake:
     """One coordinate array per mode, and the values."""
     if len(coordinates) != len(shape):
         raise StorageError(f"{len(coordinates)} coordinate arrays do not fit the shape {shape}")
@@ -113,7 +113,7 @@ def _coo_levels(coordinates: tuple[NDArray[Any], ...], count: int) -> tuple[Leve
     return (LevelData({"pos": pos, "crd": first}), *(LevelData({"crd": crd}) for crd in rest))
 
 
-def from_diagonals(shape: tuple[int, ...], offsets: NDArray[Any], data: NDArray[Any]) -> Entry:
+def from_diagonals(shape: tuple[int, ...], offsets: NDArray[Any], data: NDArray[Any]) -> Intake:
     """The two arrays of a DIA matrix: ``data[k, j]`` stands in column j, ``offsets[k]`` to the right of the main diagonal."""
 
     def build(count: int) -> Storage:
@@ -122,7 +122,7 @@ def from_diagonals(shape: tuple[int, ...], offsets: NDArray[Any], data: NDArray[
     return seen_before((offsets, data), dia, shape, build) or _examined_diagonals(shape, plain_array(offsets), plain_array(data))
 
 
-def _examined_diagonals(shape: tuple[int, ...], offsets: NDArray[Any], data: NDArray[Any]) -> Entry:
+def _examined_diagonals(shape: tuple[int, ...], offsets: NDArray[Any], data: NDArray[Any]) -> Intake:
     """As ``from_diagonals``, for arrays that were not seen before."""
     notes: list[str] = []
     if data.ndim != 2 or offsets.shape != data.shape[:1] or len(shape) != 2:
@@ -139,7 +139,7 @@ def _examined_diagonals(shape: tuple[int, ...], offsets: NDArray[Any], data: NDA
         offsets, data = offsets[order], data[order]
     (near,) = usable_indices((offsets,), notes)
     storage = Storage(dia, shape, (NO_ARRAYS, _diagonals(near, data.shape)), usable_values(data, notes))
-    entry = Entry(storage, tuple(dict.fromkeys(notes)), bool(notes), Guard(storage))
+    entry = Intake(storage, tuple(dict.fromkeys(notes)), bool(notes), Guard(storage))
     if entry.guard is not None and not notes:
         remember((offsets, data), storage, len(offsets), entry.guard)
     return entry
@@ -149,35 +149,35 @@ def _diagonals(offsets: NDArray[Any], shape: tuple[int, ...]) -> LevelData:
     return LevelData({"offsets": offsets}, {"diagonals": int(shape[0]), "width": int(shape[1])})
 
 
-def _from_dia(matrix: Any) -> Entry:
+def _from_dia(matrix: Any) -> Intake:
     return from_diagonals(matrix.shape, matrix.offsets, matrix.data)
 
 
-def _from_csr(matrix: Any) -> Entry:
+def _from_csr(matrix: Any) -> Intake:
     shape = matrix.shape
     return from_compressed(csr if len(shape) == 2 else VECTOR, shape, matrix.indptr, matrix.indices, matrix.data)
 
 
-def _from_csc(matrix: Any) -> Entry:
+def _from_csc(matrix: Any) -> Intake:
     return from_compressed(csc, matrix.shape, matrix.indptr, matrix.indices, matrix.data)
 
 
-def _from_bsr(matrix: Any) -> Entry:
+def _from_bsr(matrix: Any) -> Intake:
     return from_compressed(_bcsr(matrix.data.shape[1:]), matrix.shape, matrix.indptr, matrix.indices, matrix.data)
 
 
-def _from_coo(matrix: Any) -> Entry:
+def _from_coo(matrix: Any) -> Intake:
     coordinates = matrix.coords if hasattr(matrix, "coords") else (matrix.row, matrix.col)
     return from_coordinates(matrix.shape, tuple(coordinates), matrix.data)
 
 
-def _converted(matrix: Any) -> Entry:
+def _converted(matrix: Any) -> Intake:
     """Classes without a counterpart here go through a COO copy, which is sorted and stored by rows."""
     copy = matrix.tocoo(copy=True)
     coordinates = copy.coords if hasattr(copy, "coords") else (copy.row, copy.col)
     entry = from_coordinates(copy.shape, tuple(coordinates), copy.data)
     rows = csr if len(copy.shape) == 2 else _coo(len(copy.shape))
-    return Entry(convert(entry.storage, rows), (f"converted from SciPy's {matrix.format} layout, which has no counterpart here",))
+    return Intake(convert(entry.storage, rows), (f"converted from SciPy's {matrix.format} layout, which has no counterpart here",))
 
 
 _ARRAYS: dict[type, Callable[[Any], tuple[NDArray[Any], ...]]] = {}
@@ -193,7 +193,7 @@ def arrays_of_scipy(matrix: Any) -> tuple[NDArray[Any], ...] | None:
     return take(matrix)
 
 
-_READERS: dict[str, Callable[[Any], Entry]] = {
+_READERS: dict[str, Callable[[Any], Intake]] = {
     "csr": _from_csr, "csc": _from_csc, "coo": _from_coo, "bsr": _from_bsr,
     "dia": _from_dia, "lil": _converted, "dok": _converted,
 }  # fmt: skip

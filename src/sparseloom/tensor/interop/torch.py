@@ -14,7 +14,7 @@ from sparseloom.core.errors import DeviceError, DTypeError, StorageError
 from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
-from sparseloom.tensor.entry import Entry
+from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.interop.dlpack import from_dlpack, shared_array
 from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates
@@ -25,7 +25,7 @@ def is_torch(kind: type) -> bool:
     return any(parent.__module__ == "torch" and parent.__name__ == "Tensor" for parent in kind.__mro__)
 
 
-def from_torch(tensor: Any) -> Entry:
+def from_torch(tensor: Any) -> Intake:
     """Read a PyTorch tensor of any layout that has a counterpart here."""
     if tensor.device.type != "cpu":
         raise DeviceError(f"the PyTorch tensor is on {tensor.device}, not in main memory; give tensor.cpu()")
