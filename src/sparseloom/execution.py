@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sparseloom.compiler import Stages, build, choose_loops
 from sparseloom.conversion import convert
 from sparseloom.core.dtypes import BOOL, INT32, INT64, DType, widest
-from sparseloom.core.errors import DTypeError, FormatError, ScheduleError, ShapeError, StorageError, ToolchainError
+from sparseloom.core.errors import CompilerBug, DTypeError, FormatError, ScheduleError, ShapeError, StorageError, ToolchainError
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
@@ -282,6 +282,26 @@ class Specialization:
             return aligned(len(storages[lowered.shared].values), tensor.dtype)
         require_room(tensor.format, shape, tensor.dtype.itemsize)
         return None
+
+
+class Inspectable:
+    """Something that runs a specialization and lets the user look into it."""
+
+    def _inspected(self) -> Specialization:
+        raise CompilerBug(self, "a kernel must say what it runs")
+
+    @property
+    def source(self) -> str:
+        """The C of the kernel, in the user's names: what ran last, or what would run on float64 operands."""
+        return self._inspected().stages.source
+
+    def show(self, stage: str) -> str:
+        """The kernel at one stage: notation, concrete, loops or c."""
+        return self._inspected().stages.show(stage)
+
+    def explain(self) -> str:
+        """Who drives each loop, which races there are, what is converted, and where the result goes."""
+        return self._inspected().explain()
 
 
 def _naming_bounds(call: Call, stmt: Stmt, sizes: Mapping[str, int]) -> Call:

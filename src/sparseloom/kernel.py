@@ -13,7 +13,7 @@ from sparseloom.conversion import convert
 from sparseloom.core.algebra import Semiring, same_value
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ShapeError, StorageError
-from sparseloom.execution import Specialization
+from sparseloom.execution import Inspectable, Specialization
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage, with_own_indices
@@ -35,7 +35,7 @@ from sparseloom.tensor.tensor import Tensor
 MOST_SPECIALIZED = 64  # how many combinations of formats, dtypes and shapes a kernel remembers
 
 
-class Kernel:
+class Kernel(Inspectable):
     """A statement that can be called on tensors.
 
     It is compiled when it first meets a combination of formats and dtypes, and remembers every one. Operands go by position in
@@ -311,20 +311,7 @@ class Kernel:
 
     # Looking inside
 
-    @property
-    def source(self) -> str:
-        """The C of the kernel, in the user's names: what ran last, or what would run on float64 operands."""
-        return self._example().stages.source
-
-    def show(self, stage: str) -> str:
-        """The kernel at one stage: notation, concrete, loops or c."""
-        return self._example().stages.show(stage)
-
-    def explain(self) -> str:
-        """Who drives each loop, which races there are, what is converted, and where the result goes."""
-        return self._example().explain()
-
-    def _example(self) -> Specialization:
+    def _inspected(self) -> Specialization:
         return self._last.current if self._last is not None else self.preview()
 
     def preview(self, dtypes: Mapping[str, Any] | None = None) -> Specialization:

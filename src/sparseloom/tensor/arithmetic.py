@@ -1,10 +1,10 @@
-"""NumPy's operators, ufuncs and reductions as methods; ``Tensor`` inherits them."""
+"""NumPy's operators, ufuncs, functions and reductions on tensors; ``Tensor`` inherits them."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,14 @@ from sparseloom.tensor.reductions import as_float, reduce, reduced_count
 
 _BITWISE = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "invert": "logical_not"}
 _SPELLED_OTHERWISE = {"fabs": "absolute"}
+_METHODS = {name: name for name in "sum prod min max any all mean transpose copy".split()} | {"amin": "min", "amax": "max"}
+_ATTRIBUTES = ("shape", "ndim", "size", "real", "imag")
+A = TypeVar("A", bound="Arithmetic")
+
+
+def _operator(op: str, swapped: bool = False) -> Callable[[A, Any], A]:
+    """The method behind an operator; where it is swapped, the tensor stands on the right."""
+    return lambda tensor, other: tensor._binary(op, other, swapped)
 
 
 class Arithmetic:
@@ -51,60 +59,21 @@ class Arithmetic:
 
     def _bitwise(self, op: str, *others: Any) -> Self:
         """Bitwise operators are logical ones on truth values; on integers they are not offered."""
-        arguments = [self.storage, *(as_argument(other) for other in others)]
-        if any(argument is None for argument in arguments):
+        arguments = as_arguments((self, *others))
+        if arguments is None:
             return NotImplemented  # type: ignore[no-any-return]  # Python then asks the other operand
-        if any(np.result_type(a.dtype if isinstance(a, Storage) else np.asarray(a)).kind != "b" for a in arguments):
+        if not _are_truths(arguments):
             raise DTypeError("& | ^ ~ are offered on tensors of truth values only; compare first, as in (A > 0) & (B > 0)")
-        return self._made(elementwise(op, *[argument for argument in arguments if argument is not None]))
+        return self._made(elementwise(op, *arguments))
 
-    def __add__(self, other: Any) -> Self:
-        return self._binary("add", other)
-
-    def __radd__(self, other: Any) -> Self:
-        return self._binary("add", other, swapped=True)
-
-    def __sub__(self, other: Any) -> Self:
-        return self._binary("subtract", other)
-
-    def __rsub__(self, other: Any) -> Self:
-        return self._binary("subtract", other, swapped=True)
-
-    def __mul__(self, other: Any) -> Self:
-        return self._binary("multiply", other)
-
-    def __rmul__(self, other: Any) -> Self:
-        return self._binary("multiply", other, swapped=True)
-
-    def __truediv__(self, other: Any) -> Self:
-        return self._binary("divide", other)
-
-    def __rtruediv__(self, other: Any) -> Self:
-        return self._binary("divide", other, swapped=True)
-
-    def __pow__(self, other: Any) -> Self:
-        return self._binary("power", other)
-
-    def __rpow__(self, other: Any) -> Self:
-        return self._binary("power", other, swapped=True)
-
-    def __lt__(self, other: Any) -> Self:
-        return self._binary("less", other)
-
-    def __le__(self, other: Any) -> Self:
-        return self._binary("less_equal", other)
-
-    def __gt__(self, other: Any) -> Self:
-        return self._binary("greater", other)
-
-    def __ge__(self, other: Any) -> Self:
-        return self._binary("greater_equal", other)
-
-    def __eq__(self, other: Any) -> Self:  # type: ignore[override]
-        return self._binary("equal", other)
-
-    def __ne__(self, other: Any) -> Self:  # type: ignore[override]
-        return self._binary("not_equal", other)
+    __add__, __radd__ = _operator("add"), _operator("add", swapped=True)
+    __sub__, __rsub__ = _operator("subtract"), _operator("subtract", swapped=True)
+    __mul__, __rmul__ = _operator("multiply"), _operator("multiply", swapped=True)
+    __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", swapped=True)
+    __pow__, __rpow__ = _operator("power"), _operator("power", swapped=True)
+    __lt__, __le__ = _operator("less"), _operator("less_equal")
+    __gt__, __ge__ = _operator("greater"), _operator("greater_equal")
+    __eq__, __ne__ = _operator("equal"), _operator("not_equal")  # type: ignore[assignment]
 
     def __neg__(self) -> Self:
         return self._unary("negative")
@@ -168,56 +137,70 @@ class Arithmetic:
         """``np.sin(A)``, ``np.add(x, A)``, ``np.add.reduce(A)``."""
         name = _SPELLED_OTHERWISE.get(ufunc.__name__, ufunc.__name__)
         if method == "reduce" and out is None and not options.keys() - {"axis", "dtype", "keepdims"}:
-            return self._reduced(name, options.get("axis", 0), options.get("dtype"), bool(options.get("keepdims")))
-        arguments = [as_argument(value) for value in inputs]
-        given = [argument for argument in arguments if argument is not None]
-        if method != "__call__" or out is not None or options or len(given) != len(arguments):
+            return self._reduced(name, options.get("axis", 0), options.get("dtype"), None, bool(options.get("keepdims")))
+        given = as_arguments(inputs)
+        if method != "__call__" or out is not None or options or given is None:
             raise _not_offered(f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else ""), out is not None or bool(options))
         match name:
             case "matmul":
                 return self._made(matmul(_as_storage(given[0]), _as_storage(given[1])))
             case "positive":
                 return +self
-            case _ if name in _BITWISE and all(np.result_type(_kind(argument)).kind == "b" for argument in given):
+            case _ if name in _BITWISE and _are_truths(given):
                 return self._made(elementwise(_BITWISE[name], *given))
             case _ if name in OPERATORS:
                 return self._made(elementwise(name, *given))
         raise _not_offered(f"np.{ufunc.__name__}", False)
 
-    def _reduced(self, op: str, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """NumPy's other functions, ``np.func(*args, **kwargs)``: a few have a method, and the rest work on dense tensors only.
+
+        Without this, some of them would swallow the refusal of a sparse tensor and answer wrongly: ``np.array_equal`` would say False.
+        """
+        name, first = func.__name__, args[0] if args else None
+        if isinstance(first, Arithmetic):
+            if name in _METHODS:
+                return getattr(first, _METHODS[name])(*args[1:], **kwargs)
+            if name in _ATTRIBUTES and len(args) == 1 and not kwargs:
+                return getattr(first, name)
+        return func(*_as_arrays(args, name), **{key: _as_arrays(value, name) for key, value in kwargs.items()})
+
+    def _reduced(self, op: str, axis: Any, dtype: Any, out: None, keepdims: bool) -> Any:
         """A tensor, or a NumPy scalar where nothing but one value is left."""
+        if out is not None:
+            raise _not_offered("out=", False)
         wanted = None if dtype is None else value_dtype(dtype)
         result = reduce(op, self.storage, axis, wanted, keepdims)
         return self._made(result) if result.shape or axis is not None else result.values[0]
 
     def sum(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """The sum along ``axis`` (all modes, one, or a tuple). As in NumPy, short integers and truths are summed in 64 bits."""
-        return _without_out(out, self._reduced)("add", axis, dtype, keepdims)
+        return self._reduced("add", axis, dtype, out, keepdims)
 
     def prod(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """The product along ``axis``, absent entries included."""
-        return _without_out(out, self._reduced)("multiply", axis, dtype, keepdims)
+        return self._reduced("multiply", axis, dtype, out, keepdims)
 
     def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """The smallest value along ``axis``, absent entries included."""
-        return _without_out(out, self._reduced)("minimum", axis, None, keepdims)
+        return self._reduced("minimum", axis, None, out, keepdims)
 
     def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """The largest value along ``axis``, absent entries included."""
-        return _without_out(out, self._reduced)("maximum", axis, None, keepdims)
+        return self._reduced("maximum", axis, None, out, keepdims)
 
     def any(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """Whether any value along ``axis`` is not zero."""
-        return _without_out(out, self._reduced)("logical_or", axis, None, keepdims)
+        return self._reduced("logical_or", axis, None, out, keepdims)
 
     def all(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """Whether every value along ``axis`` is not zero, absent entries included."""
-        return _without_out(out, self._reduced)("logical_and", axis, None, keepdims)
+        return self._reduced("logical_and", axis, None, out, keepdims)
 
     def mean(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """The mean along ``axis``, absent entries included; of integers, in float64. As in NumPy, ``dtype`` is that of sum and result."""
         wanted = as_inexact(self.storage.dtype) if dtype is None else value_dtype(dtype)
-        total = _without_out(out, self.sum)(axis, wanted, None, keepdims)
+        total = self.sum(axis, wanted, out, keepdims)
         places = reduced_count(self.storage.shape, axis)
         count = np.int64(places) if places < 2**63 else np.float64(as_float(places))
         with np.errstate(all="ignore"):
@@ -226,21 +209,15 @@ class Arithmetic:
             return self._made(from_numpy(np.asarray(to_numpy(total.storage) / count).astype(wanted)).storage)
 
     def matvec(self, x: Any) -> NDArray[Any]:
-        """``A @ x`` as a NumPy array, so that the tensor serves as a ``scipy.sparse.linalg`` operator."""
+        """``A @ x`` as a NumPy array, for one vector or several, so that the tensor serves as a ``scipy.sparse.linalg`` operator."""
         return to_numpy((self @ np.ascontiguousarray(x)).storage)
-
-    def matmat(self, x: Any) -> NDArray[Any]:
-        """``A @ X`` for several vectors at once."""
-        return self.matvec(x)
 
     def rmatvec(self, x: Any) -> NDArray[Any]:
         """The adjoint applied to ``x``: the conjugate transpose of ``A``, times ``x``."""
         adjoint = self.conj() if self.storage.dtype.kind == "c" else self
         return adjoint._reversed().matvec(x)
 
-    def rmatmat(self, x: Any) -> NDArray[Any]:
-        """The adjoint applied to several vectors at once."""
-        return self.rmatvec(x)
+    matmat, rmatmat = matvec, rmatvec
 
     def _reversed(self) -> Self:
         raise CompilerBug(self, "a tensor must say how its modes are reversed")
@@ -258,19 +235,31 @@ def as_argument(value: Any) -> Argument | None:
     return enter_aloud(value)
 
 
+def as_arguments(values: Sequence[Any]) -> list[Argument] | None:
+    """What an operator computes with; ``None`` if one of the values is not an array."""
+    arguments = [argument for argument in map(as_argument, values) if argument is not None]
+    return arguments if len(arguments) == len(values) else None
+
+
 def _as_storage(argument: Argument | None) -> Storage:
     """An operand of ``@``; numbers become tensors of order 0, which ``matmul`` refuses with a reason."""
     return argument if isinstance(argument, Storage) else from_numpy(np.asarray(argument)).storage
 
 
-def _kind(argument: Argument) -> Any:
-    return argument.dtype if isinstance(argument, (Storage, np.generic)) else type(argument)
+def _are_truths(arguments: Sequence[Argument]) -> bool:
+    return all(np.result_type(a.dtype if isinstance(a, Storage) else np.asarray(a)).kind == "b" for a in arguments)
 
 
-def _without_out(out: object, method: Callable[..., Any]) -> Callable[..., Any]:
-    if out is not None:
-        raise _not_offered("out=", False)
-    return method
+def _as_arrays(value: Any, name: str) -> Any:
+    """Dense tensors as arrays, also inside lists and tuples; a sparse one is refused."""
+    match value:
+        case Arithmetic():
+            if not value.storage.format.is_dense:
+                raise DTypeError(f"np.{name} is not offered on sparse tensors; convert with to_numpy() first")
+            return to_numpy(value.storage)
+        case list() | tuple():
+            return type(value)(_as_arrays(part, name) for part in value)
+    return value
 
 
 def _not_offered(what: str, options: bool) -> DTypeError:

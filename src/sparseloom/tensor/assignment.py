@@ -1,20 +1,22 @@
-"""``y[i] = A[i, j] * x[j]``: a statement that was written down and waits until its result is read."""
+"""``y[i] = A[i, j] * x[j]``: a statement that was written down and waits until its result is read, or it is scheduled and run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from sparseloom.execution import Specialization, specialize
+from sparseloom.execution import Inspectable, Specialization, specialize
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Assign, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import close_over
 from sparseloom.plan.problem import declared, find_extents
 from sparseloom.runtime.guard import Guard, still_valid
+from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.c import C
+from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.targets.target import Target
-from sparseloom.tensor.expression import Expression, rename, wrong_count
+from sparseloom.tensor.expression import Expression, numbered, rename, wrong_count
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ def assign(storage: Storage, name: str | None, variables: tuple[IndexVar, ...], 
     accumulates = value.increment is not None and _is_access_to(value.increment[0], storage, variables)
     if value.increment is not None and accumulates:
         value = value.increment[1]
-    known = name or _free_name(value)
+    known = name or numbered("T", 0, value.operands)
     if len(variables) != len(storage.shape):
         raise wrong_count(known, storage, variables)
     # What is made anew does not depend on what the tensor was worth where it stored nothing.
@@ -61,7 +63,7 @@ def assign(storage: Storage, name: str | None, variables: tuple[IndexVar, ...], 
     node = value.node
     if known in operands:
         # The right side reads what the tensor held before.
-        old = next(f"{known}{count}" for count in range(len(operands) + 2) if f"{known}{count}" not in operands)
+        old = numbered(known, 0, operands)
         node = rename(node, {known: old})
         operands[old] = operands.pop(known)
     statement = close_over(Assign(lhs, node, "add" if accumulates else None))
@@ -76,8 +78,40 @@ def _is_access_to(written: Expression, storage: Storage, variables: tuple[IndexV
     return False
 
 
-def _free_name(value: Expression) -> str:
-    count = 0
-    while f"T{count}" in value.operands:
-        count += 1
-    return f"T{count}"
+@dataclass(frozen=True, eq=False)
+class TensorSchedule(Schedule):
+    """A schedule whose statement has tensors: it can be compiled and run.
+
+    >>> import numpy as np, sparseloom as sl
+    >>> i, i0, i1 = sl.indices("i i0 i1")
+    >>> x, y = sl.asarray(np.arange(5.0), name="x"), sl.zeros(5, name="y")
+    >>> y[i] = 2 * x[i]
+    >>> s = y.schedule().split(i, i0, i1, 2)
+    >>> s.compile()()
+    >>> y.to_numpy()
+    array([0., 2., 4., 6., 8.])
+    """
+
+    assignment: Assignment = field(kw_only=True)
+    receive: Callable[[Storage], None] = field(kw_only=True)
+
+    def compile(self, target: str = DEFAULT) -> TensorKernel:
+        """The kernel of the schedule; calling it fills the tensor."""
+        return TensorKernel(self.assignment, self.text, find_target(target), self.receive)
+
+
+class TensorKernel(Inspectable):
+    """A compiled assignment. Every call computes it anew from the operands it was written with."""
+
+    def __init__(self, assignment: Assignment, schedule: str, target: Target, receive: Callable[[Storage], None]) -> None:
+        self._specialization = assignment.prepare(schedule, target)
+        self._assignment = assignment
+        self._receive = receive
+
+    def __call__(self) -> None:
+        """Compute, and give the tensor its values."""
+        self._assignment.check_operands()
+        self._receive(self._specialization.run(self._assignment.operands))
+
+    def _inspected(self) -> Specialization:
+        return self._specialization

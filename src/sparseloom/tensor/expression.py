@@ -6,9 +6,10 @@ expression keeps the values its tensors had when it was written: ``y[i] = 2 * y[
 
 from __future__ import annotations
 
+import itertools
 import numbers
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -46,6 +47,11 @@ class Operand:
     named: bool
 
 
+def _operator(op: str, swapped: bool = False) -> Callable[[Expression, Any], Expression]:
+    """The method behind an operator; where it is swapped, the expression stands on the right."""
+    return lambda expression, other: binary(op, other, expression) if swapped else binary(op, expression, other)
+
+
 class Expression:
     """A value in index notation. Operators combine expressions; nothing is computed before it is assigned to a tensor."""
 
@@ -74,11 +80,13 @@ class Expression:
     def __iter__(self) -> NoReturn:
         raise DTypeError(f"{show(self.node)} cannot be iterated; assign it to a tensor, then read that with to_numpy()")
 
-    def __add__(self, other: Any) -> Expression:
-        return binary("add", self, other)
-
-    def __radd__(self, other: Any) -> Expression:
-        return binary("add", other, self)
+    __add__, __radd__ = _operator("add"), _operator("add", swapped=True)
+    __sub__, __rsub__ = _operator("subtract"), _operator("subtract", swapped=True)
+    __mul__, __rmul__ = _operator("multiply"), _operator("multiply", swapped=True)
+    __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", swapped=True)
+    __pow__, __rpow__ = _operator("power"), _operator("power", swapped=True)
+    __lt__, __le__ = _operator("less"), _operator("less_equal")
+    __gt__, __ge__ = _operator("greater"), _operator("greater_equal")
 
     def __iadd__(self, other: Any) -> Expression:
         added = lift(other)
@@ -86,42 +94,6 @@ class Expression:
         if isinstance(self.node, Access):
             total.increment = (self, added)
         return total
-
-    def __sub__(self, other: Any) -> Expression:
-        return binary("subtract", self, other)
-
-    def __rsub__(self, other: Any) -> Expression:
-        return binary("subtract", other, self)
-
-    def __mul__(self, other: Any) -> Expression:
-        return binary("multiply", self, other)
-
-    def __rmul__(self, other: Any) -> Expression:
-        return binary("multiply", other, self)
-
-    def __truediv__(self, other: Any) -> Expression:
-        return binary("divide", self, other)
-
-    def __rtruediv__(self, other: Any) -> Expression:
-        return binary("divide", other, self)
-
-    def __pow__(self, other: Any) -> Expression:
-        return binary("power", self, other)
-
-    def __rpow__(self, other: Any) -> Expression:
-        return binary("power", other, self)
-
-    def __lt__(self, other: Any) -> Expression:
-        return binary("less", self, other)
-
-    def __le__(self, other: Any) -> Expression:
-        return binary("less_equal", self, other)
-
-    def __gt__(self, other: Any) -> Expression:
-        return binary("greater", self, other)
-
-    def __ge__(self, other: Any) -> Expression:
-        return binary("greater_equal", self, other)
 
     def __neg__(self) -> Expression:
         return apply("negative", self)
@@ -218,11 +190,12 @@ def _name_for(name: str, operand: Operand, taken: Mapping[str, Operand], others:
                 return other
     if known is None:
         return name
-    stem = name if operand.named else "T"
-    count = 1 if operand.named else 0
-    while f"{stem}{count}" in taken or f"{stem}{count}" in others:
-        count += 1
-    return f"{stem}{count}"
+    return numbered(name, 1, {*taken, *others}) if operand.named else numbered("T", 0, {*taken, *others})
+
+
+def numbered(stem: str, first: int, taken: Collection[str]) -> str:
+    """The stem with the first number behind it that makes a name which is not taken."""
+    return next(name for number in itertools.count(first) if (name := f"{stem}{number}") not in taken)
 
 
 def rename(expr: Expr, names: Mapping[str, str]) -> Expr:

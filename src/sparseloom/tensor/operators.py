@@ -36,10 +36,8 @@ class Statement:
 
     def access(self, storage: Storage, variables: Sequence[IndexVar]) -> Access:
         """An access to ``storage``, which gets a name at its first use."""
-        for name, known in self.operands.items():
-            if known is storage:
-                return Access(declared(name, storage), tuple(variables))
-        name = f"T{len(self.operands)}"
+        known = (name for name, operand in self.operands.items() if operand is storage)
+        name = next(known, f"T{len(self.operands)}")
         self.operands[name] = storage
         return Access(declared(name, storage), tuple(variables))
 
@@ -48,6 +46,12 @@ class Statement:
         lhs = Access(placeholder("R", len(variables)), tuple(variables))
         extents = {variable.name: size for variable, size in zip(variables, sizes, strict=True)}
         return execute(Assign(lhs, rhs), self.operands, format, sizes=extents)
+
+    def run_product(self, variables: Sequence[IndexVar], summed: IndexVar, factors: Sequence[Access], sizes: Sequence[int]) -> Storage:
+        """Compute the sum of a product. One with a dense tensor has hardly an empty place, so it is dense on either side, as in SciPy."""
+        is_full = any(operand.format.is_dense for operand in self.operands.values())
+        rhs = Reduce("add", (summed,), Apply("multiply", tuple(factors)))
+        return self.run(variables, rhs, sizes, dense(len(variables)) if is_full else None)
 
 
 def variables(count: int) -> tuple[IndexVar, ...]:
@@ -60,12 +64,10 @@ def elementwise(op: str, *arguments: Argument) -> Storage:
     shape = broadcast_shape(op, [argument.shape for argument in arguments if isinstance(argument, Storage)])
     loops = variables(len(shape))
     statement = Statement()
-    nodes: list[Expr] = []
-    for argument in _settled(op, arguments):
-        if isinstance(argument, Storage):
-            nodes.append(_broadcast(statement, argument, loops, shape))
-        else:
-            nodes.append(Literal(argument))
+    nodes: list[Expr] = [
+        _broadcast(statement, argument, loops, shape) if isinstance(argument, Storage) else Literal(argument)
+        for argument in _settled(op, arguments)
+    ]
     return statement.run(loops, Apply(op, tuple(nodes)), shape)
 
 
@@ -73,9 +75,7 @@ def matmul(left: Storage, right: Storage) -> Storage:
     """``left @ right`` as NumPy's matmul: vectors are rows or columns, and modes before the last two broadcast."""
     if not left.shape or not right.shape:
         raise ShapeError("@ needs tensors with at least one mode; multiply by a number with *")
-    inner = right.shape[-2] if len(right.shape) > 1 else right.shape[0]
-    if left.shape[-1] != inner:
-        raise ShapeError(f"{left.shape} @ {right.shape}: the last mode of the left has size {left.shape[-1]}, but {inner} is needed")
+    inner = _common_size(left, right, f"{left.shape} @ {right.shape}")
     rows, columns = left.shape[:-1][-1:], right.shape[-1:] if len(right.shape) > 1 else ()
     batch = broadcast_shape("@", [left.shape[:-2], right.shape[:-2]])
     *outer, summed = variables(len(batch) + len(rows) + len(columns) + 1)
@@ -84,30 +84,29 @@ def matmul(left: Storage, right: Storage) -> Storage:
     statement = Statement()
     first = _broadcast(statement, left, (*batches, *free[: len(rows)], summed), (*batch, *rows, inner))
     second = _broadcast(statement, right, (*batches, summed, *free[len(rows) :]), (*batch, inner, *columns))
-    product = Apply("multiply", (first, second))
-    # A product with a dense tensor has hardly an empty place, so it is dense on either side, as in SciPy.
-    format = dense(len(outer)) if left.format.is_dense or right.format.is_dense else None
-    return statement.run(outer, Reduce("add", (summed,), product), (*batch, *rows, *columns), format)
+    return statement.run_product(outer, summed, (first, second), (*batch, *rows, *columns))
 
 
 def dot(left: Storage, right: Storage) -> Storage:
     """NumPy's dot: the sum over the last mode of the left and the last but one of the right, for all pairs of their other modes."""
     if len(left.shape) <= 2 and len(right.shape) <= 2:
         return matmul(left, right)
-    inner = right.shape[-2] if len(right.shape) > 1 else right.shape[0]
-    if left.shape[-1] != inner:
-        sizes = f"the last mode of the left has size {left.shape[-1]}, but {inner} is needed"
-        raise ShapeError(f"dot of {left.shape} and {right.shape}: {sizes}")
+    _common_size(left, right, f"dot of {left.shape} and {right.shape}")
     *outer, summed = variables(len(left.shape) + len(right.shape) - 1)
     rows, columns = outer[: len(left.shape) - 1], outer[len(left.shape) - 1 :]
     place = max(len(right.shape) - 2, 0)
     statement = Statement()
     first = statement.access(left, (*rows, summed))
     second = statement.access(right, (*columns[:place], summed, *columns[place:]))
-    product = Apply("multiply", (first, second))
-    shape = (*left.shape[:-1], *right.shape[:place], *right.shape[place + 1 :])
-    format = dense(len(outer)) if left.format.is_dense or right.format.is_dense else None
-    return statement.run(outer, Reduce("add", (summed,), product), shape, format)
+    return statement.run_product(outer, summed, (first, second), (*left.shape[:-1], *right.shape[:place], *right.shape[place + 1 :]))
+
+
+def _common_size(left: Storage, right: Storage, what: str) -> int:
+    """The size of the mode that a product sums over: the last one of the left, and the last but one of the right."""
+    inner = right.shape[-2] if len(right.shape) > 1 else right.shape[0]
+    if left.shape[-1] != inner:
+        raise ShapeError(f"{what}: the last mode of the left has size {left.shape[-1]}, but {inner} is needed")
+    return inner
 
 
 def broadcast_shape(op: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

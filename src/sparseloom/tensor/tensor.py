@@ -19,9 +19,8 @@ from sparseloom.formats.text import as_format, parse_format
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.runtime.guard import Guard, still_valid
 from sparseloom.tensor.arithmetic import Arithmetic
-from sparseloom.tensor.array_functions import call_function
 from sparseloom.tensor.arrays import arrays_of, storage_of
-from sparseloom.tensor.assignment import Assignment, assign
+from sparseloom.tensor.assignment import Assignment, TensorSchedule, assign
 from sparseloom.tensor.expression import access, lift
 from sparseloom.tensor.hints import missing_attribute
 from sparseloom.tensor.indexing import select, transposed
@@ -29,7 +28,6 @@ from sparseloom.tensor.interop import scipy, torch
 from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.operators import cast
 from sparseloom.tensor.repr import html_of, text_of
-from sparseloom.tensor.scheduling import TensorSchedule
 
 
 class Tensor(Arithmetic):
@@ -281,9 +279,6 @@ class Tensor(Arithmetic):
             raise DTypeError("a sparse tensor does not become an array silently, because it may be huge; write to_numpy()")
         array = self.to_numpy()
         return np.array(array, dtype, copy=copy)
-
-    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return call_function(func, args, kwargs)
 
     def __dlpack__(self, **options: Any) -> Any:
         if not self.format.is_dense:
