@@ -43,6 +43,11 @@ def csf(order: int = 3) -> Format:
     return _natural((Compressed(),) * _order(order, "csf"))
 
 
+def entries(order: int) -> Format:
+    """What entries are stored in where nobody says otherwise: csr for a matrix, else csf."""
+    return csr if order == 2 else csf(order)
+
+
 def bcsr(block: int | tuple[int, int]) -> Format:
     """Compressed rows of dense blocks, each stored row by row. Blocks at the edge of the matrix are filled up."""
     rows, columns = (block, block) if isinstance(block, int) else block

@@ -15,7 +15,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import known_fill, value_dtype
 from sparseloom.core.errors import ShapeError, StorageError
 from sparseloom.formats.format import Format
-from sparseloom.formats.named import csf, csr
+from sparseloom.formats.named import entries
 from sparseloom.formats.pack import from_dense, pack
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage, sealed
@@ -123,7 +123,7 @@ def from_coo(
     if columns.size and columns.dtype.kind not in "iu":
         raise StorageError(f"coordinates must be integers, not {columns.dtype}")
     sizes = _sizes(tuple(int(row.max()) + 1 for row in columns) if shape is None else shape)
-    wanted = (csr if len(sizes) == 2 else csf(len(sizes))) if format is None else as_format(format, len(sizes))
+    wanted = entries(len(sizes)) if format is None else as_format(format, len(sizes))
     values = plain_array(values)
     if values.ndim == 0:
         values = np.full(columns.shape[1], values)
@@ -158,7 +158,7 @@ def random(
     if size >= 2**63:
         raise ShapeError(f"a random tensor needs fewer than 2**63 coordinates, not {size}")
     kind = value_dtype(dtype)
-    wanted = (csr if len(sizes) == 2 else csf(len(sizes))) if format is None else as_format(format, len(sizes))
+    wanted = entries(len(sizes)) if format is None else as_format(format, len(sizes))
     if wanted.is_dense and density == 1:
         return Tensor(from_dense(_random_values(generator, size, kind).reshape(sizes), wanted, 0), name)
     places = _distinct(generator, size, round(density * size))

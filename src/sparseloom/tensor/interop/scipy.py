@@ -23,7 +23,6 @@ from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.offset import FURTHEST
 from sparseloom.formats.named import bcsr, coo, csc, csr, dia
 from sparseloom.formats.storage import Storage
-from sparseloom.runtime.guard import Guard
 from sparseloom.tensor.arrays import plain_array
 from sparseloom.tensor.entry import NO_ARRAYS, Intake, remember, seen_before, shared_or_sorted, usable_indices, usable_values
 
@@ -65,20 +64,19 @@ def _examined(format: Format, shape: tuple[int, ...], indptr: NDArray[Any], indi
     count = max(0, min(int(pos[-1]) if len(pos) else 0, len(crd)))
     values = usable_values(data if len(data) == count else data[:count], notes)
     pattern = LevelData({"pos": pos, "crd": crd if len(crd) == count else crd[:count]})
-    storage = Storage(format, shape, _levels(format, pattern), values)
-    entry = shared_or_sorted(storage, notes)
-    if entry.guard is not None and not notes:
-        remember((indptr, indices, data), storage, count, entry.guard)
-    return entry
+    return _entered(Storage(format, shape, _levels(format, pattern), values), notes, (indptr, indices, data), count)
+
+
+def _entered(storage: Storage, notes: list[str], given: tuple[NDArray[Any], ...], count: int) -> Intake:
+    """Check a storage. If it shares all of the arrays that were given, they are known when they come again."""
+    intake = shared_or_sorted(storage, notes)
+    if intake.guard is not None and not notes:
+        remember(given, storage, count, intake.guard)
+    return intake
 
 
 def _levels(format: Format, pattern: LevelData) -> tuple[LevelData, ...]:
-    match len(format.levels):
-        case 1:
-            return (pattern,)
-        case 2:
-            return (NO_ARRAYS, pattern)
-    return (NO_ARRAYS, pattern, NO_ARRAYS, NO_ARRAYS)
+    return tuple(pattern if level.coordinate_array else NO_ARRAYS for level in format.levels)
 
 
 def from_coordinates(shape: tuple[int, ...], coordinates: tuple[NDArray[Any], ...], data: NDArray[Any]) -> Intake:
@@ -100,11 +98,10 @@ def from_coordinates(shape: tuple[int, ...], coordinates: tuple[NDArray[Any], ..
         raise StorageError(f"the coordinate arrays have {lengths} elements beside {data.size} values; they must be as long as each other")
     arrays = usable_indices(coordinates, notes)
     storage = Storage(format, shape, _coo_levels(arrays, len(data)), usable_values(data, notes))
-    entry = shared_or_sorted(storage, notes)
-    if entry.guard is not None and not notes:
-        entry.guard.keep(storage.levels[0].arrays["pos"])  # the one array that is not the caller's
-        remember((*coordinates, data), storage, len(data), entry.guard)
-    return entry
+    intake = _entered(storage, notes, (*coordinates, data), len(data))
+    if intake.guard is not None:
+        intake.guard.keep(storage.levels[0].arrays["pos"])  # the one array that is not the caller's
+    return intake
 
 
 def _coo_levels(coordinates: tuple[NDArray[Any], ...], count: int) -> tuple[LevelData, ...]:
@@ -139,10 +136,7 @@ def _examined_diagonals(shape: tuple[int, ...], offsets: NDArray[Any], data: NDA
         offsets, data = offsets[order], data[order]
     (near,) = usable_indices((offsets,), notes)
     storage = Storage(dia, shape, (NO_ARRAYS, _diagonals(near, data.shape)), usable_values(data, notes))
-    entry = Intake(storage, tuple(dict.fromkeys(notes)), bool(notes), Guard(storage))
-    if entry.guard is not None and not notes:
-        remember((offsets, data), storage, len(offsets), entry.guard)
-    return entry
+    return _entered(storage, notes, (offsets, data), len(offsets))
 
 
 def _diagonals(offsets: NDArray[Any], shape: tuple[int, ...]) -> LevelData:
@@ -173,11 +167,9 @@ def _from_coo(matrix: Any) -> Intake:
 
 def _converted(matrix: Any) -> Intake:
     """Classes without a counterpart here go through a COO copy, which is sorted and stored by rows."""
-    copy = matrix.tocoo(copy=True)
-    coordinates = copy.coords if hasattr(copy, "coords") else (copy.row, copy.col)
-    entry = from_coordinates(copy.shape, tuple(coordinates), copy.data)
-    rows = csr if len(copy.shape) == 2 else _coo(len(copy.shape))
-    return Intake(convert(entry.storage, rows), (f"converted from SciPy's {matrix.format} layout, which has no counterpart here",))
+    storage = _from_coo(matrix.tocoo(copy=True)).storage
+    rows = csr if len(storage.shape) == 2 else _coo(len(storage.shape))
+    return Intake(convert(storage, rows), (f"converted from SciPy's {matrix.format} layout, which has no counterpart here",))
 
 
 _ARRAYS: dict[type, Callable[[Any], tuple[NDArray[Any], ...]]] = {}
@@ -207,6 +199,27 @@ def is_bsr(storage: Storage) -> bool:
     return False
 
 
+def as_scipy(storage: Storage) -> tuple[str, dict[str, Any]] | None:
+    """The class of SciPy that stores the same, and its arrays by their names there; None if there is no such class."""
+    format, order, values = storage.format, len(storage.shape), storage.values
+    if format in (csr, csc, VECTOR):
+        return ("csc" if format == csc else "csr"), _compressed(storage.levels[-1], values)
+    if is_bsr(storage):
+        return "bsr", _compressed(storage.levels[1], values.reshape(-1, *format.blocks))
+    if format == dia:
+        diagonals, width = storage.levels[1].scalars["diagonals"], storage.levels[1].scalars["width"]
+        data = values[: diagonals * width].reshape(diagonals, width)
+        return "dia", {"offsets": storage.levels[1].arrays["offsets"], "data": data}
+    if order and format == _coo(order):
+        count = int(storage.levels[0].arrays["pos"][-1])
+        return "coo", {"coords": tuple(level.arrays["crd"][:count] for level in storage.levels), "data": values[:count]}
+    return None
+
+
+def _compressed(level: LevelData, values: NDArray[Any]) -> dict[str, Any]:
+    return {"indptr": level.arrays["pos"], "indices": level.arrays["crd"], "data": values}
+
+
 def to_scipy(storage: Storage) -> Any:
     """A SciPy sparse array over the same memory for CSR, CSC, COO, BCSR and DIA; other formats are converted to CSR or COO first."""
     import scipy.sparse
@@ -215,35 +228,13 @@ def to_scipy(storage: Storage) -> Any:
         raise StorageError(f"SciPy's sparse arrays can only leave out zeros, and absent entries are {storage.fill}; use to_numpy()")
     if not storage.shape:
         raise FormatError("SciPy has no sparse array of order 0; use item() or to_numpy()")
-    format, shape, order = storage.format, storage.shape, len(storage.shape)
-    if format in (csr, csc, VECTOR):
-        kind: Any = scipy.sparse.csc_array if format == csc else scipy.sparse.csr_array
-        return _assembled(kind(shape, dtype=storage.dtype), storage.levels[-1], storage.values)
-    if is_bsr(storage):
-        kind = scipy.sparse.bsr_array
-        empty = kind(shape, blocksize=format.blocks, dtype=storage.dtype)
-        return _assembled(empty, storage.levels[1], storage.values.reshape(-1, *format.blocks))
-    if format == dia:
-        result: Any = scipy.sparse.dia_array(shape, dtype=storage.dtype)
-        result.offsets, result.data = storage.levels[1].arrays["offsets"], as_diagonals(storage)
-        return result
-    if format == _coo(order):
-        result = scipy.sparse.coo_array(shape, dtype=storage.dtype)
-        count = int(storage.levels[0].arrays["pos"][-1])
-        result.coords = tuple(level.arrays["crd"][:count] for level in storage.levels)
-        result.data = storage.values[:count]
-        return result
-    return to_scipy(convert(storage, csr if order == 2 else _coo(order)))
-
-
-def as_diagonals(storage: Storage) -> NDArray[Any]:
-    """The values of DIA storage as SciPy has them: one row per diagonal."""
-    scalars = storage.levels[1].scalars
-    diagonals, width = scalars["diagonals"], scalars["width"]
-    return storage.values[: diagonals * width].reshape(diagonals, width)
-
-
-def _assembled(empty: Any, level: LevelData, values: NDArray[Any]) -> Any:
-    """Set the arrays one by one: SciPy's constructor would copy index arrays that could be narrower."""
-    empty.indptr, empty.indices, empty.data = level.arrays["pos"], level.arrays["crd"], values
-    return empty
+    found = as_scipy(storage)
+    if found is None:
+        order = len(storage.shape)
+        return to_scipy(convert(storage, csr if order == 2 else _coo(order)))
+    kind, arrays = found
+    blocks = {"blocksize": storage.format.blocks} if kind == "bsr" else {}
+    result = getattr(scipy.sparse, f"{kind}_array")(storage.shape, dtype=storage.dtype, **blocks)
+    for name, array in arrays.items():
+        setattr(result, name, array)  # one by one: SciPy's constructor would copy index arrays that could be narrower
+    return result

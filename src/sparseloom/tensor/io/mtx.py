@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.conversion import store
-from sparseloom.core.dtypes import is_complex
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csr, dense
@@ -27,11 +26,10 @@ from sparseloom.formats.text import as_format
 from sparseloom.tensor.io.lines import Block, Lines
 from sparseloom.tensor.io.room import require_array, require_free, require_storable
 from sparseloom.tensor.io.source import Sink, fault, open_plain, write_text
-from sparseloom.tensor.io.table import Layout, Rows, in_words, known_sizes, read_rows
+from sparseloom.tensor.io.table import Layout, Rows, known_sizes, read_rows, write_rows
 
 _FIELDS = {"real": 1, "double": 1, "integer": 1, "unsigned-integer": 1, "complex": 2, "pattern": 0}
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
-_LINES_AT_ONCE = 200_000
 
 
 @dataclass(frozen=True)
@@ -203,25 +201,19 @@ def _read_array(lines: Lines, header: Header, shape: tuple[int, int]) -> NDArray
     return result
 
 
-def _field_of(values: NDArray[Any]) -> str:
-    return "complex" if is_complex(values.dtype) else "real" if values.dtype.kind == "f" else "integer"
-
-
 def _write_coordinates(file: Sink, storage: Storage) -> None:
     coordinates, values = unpack(storage)
-    file.write(f"%%MatrixMarket matrix coordinate {_field_of(values)} general\n".encode())
-    file.write(f"{storage.shape[0]} {storage.shape[1]} {len(values)}\n".encode())
-    for begin in range(0, len(values), _LINES_AT_ONCE):
-        part = slice(begin, begin + _LINES_AT_ONCE)
-        rows, columns = (coordinates[:, part] + 1).tolist()
-        lines = [f"{i} {j} {value}\n" for i, j, value in zip(rows, columns, in_words(values[part]), strict=True)]
-        file.write("".join(lines).encode())
+    file.write(_head("coordinate", values, *storage.shape, len(values)))
+    write_rows(file, coordinates, values)
 
 
 def _write_array(file: Sink, array: NDArray[Any]) -> None:
-    file.write(f"%%MatrixMarket matrix array {_field_of(array)} general\n".encode())
-    file.write(f"{array.shape[0]} {array.shape[1]}\n".encode())
-    flat = array.T.reshape(-1)
-    for begin in range(0, len(flat), _LINES_AT_ONCE):
-        lines = in_words(flat[begin : begin + _LINES_AT_ONCE])
-        file.write(("\n".join(lines) + "\n").encode())
+    values = array.T.reshape(-1)
+    file.write(_head("array", values, *array.shape))
+    write_rows(file, np.empty((0, len(values)), np.int64), values)
+
+
+def _head(layout: str, values: NDArray[Any], *sizes: int) -> bytes:
+    """The first line and the size line."""
+    field = "complex" if values.dtype.kind == "c" else "real" if values.dtype.kind == "f" else "integer"
+    return f"%%MatrixMarket matrix {layout} {field} general\n{' '.join(map(str, sizes))}\n".encode()

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import DTypeError
 from sparseloom.formats.format import Format
-from sparseloom.formats.pack import convert, to_dense
+from sparseloom.formats.pack import to_dense
 from sparseloom.formats.storage import Storage
-from sparseloom.formats.text import as_format
 from sparseloom.tensor.interop.numpy import from_numpy
-from sparseloom.tensor.io.room import require_array, require_free, require_storable
+from sparseloom.tensor.io.room import in_format, require_array, require_free
 from sparseloom.tensor.io.source import PIECE, fault, open_plain, write_text
 
 _MAGIC = b"\x93NUMPY"
@@ -62,11 +61,7 @@ def read_npy(path: Path, format: Format | str | None = None) -> Storage:
         storage = from_numpy(array).storage
     except DTypeError as problem:
         raise fault(path, str(problem)) from None
-    if format is None:
-        return storage
-    wanted = as_format(format, len(storage.shape))
-    require_storable(path, wanted, storage.shape, int(np.count_nonzero(array)), array.itemsize)
-    return convert(storage, wanted)
+    return in_format(path, storage, format)
 
 
 def write_npy(path: Path, storage: Storage) -> None:

@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from sparseloom.core.dtypes import known_fill
 from sparseloom.core.errors import SparseloomError, StorageError
 from sparseloom.formats.format import Format
-from sparseloom.formats.named import bcsr, coo, csc, csr, dia
-from sparseloom.formats.pack import convert
+from sparseloom.formats.named import bcsr, csc, csr
 from sparseloom.formats.storage import Storage
-from sparseloom.formats.text import as_format, parse_format
+from sparseloom.formats.text import parse_format
 from sparseloom.tensor.arrays import arrays_of, storage_of
-from sparseloom.tensor.interop.scipy import as_diagonals, from_compressed, from_coordinates, from_diagonals, is_bsr
+from sparseloom.tensor.interop.scipy import as_scipy, from_compressed, from_coordinates, from_diagonals
 from sparseloom.tensor.io.npy import read_array
-from sparseloom.tensor.io.room import require_storable
+from sparseloom.tensor.io.room import in_format
 from sparseloom.tensor.io.source import fault, open_plain, replacing
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -56,16 +55,12 @@ def read_npz(path: Path, format: Format | str | None = None) -> Storage:
             if str(problem).startswith("cannot read"):
                 raise
             raise fault(path, str(problem)) from None
-    if format is None:
-        return storage
-    wanted = as_format(format, len(storage.shape))
-    require_storable(path, wanted, storage.shape, len(storage.values), storage.values.itemsize)
-    return convert(storage, wanted)
+    return in_format(path, storage, format)
 
 
 def write_npz(path: Path, storage: Storage) -> None:
     """Write a tensor, in SciPy's layout where it has one."""
-    arrays = _as_scipy(storage) or _as_own(storage)
+    arrays = _as_scipys(storage) or _as_own(storage)
     with replacing(path) as file:
         np.savez_compressed(file, **arrays)
 
@@ -137,14 +132,18 @@ def _scipys(path: Path, arrays: Arrays) -> Storage:
     shape, data = _shape(arrays["shape"]), arrays["data"]
     match kind:
         case "csr" | "csc":
-            return from_compressed(csr if kind == "csr" else csc, shape, _index(arrays["indptr"]), _index(arrays["indices"]), data).storage
+            return _compressed(csr if kind == "csr" else csc, shape, arrays, data)
         case "bsr" if data.ndim == 3:
-            return from_compressed(bcsr(data.shape[1:]), shape, _index(arrays["indptr"]), _index(arrays["indices"]), data).storage
+            return _compressed(bcsr(data.shape[1:]), shape, arrays, data)
         case "coo":
             return from_coordinates(shape, _coordinate_arrays(arrays), data).storage
         case "dia":
             return from_diagonals(shape, arrays["offsets"], data).storage
     raise fault(path, f"the layout {kind!r} is not one of csr, csc, coo, bsr, dia")
+
+
+def _compressed(format: Format, shape: tuple[int, ...], arrays: Arrays, data: NDArray[Any]) -> Storage:
+    return from_compressed(format, shape, _index(arrays["indptr"]), _index(arrays["indices"]), data).storage
 
 
 def _own(arrays: _Members) -> Storage:
@@ -194,31 +193,18 @@ def _coordinate_arrays(arrays: Arrays) -> tuple[NDArray[Any], ...]:
     return tuple(map(_index, coordinates))
 
 
-def _as_scipy(storage: Storage) -> dict[str, Any] | None:
+def _as_scipys(storage: Storage) -> dict[str, Any] | None:
     """The arrays under SciPy's names, or ``None`` if SciPy has no such class."""
-    format, shape = storage.format, storage.shape
-    if storage.fill != 0 or len(shape) < 2:
+    found = as_scipy(storage) if storage.fill == 0 and len(storage.shape) > 1 else None
+    if found is None:
         return None
-    head = {"shape": np.array(shape), "_is_array": np.array(True)}
-    level = storage.levels[0].arrays if format == coo(len(shape)) else storage.levels[1].arrays
-    if format in (csr, csc):
-        return head | {"format": _bytes(str(format)), "indptr": level["pos"], "indices": level["crd"], "data": storage.values}
-    if is_bsr(storage):
-        blocks = storage.values.reshape(-1, *format.blocks)
-        return head | {"format": _bytes("bsr"), "indptr": level["pos"], "indices": level["crd"], "data": blocks}
-    if format == dia:
-        return head | {"format": _bytes("dia"), "offsets": level["offsets"], "data": as_diagonals(storage)}
-    if format == coo(len(shape)):
-        coordinates = [data.arrays["crd"] for data in storage.levels]
-        named = {"row": coordinates[0], "col": coordinates[1]} if len(shape) == 2 else {"coords": np.stack(coordinates)}
-        return head | {"format": _bytes("coo"), "data": storage.values} | named
-    return None
+    kind, arrays = found
+    if kind == "coo":
+        coordinates = arrays.pop("coords")
+        arrays |= dict(zip(("row", "col"), coordinates, strict=True)) if len(coordinates) == 2 else {"coords": np.stack(coordinates)}
+    return {"shape": np.array(storage.shape), "_is_array": np.array(True), "format": np.array(kind.encode("ascii")), **arrays}
 
 
 def _as_own(storage: Storage) -> dict[str, Any]:
     head = {_OWN: np.array(storage.format.text), "shape": np.array(storage.shape, np.int64), "fill": np.array(storage.fill, storage.dtype)}
     return head | arrays_of(storage)
-
-
-def _bytes(text: str) -> NDArray[Any]:
-    return np.array(text.encode("ascii"))

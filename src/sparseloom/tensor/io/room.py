@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
+
+import numpy as np
 
 from sparseloom.core.errors import StorageError
 from sparseloom.core.room import free_memory
 from sparseloom.formats.format import Format
+from sparseloom.formats.pack import convert
+from sparseloom.formats.room import has_array, least_size
+from sparseloom.formats.storage import Storage
+from sparseloom.formats.text import as_format
 from sparseloom.tensor.io.source import fault
 
 _UNASKED = 1 << 26  # bytes that are not worth a look at the free memory
-_LARGEST = 2**63 - 1
-_MOST_MODES = 64  # that NumPy can have
 _INDEX = 8  # bytes of a position, at most
 
 
@@ -48,11 +51,7 @@ def require_storable(path: Path, format: Format, shape: tuple[int, ...], entries
     """Refuse a format whose arrays would take more than half of the free memory, whatever the entries are."""
     if format.order != len(shape):
         return  # who stores them says so
-    size, positions = 0, 1
-    for level, extent in zip(format.levels, format.level_sizes(shape), strict=True):
-        taken, positions = level.least(extent, positions, entries, _INDEX)
-        size += taken
-    size += itemsize * positions
+    size = least_size(format, shape, itemsize, entries, _INDEX)
     free = free_memory() if size > _UNASKED else None
     if free is not None and 2 * size > free:
         raise StorageError(
@@ -62,7 +61,17 @@ def require_storable(path: Path, format: Format, shape: tuple[int, ...], entries
         )
 
 
+def in_format(path: Path, storage: Storage, format: Format | str | None) -> Storage:
+    """What was read, in the format that was asked for, if any was."""
+    if format is None:
+        return storage
+    wanted = as_format(format, len(storage.shape))
+    entries = np.count_nonzero(storage.values) if storage.format.is_dense else len(storage.values)
+    require_storable(path, wanted, storage.shape, int(entries), storage.values.itemsize)
+    return convert(storage, wanted)
+
+
 def require_array(path: Path, shape: tuple[int, ...], itemsize: int) -> None:
     """Refuse a shape that NumPy has no array for, which it may not have even where nothing is stored."""
-    if len(shape) > _MOST_MODES or math.prod(size for size in shape if size) * itemsize > _LARGEST:
+    if not has_array(shape, itemsize):
         raise fault(path, f"there is no array of the shape {shape}")

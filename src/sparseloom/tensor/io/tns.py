@@ -19,17 +19,16 @@ from sparseloom.conversion import store
 from sparseloom.core.dtypes import VALUE_DTYPES, DType
 from sparseloom.core.errors import DTypeError, StorageError
 from sparseloom.formats.format import Format
-from sparseloom.formats.named import csf, csr, dense
+from sparseloom.formats.named import entries
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.tensor.io.lines import Block, Lines
 from sparseloom.tensor.io.room import require_storable
 from sparseloom.tensor.io.source import Sink, fault, open_plain, write_text
-from sparseloom.tensor.io.table import Layout, Rows, in_words, known_sizes, read_rows
+from sparseloom.tensor.io.table import Layout, Rows, known_sizes, read_rows, write_rows
 
 _REMARK = re.compile(rb"# sparseloom: shape((?: \d+)*) dtype (\w+)\s*")
-_LINES_AT_ONCE = 200_000
 
 
 def read_tns(path: Path, format: Format | str | None = None) -> Storage:
@@ -47,7 +46,7 @@ def read_tns(path: Path, format: Format | str | None = None) -> Storage:
         shape = tuple(int(row.max()) + 1 for row in coordinates)
     with np.errstate(over="ignore"):  # what is too large for the dtype is infinite, as in any text
         values = numbers[:, 0].astype(dtype, copy=False)
-    wanted = _natural(order) if format is None else as_format(format, order)
+    wanted = entries(order) if format is None else as_format(format, order)
     require_storable(path, wanted, shape, len(values), values.itemsize)
     return store(wanted, shape, coordinates, values)
 
@@ -59,10 +58,6 @@ def write_tns(path: Path, storage: Storage) -> None:
     if storage.dtype.kind == "c":
         raise DTypeError(f"cannot write {path}: a .tns file holds real numbers, not {storage.dtype}; write .npz")
     write_text(path, lambda file: _write(file, storage))
-
-
-def _natural(order: int) -> Format:
-    return dense(0) if order == 0 else csr if order == 2 else csf(order)
 
 
 def _read_remark(path: Path, line: bytes) -> tuple[tuple[int, ...] | None, DType]:
@@ -117,8 +112,4 @@ def _write(file: Sink, storage: Storage) -> None:
         coordinates, values = coordinates[:, kept], values[kept]
     shape = "".join(f" {size}" for size in storage.shape)
     file.write(f"# sparseloom: shape{shape} dtype {values.dtype}\n".encode())
-    for begin in range(0, len(values), _LINES_AT_ONCE):
-        part = slice(begin, begin + _LINES_AT_ONCE)
-        columns = [list(map(str, row)) for row in (coordinates[:, part] + 1).tolist()]
-        columns.append(in_words(values[part]))
-        file.write("".join(" ".join(line) + "\n" for line in zip(*columns, strict=True)).encode())
+    write_rows(file, coordinates, values)
