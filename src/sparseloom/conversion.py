@@ -26,7 +26,7 @@ from sparseloom.formats import pack
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.room import require_room
-from sparseloom.formats.storage import Storage, copied, derived, sealed
+from sparseloom.formats.storage import Storage, copied, derived, sealed, share_memory
 from sparseloom.iteration.concretize import concretize
 from sparseloom.iteration.making import Appended
 from sparseloom.iteration.rows import is_long
@@ -46,8 +46,7 @@ def convert(storage: Storage, format: Format, drop_zeros: bool = False) -> Stora
         raise FormatError(f"a tensor of order {len(storage.shape)} cannot be stored as {format}, which is for order {format.order}")
     if not drop_zeros and (format == storage.format or pack.is_weaker(format, storage.format)):
         return pack.convert(storage, format, settings.int32_limit)
-    packs = _is_small(storage) or _repeats(storage, format) or _has_long_blocks(storage, format)
-    made = None if packs else _converted(storage, format, drop_zeros)
+    made = None if _is_left_to_numpy(storage, format) else _converted(storage, format, drop_zeros)
     if made is None:
         made = pack.convert(pack.without_fill(storage) if drop_zeros else storage, format, settings.int32_limit)
     return derived(made, storage)
@@ -60,23 +59,16 @@ def store(format: Format, shape: Sequence[int], coordinates: ArrayLike, values: 
         made = pack.pack(format, shape, coordinates, values, fill, int32_limit=settings.int32_limit)
     else:
         made = convert(pack.listed(shape, coordinates, values, fill, settings.int32_limit), format)
-    given = (np.asarray(coordinates), np.asarray(values))
-    common = any(np.may_share_memory(mine, theirs) for mine in (*made.indices, made.values) for theirs in given)
+    common = share_memory((*made.indices, made.values), (np.asarray(coordinates), np.asarray(values)))
     return copied(made) if common else sealed(made)
 
 
-def _is_small(storage: Storage) -> bool:
-    return len(storage.values) < settings.small_conversion
-
-
-def _has_long_blocks(storage: Storage, format: Format) -> bool:
-    """Whether a kernel would walk, or have room for, many more blocks than there are entries."""
-    return bool(format.blocks) and is_long(max(storage.shape, default=0), len(storage.values))
-
-
-def _repeats(storage: Storage, format: Format) -> bool:
-    """Whether entries that are stored twice are to stay so."""
-    return not storage.format.is_unique and not format.is_unique
+def _is_left_to_numpy(storage: Storage, format: Format) -> bool:
+    """Whether there is too little to do for a kernel, or a kernel would do too much or what it must not."""
+    is_small = len(storage.values) < settings.small_conversion
+    stays_repeated = not storage.format.is_unique and not format.is_unique
+    has_few_in_blocks = bool(format.blocks) and is_long(max(storage.shape, default=0), len(storage.values))
+    return is_small or stays_repeated or has_few_in_blocks
 
 
 def _converted(storage: Storage, format: Format, drop_zeros: bool, detours: int = 2) -> Storage | None:
@@ -165,5 +157,4 @@ def _has_same_leaves(source: Format, target: Format) -> bool:
 
 def _as_ordered(format: Format) -> Format:
     """The format with every level in order: storage of it is also storage of one that promises less."""
-
     return Format(tuple(level.promising(True, level.unique) for level in format.levels), format.modes, format.blocks)

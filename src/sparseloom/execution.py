@@ -23,7 +23,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import name_of
 from sparseloom.formats.pack import passed_counts, position_counts, stored_count
 from sparseloom.formats.room import require_room
-from sparseloom.formats.storage import Storage, with_own_indices
+from sparseloom.formats.storage import Storage, same_arrays, with_own_indices
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.rows import RowKind
 from sparseloom.lower.extents import check_ranges
@@ -33,10 +33,9 @@ from sparseloom.plan.plan import Plan, plan, plan_as_asked
 from sparseloom.plan.problem import Problem, pose, with_index_dtype
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.relations.bound import BoundRelation
-from sparseloom.runtime.binding import Call, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
+from sparseloom.runtime.binding import Call, aligned, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import BoundViolated, IndexOverflow
 from sparseloom.runtime.library import EntryPoint
-from sparseloom.runtime.memory import aligned
 from sparseloom.runtime.settings import settings
 from sparseloom.schedule.loops import relations_of
 from sparseloom.targets.c import C
@@ -143,11 +142,6 @@ class Specialization:
     def fills_values(self) -> bool:
         """Whether an output can be filled in place: a dense one only needs values."""
         return self.plan.assign.lhs.tensor.format.is_dense and self.plan.blocked is None
-
-    @property
-    def converts(self) -> bool:
-        """Whether operands are converted on every call."""
-        return bool(self._running_stages.concrete.conversions)
 
     def check_output(self, out: Storage) -> None:
         """Refuse an output that does not fit the result."""
@@ -342,8 +336,7 @@ class _ConversionPlan:
 
     def is_of(self, storage: Storage) -> bool:
         """Whether the entries still stand where they did."""
-        pairs = zip(self.indices, storage.indices, strict=True)
-        return all(mine is theirs or np.array_equal(mine, theirs) for mine, theirs in pairs)
+        return same_arrays(self.indices, storage.indices)
 
 
 _plans: WeakKeyDictionary[Storage, dict[tuple[Format, DType | None], _ConversionPlan]] = WeakKeyDictionary()

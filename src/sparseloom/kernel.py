@@ -16,7 +16,7 @@ from sparseloom.core.errors import FormatError, NotationError, ShapeError, Stora
 from sparseloom.execution import Inspectable, Specialization
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
-from sparseloom.formats.storage import Storage, with_own_indices
+from sparseloom.formats.storage import Storage, same_arrays, share_memory, with_own_indices
 from sparseloom.iteration.rows import known_workspace
 from sparseloom.notation.nodes import Assign
 from sparseloom.notation.terms import close_over, operand_dtype, semiring_zero, tensors_of
@@ -407,17 +407,12 @@ def _structure(storage: Storage) -> Storage:
 def _overlaps(out: Storage, operands: Mapping[str, Storage], result: str) -> bool:
     """Whether filling ``out`` would change an operand: its values, or the index arrays that the loops follow."""
     read = (s for name, s in operands.items() if name != result)
-    arrays = (array for s in read for array in (s.values, *(a for level in s.levels for a in level.arrays.values())))
-    return any(np.may_share_memory(out.values, array) for array in arrays)
+    return share_memory((out.values,), (array for s in read for array in (s.values, *s.indices)))
 
 
 def _is_stored_alike(one: Storage, other: Storage) -> bool:
     """Whether two tensors have their entries at the same places."""
     if one.format != other.format or one.shape != other.shape or one.dtype != other.dtype:
         return False
-    pairs = zip(one.levels, other.levels, strict=True)
-    return all(a.scalars == b.scalars and _same_arrays(a.arrays, b.arrays) for a, b in pairs)
-
-
-def _same_arrays(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    return all(array is others[part] or np.array_equal(array, others[part]) for part, array in some.items())
+    has_same_scalars = all(a.scalars == b.scalars for a, b in zip(one.levels, other.levels, strict=True))
+    return has_same_scalars and same_arrays(one.indices, other.indices)

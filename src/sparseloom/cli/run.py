@@ -11,16 +11,7 @@ from statistics import median
 
 import numpy as np
 
-from sparseloom.cli.arguments import (
-    OptionError,
-    Subcommands,
-    add_statement,
-    add_subcommand,
-    dtypes,
-    extents,
-    named_values,
-    require_known,
-)
+from sparseloom.cli.arguments import OptionError, Subcommands, add_statement, add_subcommand, dtypes, extents, named_values, require_known
 from sparseloom.cli.terminal import facts, plural, say, seconds, working
 from sparseloom.core.algebra import semiring
 from sparseloom.core.dtypes import FLOAT64, DType

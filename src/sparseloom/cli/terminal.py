@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from sparseloom.core.errors import SparseloomWarning
+from sparseloom.tensor.repr import with_unit
 from sparseloom.tensor.tensor import Tensor
 
 
@@ -62,22 +63,13 @@ def facts(tensor: Tensor) -> str:
 
 def seconds(value: float) -> str:
     """A duration with a fitting unit: ``1.25 ms``."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= size or unit == "µs":
-            return f"{value / size:.3g} {unit}"
-    return ""
+    unit, size = next(((unit, size) for unit, size in (("s", 1.0), ("ms", 1e-3)) if value >= size), ("µs", 1e-6))
+    return f"{value / size:.3g} {unit}"
 
 
 def memory(count: int) -> str:
     """A number of bytes with a fitting unit, in powers of 1024 as ``SPARSELOOM_CACHE_LIMIT`` is read."""
-    if count < 1024:
-        return f"{count} bytes"
-    size = float(count)
-    for unit in ("KiB", "MiB", "GiB"):
-        size /= 1024
-        if size < 1024 or unit == "GiB":
-            return f"{size:.3g} {unit}"
-    return ""
+    return with_unit(count, 1024, ("bytes", "KiB", "MiB", "GiB"))
 
 
 def plural(count: int, noun: str) -> str:

@@ -78,11 +78,6 @@ def is_integer(dtype: DType) -> bool:
     return dtype.kind in "iu"
 
 
-def is_complex(dtype: DType) -> bool:
-    """Whether values are complex."""
-    return dtype.kind == "c"
-
-
 def as_inexact(dtype: DType) -> DType:
     """The dtype in which a bool or integer is computed by division and transcendental functions: float64."""
     return dtype if dtype.kind in "fc" else FLOAT64

@@ -229,7 +229,9 @@ class Level(Node):
 
     def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
         """Store a coordinate at a new position at the end; only for levels that ``can_append``."""
-        raise CompilerBug(self, "this level cannot append a coordinate")
+        if self.coordinate_array is None:
+            raise CompilerBug(self, "this level cannot append a coordinate")
+        return store_index(view.arrays[self.coordinate_array], position, coordinate)
 
     def insert(self, view: LevelView, position: Expr) -> Stmt:
         """Say that something is stored at a located position; only for levels that ``can_insert``."""
@@ -269,8 +271,15 @@ def array_fault(data: LevelData, name: str, at_least: int) -> Fault | None:
     return None
 
 
-def range_fault(crd: Index, size: int) -> Fault | None:
-    """The first coordinate outside ``[0, size)``."""
+def crd_fault(crd: Index, size: int, siblings: Mask | None, ordered: bool, unique: bool) -> Fault | None:
+    """The first coordinate outside ``[0, size)``; else the first neighbours in the wrong order, or equal where they must not be.
+
+    ``siblings[p]`` says whether positions p and p+1 stand below one parent; ``None`` means that no two of them do.
+    """
+    return _range_fault(crd, size) or (None if siblings is None else _order_fault(crd, siblings, ordered, unique))
+
+
+def _range_fault(crd: Index, size: int) -> Fault | None:
     if len(crd) == 0:
         return None
     # Seen as unsigned, a negative coordinate is huge: one pass finds both kinds.
@@ -281,11 +290,7 @@ def range_fault(crd: Index, size: int) -> Fault | None:
     return Fault("crd", place, f"= {crd[place]} is outside the level's size {size}")
 
 
-def order_fault(crd: Index, siblings: Mask, ordered: bool, unique: bool) -> Fault | None:
-    """The first neighbours that stand in the wrong order, or are equal where they must not be.
-
-    ``siblings[p]`` says whether positions p and p+1 stand below one parent.
-    """
+def _order_fault(crd: Index, siblings: Mask, ordered: bool, unique: bool) -> Fault | None:
     before, after = crd[:-1], crd[1:]
     match ordered, unique:
         case True, True:

@@ -6,6 +6,7 @@ arrays that came from outside, or were handed out, can be written to at any time
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,6 +75,16 @@ class Storage:
         return not self.seal.broken if self.seal is not None else not self.indices
 
 
+def same_arrays(some: Iterable[NDArray[Any]], others: Iterable[NDArray[Any]]) -> bool:
+    """Whether arrays hold the same, one by one."""
+    return all(mine is theirs or np.array_equal(mine, theirs) for mine, theirs in zip(some, others, strict=True))
+
+
+def share_memory(some: Sequence[NDArray[Any]], others: Iterable[NDArray[Any]]) -> bool:
+    """Whether some array may be changed by writing to one of the others."""
+    return any(np.may_share_memory(mine, theirs) for theirs in others for mine in some)
+
+
 def sealed(storage: Storage) -> Storage:
     """A storage whose arrays we made, and nobody else has."""
     return replace(storage, seal=Seal() if storage.indices else NO_INDICES)
@@ -115,8 +126,7 @@ def derived(made: Storage, source: Storage) -> Storage:
     """What was made from another storage, with the seal it deserves: of its own, unless they have arrays in common."""
     if made is source:
         return made
-    common = any(np.may_share_memory(mine, theirs) for mine in made.indices for theirs in source.indices)
-    if not common:
+    if not share_memory(made.indices, source.indices):
         return sealed(made)
     if source.seal is not None:
         source.seal.shared = True
@@ -127,7 +137,7 @@ def apart(made: Storage, source: Storage) -> Storage:
     """A result without any array that a caller may change: those it has in common with such a source are copied."""
     if source.is_sealed and source.seal is not CALLERS_VALUES:
         return made
-    if any(np.may_share_memory(mine, theirs) for mine in made.indices for theirs in source.indices):
+    if share_memory(made.indices, source.indices):
         made = with_own_indices(made)
     if np.may_share_memory(made.values, source.values):
         made = replace(made, values=made.values.copy())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -78,9 +79,12 @@ def _density(storage: Storage) -> str:
 
 
 def _memory(storage: Storage) -> str:
-    size = float(sum(array.nbytes for array in arrays_of(storage).values()))
-    for unit in ("bytes", "KB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.3g} {unit}"
-        size /= 1000
-    return ""
+    return with_unit(sum(array.nbytes for array in arrays_of(storage).values()), 1000, ("bytes", "KB", "MB", "GB"))
+
+
+def with_unit(count: float, step: int, units: Sequence[str]) -> str:
+    """A number of bytes in the unit that fits best; each unit is ``step`` times the one before."""
+    size = 0
+    while count >= step and size + 1 < len(units):
+        count, size = count / step, size + 1
+    return f"{count:.3g} {units[size]}" if size else f"{count} {units[0]}"

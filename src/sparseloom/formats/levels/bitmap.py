@@ -17,79 +17,41 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sparseloom.core.dtypes import BOOL, DType
-from sparseloom.core.errors import FormatError
 from sparseloom.core.room import require_room
 from sparseloom.core.trees import node
-from sparseloom.formats.level import Checked, Fault, Index, Level, LevelData, LevelView, Outline
-from sparseloom.loops.nodes import TRUE, ZERO, Expr, Load, Op, Stmt, Store, add, multiply
+from sparseloom.formats.level import Checked, Fault, Index, LevelData, LevelView
+from sparseloom.formats.levels.dense import Placed
+from sparseloom.loops.nodes import TRUE, Expr, Load, Stmt, Store
 
 
 @node
-class Bitmap(Level):
+class Bitmap(Placed):
     """Stores for every coordinate whether it is there."""
 
     array_names: ClassVar[tuple[str, ...]] = ("present",)
     truth_names: ClassVar[tuple[str, ...]] = ("present",)
     compact: ClassVar[bool] = False
     has_holes: ClassVar[bool] = True
-    can_locate: ClassVar[bool] = True
     can_insert: ClassVar[bool] = True
 
-    @property
-    def letter(self) -> str:
-        return "b"
+    letter = "b"
 
     def pack(self, parents: Index, coordinates: Index, size: int, parent_count: int, index_dtype: DType) -> tuple[LevelData, Index, int]:
-        count = parent_count * size
-        if count > np.iinfo(np.int64).max:
-            raise FormatError(f"a bitmap level of size {size} below {parent_count} positions is too large; use a compressed level")
+        _, positions, count = Placed.pack(self, parents, coordinates, size, parent_count, index_dtype)
         require_room(count, f"the places of a bitmap level of size {size}", "use a compressed level")
-        positions = parents * size + coordinates
         present = np.zeros(count, BOOL)
         present[positions] = True
         return LevelData({"present": present}), positions, count
 
     def unpack(self, data: LevelData, size: int, parent_count: int) -> tuple[Index, Index]:
-        present = data.arrays["present"][: parent_count * size]
-        parents, coordinates = np.repeat(np.arange(parent_count), size), np.tile(np.arange(size), parent_count)
-        return np.where(present, parents, -1), coordinates
-
-    def count(self, data: LevelData, size: int, parent_count: int) -> int:
-        return parent_count * size
-
-    def made(self, size: int, parent_count: int, counted: int) -> tuple[int, dict[str, int]]:
-        return parent_count * size, {"present": parent_count * size}
-
-    def least(self, size: int, parent_count: int, entries: int, width: int) -> tuple[int, int]:
-        return parent_count * size, parent_count * size
+        parents, coordinates = Placed.unpack(self, data, size, parent_count)
+        return np.where(data.arrays["present"][: parent_count * size], parents, -1), coordinates
 
     def check(self, data: LevelData, size: int, above: Checked) -> Fault | Checked:
-        fault = _fault(data.arrays.get("present"), above.positions * size)
-        return fault or Checked(above.positions * size)
-
-    def outline(self, data: LevelData, size: int, parent_count: int) -> Outline | None:
-        return Outline(parent_count * size, ("present",))
-
-    def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
-        begin = multiply(parent, view.size)
-        return begin, add(begin, view.size)
-
-    def coordinate(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
-        begin = multiply(parent, view.size)
-        return position if begin == ZERO else Op("subtract", (position, begin))
-
-    def search(self, view: LevelView, parent: Expr, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
-        return Op("maximum", (begin, Op("minimum", (end, add(multiply(parent, view.size), coordinate)))))
+        return _fault(data.arrays.get("present"), above.positions * size) or Checked(above.positions * size)
 
     def used(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
         return Load(view.arrays["present"], position)
-
-    def parent(self, view: LevelView, position: Expr, begin: Expr, end: Expr) -> Expr:
-        return Op("floor_divide", (position, view.size))
-
-    def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> tuple[Expr, Expr]:
-        position = add(multiply(parent, view.size), coordinate)
-        return position, Load(view.arrays["present"], position)
 
     def insert(self, view: LevelView, position: Expr) -> Stmt:
         return Store(view.arrays["present"], position, TRUE)

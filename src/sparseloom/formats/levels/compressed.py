@@ -17,22 +17,8 @@ import numpy as np
 
 from sparseloom.core.dtypes import DType
 from sparseloom.core.trees import node
-from sparseloom.formats.level import (
-    Checked,
-    Fault,
-    Index,
-    Level,
-    LevelData,
-    LevelView,
-    Mask,
-    Outline,
-    array_fault,
-    load_index,
-    order_fault,
-    range_fault,
-    store_index,
-)
-from sparseloom.loops.nodes import ONE, Expr, Op, Search, Stmt, add
+from sparseloom.formats.level import Checked, Fault, Index, Level, LevelData, LevelView, Mask, Outline, array_fault, crd_fault, load_index
+from sparseloom.loops.nodes import ONE, Expr, Op, Search, add
 
 
 @node
@@ -76,10 +62,8 @@ class Compressed(Level):
             return fault
         crd = crd[: pos[-1]]
         siblings = _siblings(pos, len(crd))
-        fault = range_fault(crd, size) or order_fault(crd, siblings, self.ordered, self.unique)
-        if fault is not None:
-            return fault
-        return Checked(len(crd), None if self.unique else _ties(crd, siblings))
+        fault = crd_fault(crd, size, siblings, self.ordered, self.unique)
+        return fault or Checked(len(crd), None if self.unique else _ties(crd, siblings))
 
     def outline(self, data: LevelData, size: int, parent_count: int) -> Outline | None:
         pos = data.arrays["pos"]
@@ -95,9 +79,6 @@ class Compressed(Level):
         # The last one that begins at or before the position.
         after = Search(view.arrays["pos"], add(begin, ONE), add(end, ONE), add(position, ONE))
         return Op("subtract", (after, ONE))
-
-    def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
-        return store_index(view.arrays["crd"], position, coordinate)
 
 
 def _segments_fault(pos: Index, capacity: int, parent_count: int) -> Fault | None:

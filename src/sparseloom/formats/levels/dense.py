@@ -17,25 +17,21 @@ from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import FormatError
 from sparseloom.core.trees import node
 from sparseloom.formats.level import Checked, Fault, Index, Level, LevelData, LevelView, Outline
-from sparseloom.loops.nodes import TRUE, ZERO, Expr, Op, add, multiply
+from sparseloom.loops.nodes import ZERO, Expr, Op, add, multiply
 
 
-@node
-class Dense(Level):
-    """Stores every coordinate from 0 to the size."""
+class Placed(Level):
+    """A place for every coordinate from 0 to the size, below each parent."""
 
-    full: ClassVar[bool] = True
+    __slots__ = ()
     can_locate: ClassVar[bool] = True
 
-    @property
-    def letter(self) -> str:
-        return "d"
-
     def pack(self, parents: Index, coordinates: Index, size: int, parent_count: int, index_dtype: DType) -> tuple[LevelData, Index, int]:
-        positions = parent_count * size
-        if positions > np.iinfo(np.int64).max:
-            raise FormatError(f"a dense level of size {size} below {parent_count} positions is too large; use a compressed level")
-        return LevelData(), parents * size + coordinates, positions
+        count = parent_count * size
+        if count > np.iinfo(np.int64).max:
+            name = type(self).__name__.lower()
+            raise FormatError(f"a {name} level of size {size} below {parent_count} positions is too large; use a compressed level")
+        return LevelData(), parents * size + coordinates, count
 
     def unpack(self, data: LevelData, size: int, parent_count: int) -> tuple[Index, Index]:
         return np.repeat(np.arange(parent_count), size), np.tile(np.arange(size), parent_count)
@@ -44,16 +40,16 @@ class Dense(Level):
         return parent_count * size
 
     def least(self, size: int, parent_count: int, entries: int, width: int) -> tuple[int, int]:
-        return 0, parent_count * size
+        return parent_count * size * len(self.truth_names), parent_count * size
 
     def made(self, size: int, parent_count: int, counted: int) -> tuple[int, dict[str, int]]:
-        return parent_count * size, {}
+        return parent_count * size, dict.fromkeys(self.array_names, parent_count * size)
 
     def check(self, data: LevelData, size: int, above: Checked) -> Fault | Checked:
         return Checked(above.positions * size)
 
     def outline(self, data: LevelData, size: int, parent_count: int) -> Outline | None:
-        return Outline(parent_count * size)
+        return Outline(parent_count * size, self.array_names)
 
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         begin = multiply(parent, view.size)
@@ -70,4 +66,14 @@ class Dense(Level):
         return Op("floor_divide", (position, view.size))
 
     def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> tuple[Expr, Expr]:
-        return add(multiply(parent, view.size), coordinate), TRUE
+        position = add(multiply(parent, view.size), coordinate)
+        return position, self.used(view, parent, position)
+
+
+@node
+class Dense(Placed):
+    """Stores every coordinate."""
+
+    full: ClassVar[bool] = True
+
+    letter = "d"

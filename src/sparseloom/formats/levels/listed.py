@@ -27,13 +27,7 @@ class Listed(Level):
     coordinate_array: ClassVar[str | None] = "crd"
     scalar_names: ClassVar[tuple[str, ...]] = ("count",)
 
-    @property
-    def letter(self) -> str:
-        return "l"
-
-    @property
-    def ordered(self) -> bool:
-        return True
+    letter = "l"
 
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         return ZERO, view.scalars["count"]

@@ -37,9 +37,7 @@ class Offset(Level):
     scalar_names: ClassVar[tuple[str, ...]] = ("diagonals", "width")
     compact: ClassVar[bool] = False
 
-    @property
-    def letter(self) -> str:
-        return "o"
+    letter = "o"
 
     def misplaced(self, levels: tuple[Level, ...], place: int) -> str | None:
         if place == 1 and len(levels) == 2 and levels[0].full:

@@ -19,22 +19,8 @@ import numpy as np
 from sparseloom.core.dtypes import DType
 from sparseloom.core.room import require_room
 from sparseloom.core.trees import node
-from sparseloom.formats.level import (
-    Checked,
-    Fault,
-    Index,
-    Level,
-    LevelData,
-    LevelView,
-    Mask,
-    Outline,
-    array_fault,
-    load_index,
-    order_fault,
-    range_fault,
-    store_index,
-)
-from sparseloom.loops.nodes import Expr, Op, Stmt, add, compare, multiply
+from sparseloom.formats.level import Checked, Fault, Index, Level, LevelData, LevelView, Mask, Outline, array_fault, crd_fault, load_index
+from sparseloom.loops.nodes import Expr, Op, add, compare, multiply
 
 
 @node
@@ -47,9 +33,7 @@ class Padded(Level):
     compact: ClassVar[bool] = False
     can_append: ClassVar[bool] = True
 
-    @property
-    def letter(self) -> str:
-        return "p"
+    letter = "p"
 
     def pack(self, parents: Index, coordinates: Index, size: int, parent_count: int, index_dtype: DType) -> tuple[LevelData, Index, int]:
         lengths = np.bincount(parents, minlength=parent_count)
@@ -89,12 +73,13 @@ class Padded(Level):
         if fault is not None or count == 0:
             return fault or Checked(count)
         used = _used(lengths, width)
-        fault = _contents_fault(crd, used.ravel(), size)
-        if fault is not None:
-            return fault
+        stray = (crd != 0) & ~used.ravel()
+        if stray.any():
+            place = int(stray.argmax())
+            return Fault("crd", place, f"= {crd[place]} stands at an unused place; unused places hold 0")
+        limit = size if used.any() else 1
         used[:, 0] = False  # the first of a parent has no neighbour before it
-        fault = order_fault(crd, used.ravel()[1:], ordered=True, unique=True)
-        return fault or Checked(count)
+        return crd_fault(crd, limit, used.ravel()[1:], ordered=True, unique=True) or Checked(count)
 
     def outline(self, data: LevelData, size: int, parent_count: int) -> Outline | None:
         width = data.scalars["width"]
@@ -108,9 +93,6 @@ class Padded(Level):
 
     def used(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
         return compare("less", position, self.bounds(view, parent)[1])
-
-    def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
-        return store_index(view.arrays["crd"], position, coordinate)
 
     def parent(self, view: LevelView, position: Expr, begin: Expr, end: Expr) -> Expr:
         return Op("floor_divide", (position, view.scalars["width"]))
@@ -131,12 +113,3 @@ def _lengths_fault(lengths: Index, width: int, parent_count: int) -> Fault | Non
         place = int(wrong.argmax())
         return Fault("len", place, f"= {lengths[place]} is outside the width {width}")
     return None
-
-
-def _contents_fault(crd: Index, used: Mask, size: int) -> Fault | None:
-    """Whether used places hold coordinates in range and unused ones hold 0."""
-    stray = (crd != 0) & ~used
-    if stray.any():
-        place = int(stray.argmax())
-        return Fault("crd", place, f"= {crd[place]} stands at an unused place; unused places hold 0")
-    return range_fault(crd, size if used.any() else 1)

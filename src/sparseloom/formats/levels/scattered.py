@@ -31,10 +31,6 @@ class Scattered(Level):
     def letter(self) -> str:
         return "h" if self.hashed else "w"
 
-    @property
-    def unique(self) -> bool:
-        return True
-
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         return ZERO, view.scalars["count"]
 

@@ -19,20 +19,8 @@ import numpy as np
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import FormatError
 from sparseloom.core.trees import node
-from sparseloom.formats.level import (
-    Checked,
-    Fault,
-    Index,
-    Level,
-    LevelData,
-    LevelView,
-    Outline,
-    array_fault,
-    order_fault,
-    range_fault,
-    store_index,
-)
-from sparseloom.loops.nodes import ONE, Expr, Stmt, add
+from sparseloom.formats.level import Checked, Fault, Index, Level, LevelData, LevelView, Outline, array_fault, crd_fault
+from sparseloom.loops.nodes import ONE, Expr, add
 
 
 @node
@@ -47,9 +35,7 @@ class Singleton(Level):
     branchless: ClassVar[bool] = True
     can_append: ClassVar[bool] = True
 
-    @property
-    def letter(self) -> str:
-        return "q"
+    letter = "q"
 
     def misplaced(self, levels: tuple[Level, ...], place: int) -> str | None:
         return None if place else "a singleton level needs a level above it: its entries stand one below each parent"
@@ -77,12 +63,9 @@ class Singleton(Level):
         if fault is not None:
             return fault
         crd = data.arrays["crd"][: above.positions]
-        fault = range_fault(crd, size)
-        if fault is not None or above.ties is None:
-            return fault or Checked(above.positions)
-        ties = above.ties[1:]
-        fault = order_fault(crd, ties, self.ordered, self.unique)
-        if fault is not None or self.unique:
+        ties = None if above.ties is None else above.ties[1:]
+        fault = crd_fault(crd, size, ties, self.ordered, self.unique)
+        if fault is not None or above.ties is None or self.unique:
             return fault or Checked(above.positions)
         still_tied = above.ties.copy()
         still_tied[1:] &= crd[1:] == crd[:-1]
@@ -96,6 +79,3 @@ class Singleton(Level):
 
     def parent(self, view: LevelView, position: Expr, begin: Expr, end: Expr) -> Expr:
         return position
-
-    def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
-        return store_index(view.arrays["crd"], position, coordinate)

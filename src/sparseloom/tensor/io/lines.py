@@ -1,23 +1,21 @@
 """Text files as blocks of whole lines, so that a file of any length takes the memory of one block.
 
-A block knows the number of its first line. Comments are blanked out but keep their line breaks, so that numbers stay true.
+A block knows the number of its first line. Comments are left out but keep their line breaks, so that numbers stay true.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sparseloom.core.errors import StorageError
 from sparseloom.tensor.io.source import PIECE, fault, pieces
 
 _LONGEST = 1 << 20  # bytes of a line
-_BREAK, _BLANK = 10, 32
+_BLANKS = rb"[\x00-\x09\x0b-\x20]*"
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,8 @@ class Lines:
         """Read up to the end of the first line."""
         self.path = path
         self.number = 1  # of the line that comes next
-        self._mark, self._alone = mark, alone
+        self._mark = mark
+        self._comment = re.compile((rb"(?m)^" + _BLANKS if alone else b"") + mark + rb"[^\n]*")
         self._source = self._whole_lines(pieces(path, file))
         raw = next(self._source, b"")
         self.first = raw.partition(b"\n")[0]  # as it stands, be it a comment or not
@@ -118,36 +117,10 @@ class Lines:
             yield b"".join(parts)
 
     def _without_comments(self, body: bytes) -> bytes:
-        """The body with blanks for comments. Most files have them in front, so what follows the last one stays as it is."""
+        """The body without its comments. Most files have them in front, so what follows the last one stays as it is."""
         last = body.rfind(self._mark)
         if last < 0:
             return body
         end = body.find(b"\n", last)
-        head = np.frombuffer(body, np.uint8, end if end >= 0 else len(body))
-        mark = ord(self._mark)
-        ends = np.append(np.flatnonzero(head == _BREAK), len(head))
-        begins = np.append(0, ends[:-1] + 1)
-        whole = head[begins[begins < len(head)]] == mark
-        text = _blanked(head, begins[: len(whole)][whole], ends[: len(whole)][whole])
-        marks = np.flatnonzero(text == mark)
-        if marks.size:  # some comments do not begin their lines
-            line = np.searchsorted(ends, marks)
-            is_comment = np.diff(line, prepend=-1) != 0
-            if self._alone:
-                held = np.append(0, np.cumsum(text > _BLANK))
-                is_comment &= held[marks] == held[begins[line]]
-            text = _blanked(text, marks[is_comment], ends[line[is_comment]])
-        return text.tobytes() + body[len(head) :]
-
-
-def _blanked(text: NDArray[np.uint8], begins: NDArray[np.intp], ends: NDArray[np.intp]) -> NDArray[np.uint8]:
-    """The text with blanks from each beginning to its end."""
-    return np.where(within(begins, ends, len(text)), np.uint8(_BLANK), text)
-
-
-def within(begins: NDArray[np.intp], ends: NDArray[np.intp], length: int) -> NDArray[np.bool_]:
-    """Which of so many places lie between a beginning and its end."""
-    turns = np.stack((begins, ends), axis=1).reshape(-1)
-    is_within = np.zeros(len(turns) + 1, np.bool_)
-    is_within[1::2] = True
-    return np.repeat(is_within, np.diff(turns, prepend=0, append=length))
+        end = len(body) if end < 0 else end
+        return self._comment.sub(b"", body[:end]) + body[end:]
