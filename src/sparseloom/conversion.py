@@ -105,7 +105,7 @@ def _plan(
 ) -> _Plan | Format:
     """The kernel for a conversion; or a format to convert to first, from which there is one."""
     variables = tuple(IndexVar(f"i{mode}") for mode in range(format.order))
-    ordered = _as_ordered(format)
+    ordered = format.promising(ordered=True)  # storage of it is also storage of one that promises less
     source = TensorVar("A", format.order, given, dtype, index_dtype, fill)
     target = TensorVar("B", format.order, ordered, dtype, width, fill)
     shares = not drop_zeros and width == index_dtype and _has_same_leaves(given, ordered)
@@ -153,8 +153,3 @@ def _has_same_leaves(source: Format, target: Format) -> bool:
         ordered and source.is_unique and source.modes == target.modes and not (source.blocks or target.blocks)
         and all(level.compact and level.coordinate_array is not None for levels in last for level in levels)
     )  # fmt: skip
-
-
-def _as_ordered(format: Format) -> Format:
-    """The format with every level in order: storage of it is also storage of one that promises less."""
-    return Format(tuple(level.promising(True, level.unique) for level in format.levels), format.modes, format.blocks)

@@ -43,21 +43,6 @@ from sparseloom.targets.registry import find_target
 from sparseloom.targets.target import Calling, Target
 
 
-def execute(
-    assign: Assign,
-    operands: Mapping[str, Storage],
-    format: Format | None = None,
-    dtype: DType | None = None,
-    sizes: Mapping[str, int] | None = None,
-) -> Storage:
-    """Compile and run a statement whose reductions are explicit, on real tensors.
-
-    ``operands`` holds the right side's tensors by name, and the initial value under the result's name for ``+=``. ``format`` and
-    ``dtype`` are the result's; left out, the compiler derives them. ``sizes`` gives extents that no operand fixes, by variable.
-    """
-    return specialize(assign, operands, format, dtype, sizes).run(operands)
-
-
 class Experience:
     """What earlier calls taught: how many entries the last result had, and how many were read; what operands stored; and whether positions
     outgrew 32 bits, so that calls after it run ``wide``. Each is one value, set at once."""
@@ -78,7 +63,11 @@ def specialize(
     workspace: RowKind | None = None,
     target: Target = C,
 ) -> Specialization:
-    """A statement made definite by the operands it is run on."""
+    """A statement, with explicit reductions, made definite by the operands it is run on.
+
+    ``operands`` holds the right side's tensors by name, and the initial value under the result's name for ``+=``. ``format`` and
+    ``dtype`` are the result's; left out, the compiler derives them. ``sizes`` gives extents that no operand fixes, by variable.
+    """
     problem = pose(assign, operands, settings.int32_limit, format, dtype, sizes, schedule, workspace, target)
     return Specialization(problem, Statistics.of(operands))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparseloom.conversion import convert
-from sparseloom.core.algebra import Semiring, same_value
+from sparseloom.core.algebra import Scalar, Semiring, same_value
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ShapeError, StorageError
 from sparseloom.execution import Inspectable, Specialization
@@ -28,8 +28,8 @@ from sparseloom.runtime.settings import settings
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.intake import enter_aloud
+from sparseloom.tensor.operators import cast
 from sparseloom.tensor.recall import Recall, recall
-from sparseloom.tensor.semirings import dtype_under, filled_with
 from sparseloom.tensor.tensor import Tensor
 
 MOST_SPECIALIZED = 64  # how many combinations of formats, dtypes and shapes a kernel remembers
@@ -285,11 +285,11 @@ class Kernel(Inspectable):
             wanted = self._wanted(name)
             if storage.format.is_dense:
                 stays = wanted is None or wanted.is_dense
-                made[name] = storage if stays else filled_with(storage, zero, common)
+                made[name] = storage if stays else _filled_with(storage, zero, common)
                 continue
             if storage.fill != 0 and not same_value(storage.fill, zero):
                 raise FormatError(f"absent entries of {name} are {storage.fill}, but under this semiring they must be its zero, {zero}")
-            made[name] = filled_with(storage, zero, common)
+            made[name] = _filled_with(storage, zero, common)
         return made
 
     def _specialize(self, storages: Mapping[str, Storage]) -> Specialization:
@@ -335,7 +335,7 @@ class Kernel(Inspectable):
         if self._ring is not None:
             zero, common = semiring_zero(typed, self._ring), operand_dtype(typed)
             sparse = [t for t in tensors.values() if not t.format.is_dense]
-            filled = [replace(t, fill=zero, dtype=dtype_under(zero, t.dtype, common)) for t in sparse]
+            filled = [replace(t, fill=zero, dtype=_dtype_under(zero, t.dtype, common)) for t in sparse]
             typed = declare(typed, {tensor.name: tensor for tensor in (*filled, replace(typed.lhs.tensor, fill=zero))})
         options = (self._format, self._dtype, self._schedule, self._workspace, self._target)
         return Specialization(pose_without_data(close_over(typed, self._ring), settings.int32_limit, *options))
@@ -416,3 +416,23 @@ def _is_stored_alike(one: Storage, other: Storage) -> bool:
         return False
     has_same_scalars = all(a.scalars == b.scalars for a, b in zip(one.levels, other.levels, strict=True))
     return has_same_scalars and same_arrays(one.indices, other.indices)
+
+
+def _filled_with(storage: Storage, zero: Scalar, common: DType) -> Storage:
+    """The same entries under another fill."""
+    dtype = _dtype_under(zero, storage.dtype, common)
+    same = storage if storage.dtype == dtype else cast(replace(storage, fill=0), dtype)
+    return replace(same, fill=zero)
+
+
+def _dtype_under(zero: Scalar, own: DType, common: DType) -> DType:
+    """The dtype of a sparse operand under a semiring: its own, or that to which all promote if it is an integer or its own has no zero."""
+    return common if np.issubdtype(common, np.integer) or not _holds(own, zero) else own
+
+
+def _holds(dtype: DType, value: Scalar) -> bool:
+    """Whether a dtype has this very value."""
+    if dtype.kind in "iu" and not np.isfinite(value):
+        return False
+    with np.errstate(all="ignore"):
+        return same_value(np.asarray(value).astype(dtype).item(), value)

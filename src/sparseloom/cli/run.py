@@ -158,14 +158,10 @@ def _given(problem: Problem, dtype_of: Mapping[str, DType], options: argparse.Na
         number = None if order else _number(file)
         with working(f"reading {file}"):
             tensor = asarray(number) if number is not None else _as_order(read(file), order)
-            _require_order(tensor, order, name, file)
+            if tensor.ndim != order:
+                raise ShapeError(f"{file} holds a tensor of shape {tensor.shape}, but {name} has {plural(order, 'mode')} in the statement")
             found[name] = asarray(tensor, format=problem.formats.get(name), dtype=dtype_of.get(name), name=name)
     return found
-
-
-def _require_order(tensor: Tensor, order: int, name: str, file: str) -> None:
-    if tensor.ndim != order:
-        raise ShapeError(f"{file} holds a tensor of shape {tensor.shape}, but {name} has {plural(order, 'mode')} in the statement")
 
 
 def _number(text: str) -> int | float | complex | None:

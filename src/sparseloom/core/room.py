@@ -19,27 +19,25 @@ def free_memory() -> int | None:
 
 
 def _available() -> int | None:
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None
+    words = _words("/proc/meminfo", "MemAvailable:")
+    return int(words[1]) * 1024 if words else None
 
 
 def _left_to_this_process() -> int | None:
     """What the limit on addresses (``ulimit -v``) leaves, if there is one."""
-    try:
-        with open("/proc/self/limits", encoding="ascii") as lines:
-            limit = next(line.split()[3] for line in lines if line.startswith("Max address space"))
-        if limit == "unlimited":
-            return None
-        with open("/proc/self/statm", encoding="ascii") as sizes:
-            return max(0, int(limit) - int(sizes.read().split()[0]) * _PAGE)
-    except (OSError, StopIteration):
+    limit, used = _words("/proc/self/limits", "Max address space"), _words("/proc/self/statm")
+    if not limit or limit[3] == "unlimited" or not used:
         return None
+    return max(0, int(limit[3]) - int(used[0]) * _PAGE)
+
+
+def _words(path: str, beginning: str = "") -> list[str]:
+    """The words of the first line of a file that begins so; none where the system has no such file or line."""
+    try:
+        with open(path, encoding="ascii") as lines:
+            return next((line.split() for line in lines if line.startswith(beginning)), [])
+    except OSError:
+        return []
 
 
 def require_room(size: int, what: str, help: str) -> None:

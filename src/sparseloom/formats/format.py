@@ -67,16 +67,28 @@ class Format(Node):
         heads = [k for k, level in enumerate(self.levels) if not level.branchless]
         return tuple((head, after - 1) for head, after in pairwise([*heads, len(self.levels)]))
 
+    def promising(self, ordered: bool | None = None, unique: bool | None = None) -> Format:
+        """The same levels with these promises, as far as they can be chosen; those that are left out stay as they are."""
+
+        def changed(level: Level) -> Level:
+            return level.promising(level.ordered if ordered is None else ordered, level.unique if unique is None else unique)
+
+        return Format(tuple(map(changed, self.levels)), self.modes, self.blocks)
+
     def level_sizes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The extent of every level for a tensor of this shape."""
         if not self.blocks:
             return tuple(shape[mode] for mode in self.modes)
-        sizes, seen = [], set()
-        for mode in self.modes:
+        sizes = []
+        for mode, is_within in zip(self.modes, self.within_blocks, strict=True):
             block = self.blocks[mode]
-            sizes.append(block if mode in seen else -(-shape[mode] // block))
-            seen.add(mode)
+            sizes.append(block if is_within else -(-shape[mode] // block))
         return tuple(sizes)
+
+    @property
+    def within_blocks(self) -> tuple[bool, ...]:
+        """For every level of a blocked format, whether it stores the place within a block: the second time that its mode stands."""
+        return tuple(mode in self.modes[:k] for k, mode in enumerate(self.modes))
 
     @property
     def text(self) -> str:

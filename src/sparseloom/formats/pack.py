@@ -7,6 +7,7 @@ already have the right order and type are shared rather than copied.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, assert_never
@@ -49,8 +50,7 @@ def pack(
     already have the wanted form.
     """
     shape = _checked_shape(format, shape)
-    stored = np.asarray(values)
-    stored = np.require(stored, value_dtype(stored.dtype), ("C", "A")).reshape(stored.shape)
+    stored = _usable_values(values)
     columns = _level_columns(format, _checked_coordinates(shape, coordinates, stored))
     return _pack_columns(format, shape, columns, stored, fill, index_dtype, duplicates, int32_limit)
 
@@ -61,8 +61,7 @@ def listed(shape: Sequence[int], coordinates: ArrayLike, values: ArrayLike, fill
     first, rest = Compressed(ordered=False, unique=False), (Singleton(ordered=False, unique=False),) * count
     format = Format((first, *rest), tuple(range(len(shape))))
     sizes = _checked_shape(format, shape)
-    stored = np.asarray(values)
-    stored = np.require(stored, value_dtype(stored.dtype), ("C", "A")).reshape(stored.shape)
+    stored = _usable_values(values)
     columns = _checked_coordinates(sizes, coordinates, stored)
     index_dtype = _index_dtype(None, max((*sizes, len(stored))), int32_limit)
     crds = [np.require(column, index_dtype, ("C", "A")) for column in columns]
@@ -98,10 +97,8 @@ def convert(storage: Storage, format: Format, int32_limit: int = INT32_LIMIT) ->
     if storage.format.is_dense:
         return from_dense(to_dense(storage), format, storage.fill, int32_limit=int32_limit)
     columns, values = _mode_columns(storage)
-    wide = any(array.dtype == INT64 for data in storage.levels for array in data.arrays.values())
-    index_dtype = INT64 if wide else None
-    columns = _level_columns(format, columns)
-    return _pack_columns(format, storage.shape, columns, values, storage.fill, index_dtype, "keep", int32_limit)
+    index_dtype = INT64 if storage.index_dtype == INT64 else None
+    return _pack_columns(format, storage.shape, _level_columns(format, columns), values, storage.fill, index_dtype, "keep", int32_limit)
 
 
 def without_fill(storage: Storage) -> Storage:
@@ -160,6 +157,12 @@ def stored_count(storage: Storage) -> int:
     return position_counts(storage)[-1]
 
 
+def _usable_values(values: ArrayLike) -> Values:
+    """The values in a dtype and layout that can be stored: themselves if they have one."""
+    given = np.asarray(values)
+    return np.require(given, value_dtype(given.dtype), ("C", "A")).reshape(given.shape)
+
+
 def _checked_shape(format: Format, shape: Sequence[int]) -> tuple[int, ...]:
     """The shape as plain integers, if the format can have it."""
     sizes = tuple(int(size) for size in shape)
@@ -196,11 +199,9 @@ def _level_columns(format: Format, columns: Sequence[Index]) -> Columns:
     if not format.blocks:
         return [columns[mode] for mode in format.modes]
     split: Columns = []
-    seen: set[int] = set()
-    for mode in format.modes:
+    for mode, is_within in zip(format.modes, format.within_blocks, strict=True):
         block = format.blocks[mode]
-        split.append(columns[mode] % block if mode in seen else columns[mode] // block)
-        seen.add(mode)
+        split.append(columns[mode] % block if is_within else columns[mode] // block)
     return split
 
 
@@ -209,11 +210,9 @@ def _whole_columns(format: Format, columns: Columns) -> Columns:
     if not format.blocks:
         return [columns[level] for level in np.argsort(format.modes)]
     whole: Columns = [np.zeros(0, np.int64)] * format.order
-    seen: set[int] = set()
-    for mode, column in zip(format.modes, columns, strict=True):
+    for mode, column, is_within in zip(format.modes, columns, format.within_blocks, strict=True):
         # In 64 bits, since the end of the last block may pass the int32 limit.
-        whole[mode] = whole[mode] + column if mode in seen else column.astype(np.int64) * format.blocks[mode]
-        seen.add(mode)
+        whole[mode] = whole[mode] + column if is_within else column.astype(np.int64) * format.blocks[mode]
     return whole
 
 
@@ -249,9 +248,7 @@ def _storage_order(columns: Columns, sizes: tuple[int, ...]) -> NDArray[np.int64
     """The stable permutation that sorts entries by their columns, or None if they are sorted."""
     if not columns or len(columns[0]) < 2:
         return None
-    count, space = len(columns[0]), 1
-    for size in sizes:
-        space *= size
+    count, space = len(columns[0]), math.prod(sizes)
     if space > _LARGEST_KEY:
         return np.lexsort(columns[::-1])
     key = columns[0].astype(np.int64)

@@ -101,7 +101,8 @@ class KernelCache:
         content = library + _MARK + _digest(key, library)
         if self._trusted is not None:
             try:
-                file = _write(_path(self._trusted, key), content)
+                path = _path(self._trusted, key)
+                file = _written(content, path.parent, lambda name: os.replace(name, path))
             except OSError as wrong:
                 self._warn_once(self._trusted, f"cannot be written ({wrong.strerror})")
             else:
@@ -245,10 +246,6 @@ def _mark_used(file: io.FileIO) -> None:
     if now - os.fstat(file.fileno()).st_mtime > _DAY:
         with suppress(OSError):
             os.utime(file.fileno(), (now, now))
-
-
-def _write(path: Path, content: bytes) -> IO[bytes]:
-    return _written(content, path.parent, lambda name: os.replace(name, path))
 
 
 def _temporary(content: bytes) -> IO[bytes]:

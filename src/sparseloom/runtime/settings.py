@@ -40,7 +40,7 @@ def cache_folder() -> Path | None:
 
     The setting, else ``$SPARSELOOM_CACHE_DIR``, else ``$XDG_CACHE_HOME/sparseloom``, else ``~/.cache/sparseloom``.
     """
-    if not _cache_is_wanted():
+    if _is_set("SPARSELOOM_NO_CACHE") if settings.use_cache is None else not settings.use_cache:
         return None
     if settings.cache_folder is not None:
         return settings.cache_folder.absolute()
@@ -78,7 +78,7 @@ def kept_memory() -> int:
 
 def verifies() -> bool:
     """Whether what every pass of the compiler makes is verified: the setting, else ``$SPARSELOOM_VERIFY``. By default it is not."""
-    return os.environ.get("SPARSELOOM_VERIFY", "") not in ("", "0") if settings.verify is None else settings.verify
+    return _is_set("SPARSELOOM_VERIFY") if settings.verify is None else settings.verify
 
 
 def read_size(text: str, what: str) -> int:
@@ -90,7 +90,5 @@ def read_size(text: str, what: str) -> int:
     return int(min(float(number) * (1 << _UNITS[unit.lower()]), _LARGEST))
 
 
-def _cache_is_wanted() -> bool:
-    if settings.use_cache is not None:
-        return settings.use_cache
-    return os.environ.get("SPARSELOOM_NO_CACHE", "") in ("", "0")
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "") not in ("", "0")

@@ -10,17 +10,6 @@ from sparseloom.tensor.io.files import read, write
 from sparseloom.tensor.tensor import Tensor
 
 __all__ = [
-    "Assignment",
-    "Expression",
-    "IndexVar",
-    "Tensor",
-    "asarray",
-    "from_arrays",
-    "from_coo",
-    "full",
-    "indices",
-    "random",
-    "read",
-    "write",
+    "Assignment", "Expression", "IndexVar", "Tensor", "asarray", "from_arrays", "from_coo", "full", "indices", "random", "read", "write",
     "zeros",
-]
+]  # fmt: skip

@@ -15,6 +15,7 @@ from sparseloom.core.errors import CompilerBug, DTypeError
 from sparseloom.formats.storage import Storage, apart
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.tensor.expression import Expression
+from sparseloom.tensor.indexing import transposed
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.operators import Argument, dot, elementwise, matmul
@@ -215,12 +216,10 @@ class Arithmetic:
     def rmatvec(self, x: Any) -> NDArray[Any]:
         """The adjoint applied to ``x``: the conjugate transpose of ``A``, times ``x``."""
         adjoint = self.conj() if self.storage.dtype.kind == "c" else self
-        return adjoint._reversed().matvec(x)
+        storage = adjoint.storage
+        return self._made(transposed(storage, tuple(reversed(range(len(storage.shape)))))).matvec(x)
 
     matmat, rmatmat = matvec, rmatvec
-
-    def _reversed(self) -> Self:
-        raise CompilerBug(self, "a tensor must say how its modes are reversed")
 
 
 def as_argument(value: Any) -> Argument | None:

@@ -78,10 +78,8 @@ def seen_before(
     Arrays are known by identity. They are held weakly, and a dead array takes its record with it, so a new array at an old
     address is not mistaken for it. The storage is held weakly too, because it holds the arrays.
     """
-    seen = _SEEN.get(tuple(map(id, arrays)))
-    if seen is None or seen.shape != shape or seen.format is not format:
-        return None
-    if not seen.still_holds(arrays):
+    seen = record_of(arrays)
+    if seen is None or seen.shape != shape or seen.format is not format or not seen.still_holds(arrays):
         return None
     storage = seen.storage()
     if storage is None:
@@ -141,20 +139,11 @@ def shared_or_sorted(storage: Storage, notes: list[str]) -> Intake:
     try:
         guard = Guard(storage)
     except StorageError:
-        loose = replace(storage, format=_loosened(storage.format))
+        loose = replace(storage, format=storage.format.promising(ordered=False, unique=False))
         check(loose)
         packed = convert(loose, storage.format)
         repeated = stored_count(loose) - stored_count(packed)
         reason = f"{repeated} repeated coordinates were summed" if repeated > 0 else "its coordinates are not sorted"
         notes.append(f"the tensor was copied: {reason}")
-        return Intake(apart(packed, storage), _each_once(notes), True)
-    return Intake(storage, _each_once(notes), bool(notes), guard)
-
-
-def _each_once(notes: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(notes))
-
-
-def _loosened(format: Format) -> Format:
-    """The same levels without their promises of order and uniqueness."""
-    return Format(tuple(level.promising(ordered=False, unique=False) for level in format.levels), format.modes, format.blocks)
+        return Intake(apart(packed, storage), tuple(dict.fromkeys(notes)), True)
+    return Intake(storage, tuple(dict.fromkeys(notes)), bool(notes), guard)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-_FUNCTIONS = "sqrt sin cos tan arcsin arctan sinh tanh expm1 log1p floor ceil trunc sign".split()
+# What has the same name elsewhere.
+_ELSEWHERE = {
+    "np.{}(A)": "sqrt sin cos tan arcsin arctan sinh tanh expm1 log1p floor ceil trunc sign",
+    "to_scipy().{}()": "todia tolil todok",
+    "to_scipy().{}(...)": "resize argmax argmin",
+    "to_numpy().{}()": "tolist tobytes",
+    "to_numpy().{}(...)": "argsort cumsum std var round",
+    "to_numpy().{}": "strides flags",
+}
 
 INSTEAD: dict[str, str] = {
     "A": "to_numpy()",
@@ -13,9 +21,6 @@ INSTEAD: dict[str, str] = {
     "row": 'to("coo").arrays["crd0"]',
     "col": 'to("coo").arrays["crd1"]',
     "coords": 'to("coo").arrays',
-    "todia": "to_scipy().todia()",
-    "tolil": "to_scipy().tolil()",
-    "todok": "to_scipy().todok()",
     "getformat": "format",
     "getnnz": "nnz",
     "get_shape": "shape",
@@ -34,27 +39,15 @@ INSTEAD: dict[str, str] = {
     "has_sorted_indices": "nothing: stored coordinates are always sorted",
     "has_canonical_format": "nothing: stored coordinates are always sorted and unique",
     "reshape": "to_numpy().reshape(...) or to_scipy().reshape(...)",
-    "resize": "to_scipy().resize(...)",
     "flatten": "to_numpy().ravel()",
     "ravel": "to_numpy().ravel()",
     "squeeze": "A[0] or A[:, 0]",
-    "tolist": "to_numpy().tolist()",
-    "tobytes": "to_numpy().tobytes()",
-    "strides": "to_numpy().strides",
-    "flags": "to_numpy().flags",
-    "argmax": "to_scipy().argmax(...)",
-    "argmin": "to_scipy().argmin(...)",
-    "argsort": "to_numpy().argsort(...)",
-    "cumsum": "to_numpy().cumsum(...)",
     "clip": "sl.minimum(sl.maximum(A, low), high)",
-    "std": "to_numpy().std(...)",
-    "var": "to_numpy().var(...)",
-    "round": "to_numpy().round(...)",
     "fill_value": "fill",
     "numpy": "to_numpy()",
     "cpu": "nothing: the tensor is in main memory",
     "H": "A.conj().T",
-    **{name: f"np.{name}(A)" for name in _FUNCTIONS},
+    **{name: text.format(name) for text, names in _ELSEWHERE.items() for name in names.split()},
 }
 
 

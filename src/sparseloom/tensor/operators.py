@@ -15,7 +15,7 @@ from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import ShapeError
-from sparseloom.execution import execute
+from sparseloom.execution import specialize
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
@@ -45,7 +45,7 @@ class Statement:
         """Compute ``R(variables) = rhs``; without a format, in the one that follows from the operands."""
         lhs = Access(placeholder("R", len(variables)), tuple(variables))
         extents = {variable.name: size for variable, size in zip(variables, sizes, strict=True)}
-        return execute(Assign(lhs, rhs), self.operands, format, sizes=extents)
+        return specialize(Assign(lhs, rhs), self.operands, format, sizes=extents).run(self.operands)
 
     def run_product(self, variables: Sequence[IndexVar], summed: IndexVar, factors: Sequence[Access], sizes: Sequence[int]) -> Storage:
         """Compute the sum of a product. One with a dense tensor has hardly an empty place, so it is dense on either side, as in SciPy."""

@@ -121,9 +121,6 @@ class Tensor(Arithmetic):
     def _made(self, storage: Storage) -> Self:
         return type(self)(storage)
 
-    def _reversed(self) -> Self:
-        return self.T
-
     def to(self, format: Format | str, drop_zeros: bool = False, copy: bool | None = None) -> Self:
         """The same tensor in another format. Zeros that are stored are kept unless dropped.
 

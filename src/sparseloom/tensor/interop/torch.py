@@ -35,11 +35,9 @@ def from_torch(tensor: Any) -> Intake:
         case "torch.strided":
             return from_dlpack(tensor.resolve_conj())
         case "torch.sparse_csr":
-            parts = (tensor.crow_indices(), tensor.col_indices(), tensor.values())
-            return from_compressed(csr, shape, *map(shared_array, parts))
+            return from_compressed(csr, shape, *map(shared_array, (tensor.crow_indices(), tensor.col_indices(), tensor.values())))
         case "torch.sparse_csc":
-            parts = (tensor.ccol_indices(), tensor.row_indices(), tensor.values())
-            return from_compressed(csc, shape, *map(shared_array, parts))
+            return from_compressed(csc, shape, *map(shared_array, (tensor.ccol_indices(), tensor.row_indices(), tensor.values())))
         case "torch.sparse_coo":
             if tensor.dense_dim():
                 raise StorageError("hybrid sparse tensors of PyTorch are not taken; give tensor.to_dense() or its indices and values")
