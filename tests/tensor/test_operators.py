@@ -275,6 +275,10 @@ def test_functions_on_tensors() -> None:
     assert functions.sqrt(4.0).item() == 2.0
 
 
+def test_functions_have_their_own_names() -> None:
+    assert [getattr(functions, name).__name__ for name in functions.__all__] == functions.__all__
+
+
 def test_nan_and_infinity_beside_absent_entries() -> None:
     a = asarray(np.array([[0, 1.0], [2, 0]]), format="csr")
     result = (a * np.array([[np.inf, np.inf], [np.nan, np.nan]])).to_numpy()

@@ -120,8 +120,7 @@ class KernelCache:
         """All entries, least recently used first."""
         found = [
             CacheEntry(path.name.removesuffix(_SUFFIX), status.st_size, status.st_mtime)
-            for path, status in self._files()
-            if path.name.endswith(_SUFFIX)
+            for path, status in self._files(_SUFFIX)
         ]
         return sorted(found, key=lambda entry: (entry.last_used, entry.key))
 
@@ -143,13 +142,13 @@ class KernelCache:
             _say(folder, complaint)
         self._warned = True
 
-    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """Our own files in the folder; some may vanish meanwhile, as other processes evict too."""
+    def _files(self, *suffixes: str) -> Iterator[tuple[Path, os.stat_result]]:
+        """Our own files in the folder that end so; some may vanish meanwhile, as other processes evict too."""
         if self._trusted is None:
             return
         with suppress(OSError), os.scandir(self._trusted) as listing:
             for item in listing:
-                if item.name.endswith((_SUFFIX, UNFINISHED, turns.SUFFIX)):
+                if item.name.endswith(suffixes):
                     with suppress(OSError):
                         status = item.stat(follow_symlinks=False)
                         if stat.S_ISREG(status.st_mode):
@@ -176,8 +175,8 @@ class KernelCache:
     def _sweep(self) -> None:
         """Remove half-written files, locks and folders of processes that died."""
         now = time.time()
-        for path, status in self._files():
-            if path.name.endswith((UNFINISHED, turns.SUFFIX)) and now - status.st_mtime > _HOUR:
+        for path, status in self._files(UNFINISHED, turns.SUFFIX):
+            if now - status.st_mtime > _HOUR:
                 with suppress(OSError):
                     path.unlink()
         if self._trusted is not None:

@@ -149,28 +149,27 @@ def lift(value: Any) -> Expression:
 def binary(op: str, left: Any, right: Any) -> Expression:
     """``left op right``."""
     first, second = lift(left), lift(right)
-    renamed, operands = _beside(first, second)
+    renamed, operands = _beside(first.operands, second)
     return Expression(combine(op, first.node, renamed), operands, (first, second))
 
 
 def apply(op: str, *values: Any) -> Expression:
     """A function on expressions."""
     nodes: list[Expr] = []
+    operands: dict[str, Operand] = {}
     parts = [lift(value) for value in values]
-    sofar = Expression(Literal(0), {})
     for part in parts:
-        found, operands = _beside(sofar, part)
-        nodes.append(found)
-        sofar = Expression(sofar.node, operands)
-    return Expression(Apply(op, tuple(nodes)), sofar.operands, parts)
+        renamed, operands = _beside(operands, part)
+        nodes.append(renamed)
+    return Expression(Apply(op, tuple(nodes)), operands, parts)
 
 
-def _beside(left: Expression, right: Expression) -> tuple[Expr, dict[str, Operand]]:
-    """The right node with its tensors renamed where they would clash with the left's, and all operands.
+def _beside(others: Mapping[str, Operand], right: Expression) -> tuple[Expr, dict[str, Operand]]:
+    """The right node with its tensors renamed where they would clash with the others, and all operands.
 
     One tensor keeps one name; two tensors of the same name are told apart by a number behind it.
     """
-    operands = dict(left.operands)
+    operands = dict(others)
     renamed: dict[str, str] = {}
     for name, operand in right.operands.items():
         new = _name_for(name, operand, operands, {*right.operands} - {name})

@@ -108,22 +108,16 @@ def _narrow_outermost(storage: Storage, selectors: list[Selector]) -> tuple[Stor
     """Cut the wanted range of rows out of a CSR-like storage, as views."""
     match storage.format.levels:
         case (Dense(), Compressed()):
-            pass
+            mode = storage.format.modes[0]
         case _:
             return storage, selectors
-    mode = storage.format.modes[0]
-    match selectors[mode]:
-        case int(row):
-            begin, end = row, row + 1
-            rest: Selector = 0
-        case slice() as rows:
-            begin, end, step = rows.indices(storage.shape[mode])
-            if step != 1:
-                return storage, selectors
-            end = max(begin, end)
-            rest = slice(None)
-        case _:
-            return storage, selectors
+    wanted = selectors[mode]
+    rows = slice(wanted, wanted + 1) if isinstance(wanted, int) else wanted
+    begin, end, step = rows.indices(storage.shape[mode]) if isinstance(rows, slice) else (0, 0, 0)
+    if step != 1:
+        return storage, selectors
+    rest: Selector = 0 if isinstance(wanted, int) else slice(None)
+    end = max(begin, end)
     pos, crd = storage.levels[1].arrays["pos"], storage.levels[1].arrays["crd"]
     first, last = int(pos[begin]), int(pos[end])
     shape = tuple(end - begin if m == mode else size for m, size in enumerate(storage.shape))

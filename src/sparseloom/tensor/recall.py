@@ -69,7 +69,7 @@ def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[S
     glimpses: list[Glimpse] = []
     alive = {address_of(made.values)}
     for value, storage in zip(given, (*operands, made), strict=True):
-        found = _absent() if value is None else glimpse(value, storage)
+        found = glimpse(value, storage)
         if found is None:
             return None
         glimpses.append(found[0])
@@ -81,10 +81,6 @@ def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[S
     words = pack.words()
     like = replace(made, values=np.broadcast_to(np.empty((), made.dtype), made.values.shape))
     return Recall(tuple(glimpses), entry, words, words.index(address_of(made.values), 1), like)
-
-
-def _absent() -> tuple[Glimpse, tuple[NDArray[Any], ...]]:
-    return (lambda given: given is None), ()
 
 
 def _writable(same: Glimpse, values: NDArray[Any]) -> Glimpse:
@@ -101,6 +97,8 @@ def _writable(same: Glimpse, values: NDArray[Any]) -> Glimpse:
 def glimpse(value: Any, storage: Storage) -> tuple[Glimpse, tuple[NDArray[Any], ...]] | None:
     """How to tell that an operand is the same again, and the arrays that it keeps alive; None if that cannot be told quickly."""
     kind = type(value)
+    if value is None:
+        return (lambda given: given is None), ()
     if kind is Tensor:
         return _tensor(value, storage), (storage.values, *storage.indices)
     if kind is np.ndarray:
@@ -113,21 +111,13 @@ def glimpse(value: Any, storage: Storage) -> tuple[Glimpse, tuple[NDArray[Any], 
 def _tensor(tensor: Tensor, storage: Storage) -> Glimpse:
     known: Any = weakref.ref(tensor)
     stored = weakref.ref(storage)
-
-    def same(given: Any) -> bool:
-        return known() is given and given.has(stored())
-
-    return same
+    return lambda given: known() is given and given.has(stored())
 
 
 def _array(values: NDArray[Any]) -> Glimpse:
     known: Any = weakref.ref(values)
     layout = layout_of(values)
-
-    def same(given: Any) -> bool:
-        return known() is given and layout_of(given) == layout
-
-    return same
+    return lambda given: known() is given and layout_of(given) == layout
 
 
 def _matrix(matrix: Any, seen: Seen) -> Glimpse:

@@ -22,7 +22,8 @@ def text_of(storage: Storage, name: str | None, assignment: Assignment | None) -
     head = f"<Tensor{f' {name!r}' if name else ''}: {facts}>"
     if assignment is not None:
         return f"{head}\n  assigned, not computed yet: {assignment}"
-    return "\n".join([head, *(f"  {line}" for line in _body(storage))])
+    body = _values_text(storage).split("\n") if storage.format.is_dense else braille(storage)
+    return "\n".join([head, *(f"  {line}" for line in body)])
 
 
 def html_of(storage: Storage, name: str | None, assignment: Assignment | None) -> str:
@@ -31,22 +32,14 @@ def html_of(storage: Storage, name: str | None, assignment: Assignment | None) -
         f"<tr><th style='text-align:left'>{html.escape(label)}</th><td style='text-align:left'>{html.escape(value)}</td></tr>"
         for label, value in _labelled(storage, name, assignment)
     )
-    picture = "" if assignment is not None else _values_html(storage) if storage.format.is_dense else svg(storage)
+    picture = ""
+    if assignment is None:
+        picture = f"<pre>{html.escape(_values_text(storage))}</pre>" if storage.format.is_dense else svg(storage)
     return f"<div style='display:flex;gap:1em;align-items:center'><table>{rows}</table>{picture}</div>"
-
-
-def _body(storage: Storage) -> list[str]:
-    if storage.format.is_dense:
-        return _values_text(storage).split("\n")
-    return braille(storage)
 
 
 def _values_text(storage: Storage) -> str:
     return np.array2string(to_numpy(storage), threshold=60, edgeitems=3, max_line_width=100)
-
-
-def _values_html(storage: Storage) -> str:
-    return f"<pre>{html.escape(_values_text(storage))}</pre>"
 
 
 def _facts(storage: Storage, assignment: Assignment | None) -> list[str]:

@@ -6,7 +6,6 @@ on the user's.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -172,17 +171,9 @@ def _converted(matrix: Any) -> Intake:
     return Intake(convert(storage, rows), (f"converted from SciPy's {matrix.format} layout, which has no counterpart here",))
 
 
-_ARRAYS: dict[type, Callable[[Any], tuple[NDArray[Any], ...]]] = {}
-
-
 def arrays_of_scipy(matrix: Any) -> tuple[NDArray[Any], ...] | None:
     """The three arrays of a CSR or CSC matrix, and nothing for whatever else it may be."""
-    take = _ARRAYS.get(type(matrix))
-    if take is None:
-        if reader_for(type(matrix)) not in (_from_csr, _from_csc):
-            return None
-        take = _ARRAYS[type(matrix)] = operator.attrgetter("indptr", "indices", "data")
-    return take(matrix)
+    return (matrix.indptr, matrix.indices, matrix.data) if reader_for(type(matrix)) in (_from_csr, _from_csc) else None
 
 
 _READERS: dict[str, Callable[[Any], Intake]] = {

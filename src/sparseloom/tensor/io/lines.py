@@ -64,12 +64,8 @@ class Lines:
     def next(self) -> tuple[int, bytes] | None:
         """The next line that holds anything, and its number."""
         while not (rest := self._body.lstrip()):
-            self.number += self._body.count(b"\n")
-            raw = next(self._source, None)
-            if raw is None:
-                self._body = b""
+            if not self._advance():
                 return None
-            self._body = self._without_comments(raw)
         self.number += self._body.count(b"\n", 0, len(self._body) - len(rest))
         line, _, self._body = rest.partition(b"\n")
         self.number += 1
@@ -89,13 +85,16 @@ class Lines:
         """All that is left."""
         for number, line in self._again:
             yield Block(self.path, line, number)
-        while True:
+        yield Block(self.path, self._body, self.number)
+        while self._advance():
             yield Block(self.path, self._body, self.number)
-            self.number += self._body.count(b"\n")
-            raw = next(self._source, None)
-            if raw is None:
-                return
-            self._body = self._without_comments(raw)
+
+    def _advance(self) -> bool:
+        """Go on to the next lines, if there are any."""
+        self.number += self._body.count(b"\n")
+        raw = next(self._source, None)
+        self._body = b"" if raw is None else self._without_comments(raw)
+        return raw is not None
 
     def _whole_lines(self, source: Iterator[bytes]) -> Iterator[bytes]:
         """The pieces, cut at the ends of lines."""

@@ -13,14 +13,12 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.dtypes import known_fill
 from sparseloom.core.errors import SparseloomError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, csc, csr
@@ -151,8 +149,7 @@ def _own(arrays: _Members) -> Storage:
     shape, fill = _shape(arrays["shape"]), arrays["fill"]
     if fill.ndim:
         raise StorageError(f"the fill must be one value, not an array of shape {fill.shape}")
-    storage = storage_of(format, shape, arrays.besides(_OWN, "shape", "fill"))
-    return replace(storage, fill=known_fill(fill.item(), storage.dtype))
+    return storage_of(format, shape, arrays.besides(_OWN, "shape", "fill"), fill.item())
 
 
 def _shape(array: NDArray[Any]) -> tuple[int, ...]:
