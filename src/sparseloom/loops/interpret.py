@@ -17,59 +17,25 @@ from sparseloom.core.algebra import OPERATORS, integer_power
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT64, VALUE_DTYPES, DType, real_part
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
+from sparseloom.loops import nodes as ir
 from sparseloom.loops.hashing import HASH_FACTOR
 from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells
-from sparseloom.loops.nodes import (
-    Allocate,
-    Array,
-    Assign,
-    Barrier,
-    Block,
-    Cast,
-    Declare,
-    Expr,
-    Fail,
-    Fill,
-    For,
-    Free,
-    Function,
-    If,
-    Launch,
-    Literal,
-    Load,
-    LoopKind,
-    Op,
-    Param,
-    Poll,
-    Role,
-    Search,
-    Select,
-    Shuffle,
-    Status,
-    Stmt,
-    Store,
-    Team,
-    Thread,
-    Var,
-    While,
-    block,
-)
 from sparseloom.loops.routines import Call, Routine
 
 __all__ = ["KernelStatus", "RaceFound", "run"]
 
-_ONE_BY_ONE = (LoopKind.SERIAL, LoopKind.VECTOR, LoopKind.UNROLLED, LoopKind.LANES)
+_ONE_BY_ONE = (ir.LoopKind.SERIAL, ir.LoopKind.VECTOR, ir.LoopKind.UNROLLED, ir.LoopKind.LANES)
 
 
 class KernelStatus(Exception):
     """A kernel ended with a status other than OK."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: ir.Status) -> None:
         super().__init__(f"the kernel ended with status {status.name}")
         self.status = status
 
 
-def run(function: Function, arguments: Sequence[Any], outputs_initialised: bool = False, lanes: int = 32) -> list[Any]:
+def run(function: ir.Function, arguments: Sequence[Any], outputs_initialised: bool = False, lanes: int = 32) -> list[Any]:
     """Run a kernel on arguments that align with its parameters; ``None`` stands for GROWN and COUNT ones.
 
     Returns the arguments with GROWN arrays and COUNT numbers filled in. Unless ``outputs_initialised``, reading an element of an
@@ -78,33 +44,33 @@ def run(function: Function, arguments: Sequence[Any], outputs_initialised: bool 
     text, arrays, routines = _Writer(function).written()
     tracker = Tracker() if _is_parallel(function) else None
     given = {
-        p.target: (a, p.role is Role.INPUT or outputs_initialised, p.role is not Role.INPUT)
+        p.target: (a, p.role is ir.Role.INPUT or outputs_initialised, p.role is not ir.Role.INPUT)
         for p, a in zip(function.params, arguments, strict=True)
-        if p.role in (Role.INPUT, Role.OUTPUT)
+        if p.role in (ir.Role.INPUT, ir.Role.OUTPUT)
     }
     cells = {a: Cells(a, *given.get(a, ())) if tracker is None else WatchedCells(a, tracker, *given.get(a, ())) for a in arrays}
-    sizes = [int(a) for p, a in zip(function.params, arguments, strict=True) if p.role is Role.SIZE]
+    sizes = [int(a) for p, a in zip(function.params, arguments, strict=True) if p.role is ir.Role.SIZE]
     try:
         with np.errstate(all="ignore"):
             counts = iter(_compiled(text)(list(cells.values()), sizes, tracker, [routine.run for routine in routines], lanes))
     except OutOfMemory:
-        raise KernelStatus(Status.OUT_OF_MEMORY) from None
+        raise KernelStatus(ir.Status.OUT_OF_MEMORY) from None
     except ZeroDivisionError:
         raise CompilerBug(function.name, "no index is divided by zero") from None
     _check_freed(function, cells)
     return [_answer(p, a, cells, counts) for p, a in zip(function.params, arguments, strict=True)]
 
 
-def _answer(param: Param, argument: Any, cells: dict[Array, Cells], counts: Any) -> Any:
+def _answer(param: ir.Param, argument: Any, cells: dict[ir.Array, Cells], counts: Any) -> Any:
     match param:
-        case Param(Array() as array, Role.GROWN):
+        case ir.Param(ir.Array() as array, ir.Role.GROWN):
             return cells[array].data
-        case Param(_, Role.COUNT):
+        case ir.Param(_, ir.Role.COUNT):
             return next(counts)
     return argument
 
 
-def _check_freed(function: Function, cells: dict[Array, Cells]) -> None:
+def _check_freed(function: ir.Function, cells: dict[ir.Array, Cells]) -> None:
     """On success, whatever the kernel allocated is freed or handed out."""
     owned = {p.target for p in function.params}
     for array, one in cells.items():
@@ -112,12 +78,12 @@ def _check_freed(function: Function, cells: dict[Array, Cells]) -> None:
             raise CompilerBug(function.name, f"{array.name} is freed before the kernel ends")
 
 
-def _is_parallel(function: Function) -> bool:
-    return any(isinstance(n, For) and n.kind not in _ONE_BY_ONE for n in walk(function))
+def _is_parallel(function: ir.Function) -> bool:
+    return any(isinstance(n, ir.For) and n.kind not in _ONE_BY_ONE for n in walk(function))
 
 
 def _fail(status: str) -> None:
-    raise KernelStatus(Status[status])
+    raise KernelStatus(ir.Status[status])
 
 
 def _convert(value: Any, source: DType, target: DType) -> Any:
@@ -142,7 +108,7 @@ def _power(base: Any, exponent: Any, dtype: DType) -> Any:
 
 
 _NAMESPACE: dict[str, Any] = {
-    "LoopKind": LoopKind,
+    "LoopKind": ir.LoopKind,
     "inf": np.inf,
     "nan": np.nan,
     "convert": _convert,
@@ -186,22 +152,22 @@ _ARITHMETIC = ("add", "subtract", "multiply", "negative")
 class _Writer:
     """Writes one kernel as Python text. Names are numbered, for they may be anything."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: ir.Function) -> None:
         self.function = function
         self.scalars: dict[str, str] = {}
-        self.arrays: dict[Array, str] = {}
+        self.arrays: dict[ir.Array, str] = {}
         self.routines: dict[Routine, str] = {}
         self.constants: list[str] = []
         self.lines: list[str] = []
-        self.thread = Var("")  # counts the threads of the team being written
+        self.thread = ir.Var("")  # counts the threads of the team being written
 
-    def written(self) -> tuple[str, list[Array], list[Routine]]:
+    def written(self) -> tuple[str, list[ir.Array], list[Routine]]:
         """The text, and the arrays and functions of the library that it takes, in order."""
         params = self.function.params
-        sizes = [self._scalar(p.target.name) for p in params if p.role is Role.SIZE]
-        counts = [self._scalar(p.target.name) for p in params if p.role is Role.COUNT]
+        sizes = [self._scalar(p.target.name) for p in params if p.role is ir.Role.SIZE]
+        counts = [self._scalar(p.target.name) for p in params if p.role is ir.Role.COUNT]
         for n in (n for part in (*params, self.function.body) for n in walk(part)):
-            if isinstance(n, Array):
+            if isinstance(n, ir.Array):
                 self.arrays.setdefault(n, f"a{len(self.arrays)}")
         self._stmt(self.function.body, "  ")
         head = ["def kernel(arrays, sizes, tracker, routines, lanes):"]
@@ -215,49 +181,49 @@ class _Writer:
     def _scalar(self, name: str) -> str:
         return self.scalars.setdefault(name, f"v{len(self.scalars)}")
 
-    def _body(self, stmt: Stmt, indent: str) -> None:
+    def _body(self, stmt: ir.Stmt, indent: str) -> None:
         before = len(self.lines)
         self._stmt(stmt, indent + "  ")
         if len(self.lines) == before:
             self.lines.append(f"{indent}  pass")
 
-    def _stmt(self, stmt: Stmt, indent: str) -> None:
+    def _stmt(self, stmt: ir.Stmt, indent: str) -> None:
         """Append the lines of one statement."""
         match stmt:
-            case Block(stmts):
+            case ir.Block(stmts):
                 for inner in stmts:
                     self._stmt(inner, indent)
-            case Poll():
+            case ir.Poll():
                 pass
-            case While(condition, body):
+            case ir.While(condition, body):
                 self.lines.append(f"{indent}while {self._expr(condition)}:")
                 self._body(body, indent)
-            case If(condition, then, other):
+            case ir.If(condition, then, other):
                 self.lines.append(f"{indent}if {self._expr(condition)}:")
                 self._body(then, indent)
-                if other != Block(()):
+                if other != ir.Block(()):
                     self.lines.append(f"{indent}else:")
                     self._body(other, indent)
-            case For():
+            case ir.For():
                 self._loop(stmt, indent)
-            case Launch(body=body):
+            case ir.Launch(body=body):
                 self._loop(body, indent)
-            case Team(first, loop, last):
+            case ir.Team(first, loop, last):
                 # As if every iteration had a thread of its own.
                 outside, self.thread = self.thread, loop.var
-                self._loop(replace(loop, body=block(first, loop.body, last)), indent)
+                self._loop(replace(loop, body=ir.block(first, loop.body, last)), indent)
                 self.thread = outside
             case _:
                 self.lines.append(indent + self._simple(stmt))
 
-    def _loop(self, loop: For, indent: str) -> None:
+    def _loop(self, loop: ir.For, indent: str) -> None:
         var = self._scalar(loop.var.name)
         run = f"range({self._expr(loop.begin)}, {self._expr(loop.end)})"
         if loop.kind in _ONE_BY_ONE:
             self.lines.append(f"{indent}for {var} in {run}:")
             self._body(loop.body, indent)
             return
-        shuffles = [n for n in walk(loop.body) if isinstance(n, Shuffle)] if loop.kind is LoopKind.GPU_THREAD else []
+        shuffles = [n for n in walk(loop.body) if isinstance(n, ir.Shuffle)] if loop.kind is ir.LoopKind.GPU_THREAD else []
         self.lines += [f"{indent}{self._lanes(n)} = []" for n in shuffles]
         entered = f"tracker.enter({loop.var.name!r}, LoopKind.{loop.kind.name}, r{var}.start)"
         self.lines += [f"{indent}r{var} = {run}", f"{indent}w{var} = {entered}"]
@@ -270,67 +236,67 @@ class _Writer:
             self.lines.append(f"{indent}for t in across({self._lanes(n)}, len(r{var}), lanes, lambda a, b: {combined}):")
             self.lines.append(f"{indent}  {held} = {self._operator(n.op, [held, 't'], dtype, dtype)}")
 
-    def _lanes(self, shuffle: Shuffle) -> str:
+    def _lanes(self, shuffle: ir.Shuffle) -> str:
         """The list of what the lanes bring to a shuffle."""
         return f"s{self._scalar(shuffle.var.name)}"
 
-    def _simple(self, stmt: Stmt) -> str:
+    def _simple(self, stmt: ir.Stmt) -> str:
         """A statement that holds no others."""
         match stmt:
-            case Declare(var, value) | Assign(var, value):
+            case ir.Declare(var, value) | ir.Assign(var, value):
                 return f"{self._scalar(var.name)} = {self._expr(value)}"
-            case Store(array, place, value, None):
+            case ir.Store(array, place, value, None):
                 return f"{self.arrays[array]}.store({self._expr(place)}, {self._expr(value)})"
-            case Store(array, place, value, str(op), atomic):
+            case ir.Store(array, place, value, str(op), atomic):
                 name = self.arrays[array]
                 peeked = f"{name}.peek_number(t)" if array.dtype in _NATIVE else f"{name}.peek(t)"
                 combined = self._operator(op, [peeked, self._expr(value)], array.dtype, array.dtype)
                 return f"t = {self._expr(place)}; {name}.{'store_atomic' if atomic else 'store'}(t, {combined})"
-            case Allocate(array, size):
+            case ir.Allocate(array, size):
                 return f"{self.arrays[array]}.allocate({self._size(size)})"
-            case Fill(array, begin, count, value):
+            case ir.Fill(array, begin, count, value):
                 return f"{self.arrays[array]}.fill({self._expr(begin)}, {self._expr(count)}, {self._expr(value)})"
             case Call(routine, arrays, args):
                 taken = (", ".join(self.arrays[array] for array in arrays), ", ".join(map(self._expr, args)))
                 assigned = "" if stmt.assigned is None else f"{self._scalar(stmt.assigned.name)} = "
                 return f"{assigned}{self.routines.setdefault(routine, f'f{len(self.routines)}')}([{taken[0]}], [{taken[1]}])"
-            case Free(array):
+            case ir.Free(array):
                 return f"{self.arrays[array]}.free()"
-            case Shuffle(_, _, value):
+            case ir.Shuffle(_, _, value):
                 return f"{self._lanes(stmt)}.append({self._expr(value)})"
-            case Barrier():
+            case ir.Barrier():
                 return "tracker.barrier()"
-            case Fail(status):
+            case ir.Fail(status):
                 return f"fail({status.name!r})"
         raise CompilerBug(stmt, "a statement that the interpreter knows")
 
-    def _expr(self, expr: Expr) -> str:
+    def _expr(self, expr: ir.Expr) -> str:
         """An expression, in parentheses where it needs them."""
         match expr:
-            case Var(name):
+            case ir.Var(name):
                 return self._scalar(name)
-            case Thread():
+            case ir.Thread():
                 return self._scalar(self.thread.name)
-            case Literal(value, dtype):
+            case ir.Literal(value, dtype):
                 return self._literal(value, dtype)
-            case Load(array, place):
+            case ir.Load(array, place):
                 return f"{self.arrays[array]}.{'load_number' if array.dtype in _NATIVE else 'load'}({self._expr(place)})"
-            case Cast(Load(array, place), dtype) if dtype == INT64 and array.dtype.kind == "i":
+            case ir.Cast(ir.Load(array, place), dtype) if dtype == INT64 and array.dtype.kind == "i":
                 return f"{self.arrays[array]}.load_number({self._expr(place)})"
-            case Cast(operand, dtype):
+            case ir.Cast(operand, dtype):
                 return _cast(self._expr(operand), operand.dtype, dtype)
-            case Select(condition, then, other) | Op("where", (condition, then, other)):
+            case ir.Select(condition, then, other) | ir.Op("where", (condition, then, other)):
                 return f"({self._expr(then)} if {self._expr(condition)} else {self._expr(other)})"
-            case Search(array, begin, end, key):
+            case ir.Search(array, begin, end, key):
                 return f"{self.arrays[array]}.search({self._expr(begin)}, {self._expr(end)}, {self._expr(key)})"
-            case Op(name, args, dtype):
+            case ir.Op(name, args, dtype):
                 return self._operator(name, [self._expr(a) for a in args], args[0].dtype, dtype)
         raise CompilerBug(expr, "an expression that the interpreter knows")
 
-    def _size(self, expr: Expr) -> str:
+    def _size(self, expr: ir.Expr) -> str:
         """The size of an allocation: here a product does not wrap, so that one that is too large is refused."""
         match expr:
-            case Op("multiply", args, dtype) if dtype == INT64:
+            case ir.Op("multiply", args, dtype) if dtype == INT64:
                 return " * ".join(map(self._size, args))
         return self._expr(expr)
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from sparseloom.core.dtypes import DType
 from sparseloom.core.trees import walk
-from sparseloom.loops.nodes import Block, Expr, For, Literal, Load, Op, Stmt, Store, Var
+from sparseloom.loops.nodes import ZERO, Expr, For, Load, Op, Stmt, Store, Var, stmts_of
 
 _ARITHMETIC = ("add", "subtract", "multiply", "divide", "negative")
 
 
 def is_lanewise(loop: For) -> bool:
     """Whether every statement of the loop's body is such arithmetic, from lane 0 on."""
-    stmts: tuple[Stmt, ...] = loop.body.stmts if isinstance(loop.body, Block) else (loop.body,)
     dtype = lane_dtype(loop)
-    return dtype is not None and loop.begin == Literal(0) and all(_is_lanewise(stmt, loop.var, dtype) for stmt in stmts)
+    return dtype is not None and loop.begin == ZERO and all(_is_lanewise(stmt, loop.var, dtype) for stmt in stmts_of(loop.body))
 
 
 def lane_dtype(loop: For) -> DType | None:

@@ -6,12 +6,13 @@ one kernel. Nothing is left to decide here: a target prints these nodes one by o
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import Any
 
 from sparseloom.core.algebra import Scalar, identical
 from sparseloom.core.dtypes import BOOL, INT64, DType
-from sparseloom.core.trees import Node, node
+from sparseloom.core.trees import Node, children, node
 
 
 class MemorySpace(Enum):
@@ -385,18 +386,19 @@ def compare(name: str, left: Expr, right: Expr) -> Expr:
 
 def both(*conditions: Expr) -> Expr:
     """All of the conditions, folding what is known."""
-    kept = tuple(dict.fromkeys(c for c in conditions if c != TRUE))
-    if FALSE in kept:
-        return FALSE
-    return TRUE if not kept else kept[0] if len(kept) == 1 else Op("logical_and", kept, BOOL)
+    return _joined("logical_and", conditions, TRUE, FALSE)
 
 
 def either(*conditions: Expr) -> Expr:
     """Any of the conditions, folding what is known."""
-    kept = tuple(dict.fromkeys(c for c in conditions if c != FALSE))
-    if TRUE in kept:
-        return TRUE
-    return FALSE if not kept else kept[0] if len(kept) == 1 else Op("logical_or", kept, BOOL)
+    return _joined("logical_or", conditions, FALSE, TRUE)
+
+
+def _joined(name: str, conditions: tuple[Expr, ...], neutral: Literal, deciding: Literal) -> Expr:
+    kept = tuple(dict.fromkeys(c for c in conditions if c != neutral))
+    if deciding in kept or not kept:
+        return deciding if kept else neutral
+    return kept[0] if len(kept) == 1 else Op(name, kept, BOOL)
 
 
 def block(*stmts: Stmt | None) -> Stmt:
@@ -416,6 +418,22 @@ def block(*stmts: Stmt | None) -> Stmt:
 def when(condition: Expr, body: Stmt) -> Stmt:
     """``body`` where a condition holds, folding what is known."""
     return body if condition == TRUE else block() if condition == FALSE else If(condition, body)
+
+
+def stmts_of(body: Stmt) -> tuple[Stmt, ...]:
+    """The statements of a body, one by one."""
+    return body.stmts if isinstance(body, Block) else (body,)
+
+
+def walk_outside(stmt: Stmt, kinds: Collection[LoopKind]) -> Iterator[Node]:
+    """A statement and the nodes in it, but for those inside loops of these kinds, and inside teams that run such loops."""
+    stack: list[Node] = [stmt]
+    while stack:
+        current = stack.pop()
+        yield current
+        loop = current.loop if isinstance(current, Team) else current
+        if not (isinstance(loop, For) and loop.kind in kinds):
+            stack.extend(reversed(tuple(children(current))))
 
 
 def constant(value: Any, dtype: DType) -> Literal:

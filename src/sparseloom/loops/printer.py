@@ -17,39 +17,7 @@ from collections.abc import Iterator
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.core.errors import CompilerBug
-from sparseloom.loops.nodes import (
-    Allocate,
-    Array,
-    Assign,
-    Barrier,
-    Block,
-    Cast,
-    Declare,
-    Expr,
-    Fail,
-    Fill,
-    For,
-    Free,
-    Function,
-    If,
-    Launch,
-    Literal,
-    Load,
-    LoopKind,
-    MemorySpace,
-    Op,
-    Param,
-    Poll,
-    Search,
-    Select,
-    Shuffle,
-    Stmt,
-    Store,
-    Team,
-    Thread,
-    Var,
-    While,
-)
+from sparseloom.loops import nodes as ir
 from sparseloom.loops.routines import Call
 
 _SYMBOLS = {"floor_divide": "//", "remainder": "%"} | {name: op.symbol for name, op in OPERATORS.items() if op.symbol}
@@ -60,47 +28,47 @@ _LEVELS = {
 _ATOM = 10
 
 
-def show(root: Function | Stmt | Expr) -> str:
+def show(root: ir.Function | ir.Stmt | ir.Expr) -> str:
     """The text of a kernel, a statement or an expression."""
     match root:
-        case Function(name, params, body):
+        case ir.Function(name, params, body):
             head = f"def {name}({', '.join(map(_param, params))})"
             return "\n".join([head, *_indented(body)]) + "\n"
-        case Stmt():
+        case ir.Stmt():
             return "\n".join(_lines(root)) + "\n"
     return _text(root)
 
 
-def _param(param: Param) -> str:
+def _param(param: ir.Param) -> str:
     match param.target:
-        case Array(name, dtype):
+        case ir.Array(name, dtype):
             return f"{param.role.value} {name}: {dtype}[]"
-        case Var(name):
+        case ir.Var(name):
             return f"{param.role.value} {name}"
 
 
-def _indented(stmt: Stmt) -> list[str]:
+def _indented(stmt: ir.Stmt) -> list[str]:
     return ["  " + line for line in _lines(stmt)] or ["  pass"]
 
 
-def _lines(stmt: Stmt) -> Iterator[str]:
+def _lines(stmt: ir.Stmt) -> Iterator[str]:
     """The lines of one statement."""
     match stmt:
-        case Block(stmts):
+        case ir.Block(stmts):
             for inner in stmts:
                 yield from _lines(inner)
-        case For(var, begin, end, body):
+        case ir.For(var, begin, end, body):
             yield f"for {var.name} in {_text(begin)} : {_text(end)}{_manner(stmt)}"
             yield from _indented(body)
-        case While(condition, body, factor):
+        case ir.While(condition, body, factor):
             yield f"while {_text(condition)}{f'  [unrolled {factor}]' if factor else ''}"
             yield from _indented(body)
-        case If():
+        case ir.If():
             yield from _branches(stmt, "if")
-        case Launch(blocks, threads, body):
+        case ir.Launch(blocks, threads, body):
             yield f"launch {_text(blocks)} blocks of {_text(threads)} threads"
             yield from _indented(body)
-        case Team(first, loop, last):
+        case ir.Team(first, loop, last):
             yield "each thread first"
             yield from _indented(first)
             yield from _lines(loop)
@@ -110,86 +78,86 @@ def _lines(stmt: Stmt) -> Iterator[str]:
             yield _simple(stmt)
 
 
-def _manner(loop: For) -> str:
+def _manner(loop: ir.For) -> str:
     """How a loop runs, where that is not one iteration after another."""
-    if loop.kind is LoopKind.SERIAL:
+    if loop.kind is ir.LoopKind.SERIAL:
         return ""
     reduces = [f", {_SYMBOLS.get(reduction.op, reduction.op)} {reduction.var.name}" for reduction in loop.reduces]
     return f"  [{loop.kind.value}{f' {loop.factor}' if loop.factor else ''}{''.join(reduces)}]"
 
 
-def _branches(stmt: If, keyword: str) -> Iterator[str]:
+def _branches(stmt: ir.If, keyword: str) -> Iterator[str]:
     """An ``if`` with its ``elif``s and ``else``."""
     yield f"{keyword} {_text(stmt.condition)}"
     yield from _indented(stmt.then)
     match stmt.other:
-        case Block(()):
+        case ir.Block(()):
             pass
-        case If() as other:
+        case ir.If() as other:
             yield from _branches(other, "elif")
         case other:
             yield "else"
             yield from _indented(other)
 
 
-def _simple(stmt: Stmt) -> str:
+def _simple(stmt: ir.Stmt) -> str:
     """A statement that holds no other statements."""
     match stmt:
-        case Declare(Var(name, dtype), value, why):
+        case ir.Declare(ir.Var(name, dtype), value, why):
             return f"{name}: {dtype} = {_text(value)}{why and f'  # {why}'}"
-        case Assign(Var(name), value):
+        case ir.Assign(ir.Var(name), value):
             return f"{name} = {_text(value)}"
-        case Store(array, place, value, op, atomic):
+        case ir.Store(array, place, value, op, atomic):
             symbol = "=" if op is None else f"{_SYMBOLS.get(op, op)}="
             return f"{'atomic ' if atomic else ''}{array.name}[{_text(place)}] {symbol} {_text(value)}"
-        case Allocate(array, size):
-            where = "" if array.space is MemorySpace.GLOBAL else f" {array.space.value}"
+        case ir.Allocate(array, size):
+            where = "" if array.space is ir.MemorySpace.GLOBAL else f" {array.space.value}"
             return f"allocate {array.name}: {array.dtype}[{_text(size)}]{where}"
-        case Fill(array, begin, count, value):
+        case ir.Fill(array, begin, count, value):
             return f"{array.name}[{_text(begin)} : +{_text(count)}] = {_text(value)}"
         case Call(routine, arrays, args):
             return routine.shown([array.name for array in arrays], [_text(arg) for arg in args])
-        case Free(array):
+        case ir.Free(array):
             return f"free {array.name}"
-        case Shuffle(Var(name), op, value):
+        case ir.Shuffle(ir.Var(name), op, value):
             return f"{name} {_SYMBOLS.get(op, op)}= shuffle {_text(value)}"
-        case Barrier():
+        case ir.Barrier():
             return "barrier"
-        case Fail(status):
+        case ir.Fail(status):
             return f"fail {status.name}"
-        case Poll():
+        case ir.Poll():
             return "poll"
     raise CompilerBug(stmt, "a statement the printer knows")
 
 
-def _text(expr: Expr, least: int = 0) -> str:
+def _text(expr: ir.Expr, least: int = 0) -> str:
     """An expression, in parentheses if it binds more loosely than ``least``."""
     text, level = _leveled(expr)
     return text if level >= least else f"({text})"
 
 
-def _leveled(expr: Expr) -> tuple[str, int]:
+def _leveled(expr: ir.Expr) -> tuple[str, int]:
     match expr:
-        case Var(name):
+        case ir.Var(name):
             return name, _ATOM
-        case Thread():
+        case ir.Thread():
             return "thread", _ATOM
-        case Literal(value):
+        case ir.Literal(value):
             return repr(value), _ATOM
-        case Load(array, place):
+        case ir.Load(array, place):
             return f"{array.name}[{_text(place)}]", _ATOM
-        case Cast(operand, dtype) if dtype == INT64 and operand.dtype == INT32:
+        case ir.Cast(operand, dtype) if dtype == INT64 and operand.dtype == INT32:
             return _leveled(operand)
-        case Cast(operand, dtype):
+        case ir.Cast(operand, dtype):
             return f"{dtype}({_text(operand)})", _ATOM
-        case Select(condition, then, other):
+        case ir.Select(condition, then, other):
             return f"{_text(then, 2)} if {_text(condition, 2)} else {_text(other, 2)}", _LEVELS["if"]
-        case Search(array, begin, end, key):
+        case ir.Search(array, begin, end, key):
             return f"search({array.name}, {_text(begin)}, {_text(end)}, {_text(key)})", _ATOM
-        case Op("negative", (operand,)):
+        case ir.Op("negative", (operand,)):
             level = _LEVELS["negative"]
             return f"-{_text(operand, level)}", level
-        case Op(name, args):
+        case ir.Op(name, args):
             symbol = _SYMBOLS.get(name, name)
             level = _LEVELS.get(symbol, _ATOM)
             if level == _ATOM or len(args) < 2:

@@ -14,8 +14,9 @@ from typing import Any
 from sparseloom.core.dtypes import INDEX_DTYPES, INT64
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import node
+from sparseloom.loops import nodes as ir
 from sparseloom.loops.memory import Cells
-from sparseloom.loops.nodes import Allocate, Array, Assign, Expr, Literal, MemorySpace, Op, Stmt, Thread, Var, add, index
+from sparseloom.loops.nodes import Array, Expr, Stmt, Var, add, index
 
 
 class Use(Enum):
@@ -81,7 +82,7 @@ class Call(Stmt):
 def allocated(stmt: object) -> tuple[Array, ...]:
     """The arrays that a statement itself allocates."""
     match stmt:
-        case Allocate(array):
+        case ir.Allocate(array):
             return (array,)
         case Call():
             return stmt.using(Use.ALLOCATES)
@@ -91,11 +92,25 @@ def allocated(stmt: object) -> tuple[Array, ...]:
 def assigned_by(stmt: object) -> Var | None:
     """The scalar that a statement itself gives a new value."""
     match stmt:
-        case Assign(var):
+        case ir.Assign(var):
             return var
         case Call():
             return stmt.assigned
     return None
+
+
+def indices_of(n: object) -> tuple[Expr, ...]:
+    """What a node itself counts and addresses with: its indices, bounds and sizes, which are int64."""
+    match n:
+        case ir.Load(_, place) | ir.Store(_, place) | ir.Allocate(_, place):
+            return (place,)
+        case ir.For(_, first, second) | ir.Launch(first, second) | ir.Fill(_, first, second):
+            return first, second
+        case ir.Search(_, begin, end, key):
+            return begin, end, key
+        case Call(args=args):
+            return args
+    return ()
 
 
 def prefetch(array: Array, place: Expr) -> Call:
@@ -151,7 +166,7 @@ def sort(array: Array, scratch: Array, count: Expr, extent: Expr) -> Call:
 
 def sort_scratch(extent: Expr) -> tuple[Expr, Expr]:
     """How many elements the scratch of a sort must hold zeros in, and how many it has: a bit per coordinate, and a copy of all."""
-    zeros = add(Op("floor_divide", (extent, index(32))), add(Op("floor_divide", (extent, index(2048))), index(8)))
+    zeros = add(ir.Op("floor_divide", (extent, index(32))), add(ir.Op("floor_divide", (extent, index(2048))), index(8)))
     return zeros, add(zeros, extent)
 
 
@@ -216,7 +231,7 @@ def _sort_entries_claims(arrays: Sequence[Array], args: Sequence[Expr]) -> Claim
     dtypes = {column.dtype for column in columns}
     yield dtypes <= {*INDEX_DTYPES} and len(dtypes) == 1, "columns are indices alike"
     yield first.dtype.itemsize == second.dtype.itemsize == 1, "entries are moved in arrays of bytes"
-    keys = args[1].value if isinstance(args[1], Literal) else 0
+    keys = args[1].value if isinstance(args[1], ir.Literal) else 0
     yield 0 < int(keys.real) <= len(columns), "entries are sorted by at least one column"
 
 
@@ -229,7 +244,7 @@ SORT_ENTRIES = Routine("sort_entries", (Use.WRITES,), _sort_entries_shown, _sort
 
 def pieces(name: str, array: Array) -> Array:
     """Arrays like this one that the threads of a team make, one each, to be joined."""
-    return Array(name, array.dtype, MemorySpace.PIECES)
+    return Array(name, array.dtype, ir.MemorySpace.PIECES)
 
 
 def make_pieces(made: Array, count: Expr) -> Call:
@@ -249,7 +264,7 @@ MAKE_PIECES = Routine(
 
 def keep(made: Array, array: Array) -> Call:
     """Hand an allocated array over to the thread's place among the pieces."""
-    return Call(KEEP, (made, array), (Thread(),))
+    return Call(KEEP, (made, array), (ir.Thread(),))
 
 
 def _keep(arrays: list[Cells], args: list[int]) -> None:

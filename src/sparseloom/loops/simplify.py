@@ -11,34 +11,12 @@ import numpy as np
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INT64, DType, is_integer
 from sparseloom.core.trees import Node, rewrite, walk
-from sparseloom.loops.nodes import (
-    FALSE,
-    GPU_KINDS,
-    TRUE,
-    Assign,
-    Barrier,
-    Block,
-    Cast,
-    Declare,
-    Expr,
-    For,
-    If,
-    Launch,
-    Literal,
-    LoopKind,
-    Op,
-    Select,
-    Stmt,
-    Team,
-    Var,
-    While,
-    constant,
-)
+from sparseloom.loops import nodes as ir
 from sparseloom.loops.routines import allocated
 
 N = TypeVar("N", bound=Node)
 
-_NOTHING = Block(())
+_NOTHING = ir.Block(())
 
 # Operators whose value is exact or correctly rounded, so that folding them agrees with every target to the last bit.
 _EXACT = frozenset(
@@ -54,70 +32,70 @@ def simplify(root: N) -> N:
 
 def _rule(n: Node) -> Node | None:
     match n:
-        case Op():
+        case ir.Op():
             return _fold_op(n)
-        case Cast(operand, dtype) if operand.dtype == dtype:
+        case ir.Cast(operand, dtype) if operand.dtype == dtype:
             return operand
-        case Cast(Literal(value, source), dtype):
+        case ir.Cast(ir.Literal(value, source), dtype):
             return _fold_cast(value, source, dtype)
-        case Select(Literal(decided), then, other):
+        case ir.Select(ir.Literal(decided), then, other):
             return then if decided else other
-        case Stmt():
+        case ir.Stmt():
             return _fold_stmt(n)
     return None
 
 
-def _fold_op(op: Op) -> Expr | None:
+def _fold_op(op: ir.Op) -> ir.Expr | None:
     """Fold an operator on constants, or drop the arguments that leave it unchanged."""
     match op:
-        case Op("logical_and" | "logical_or"):
+        case ir.Op("logical_and" | "logical_or"):
             return _fold_logical(op, op.name == "logical_or")
-        case Op("logical_not", (Op("logical_not", (inner,)),)):
+        case ir.Op("logical_not", (ir.Op("logical_not", (inner,)),)):
             return inner
-        case Op("floor_divide" | "remainder", (Literal(int(a)), Literal(int(b)))) if b != 0:
-            return Literal(a // b if op.name == "floor_divide" else a % b)
-        case Op("floor_divide", (left, Literal(1))):
+        case ir.Op("floor_divide" | "remainder", (ir.Literal(int(a)), ir.Literal(int(b)))) if b != 0:
+            return ir.Literal(a // b if op.name == "floor_divide" else a % b)
+        case ir.Op("floor_divide", (left, ir.Literal(1))):
             return left
-        case Op(name, (operand,)) if name.startswith("as_"):
+        case ir.Op(name, (operand,)) if name.startswith("as_"):
             return operand
-        case Op(name, args) if name in _EXACT and all(isinstance(a, Literal) and a.dtype.kind != "c" for a in args):
+        case ir.Op(name, args) if name in _EXACT and all(isinstance(a, ir.Literal) and a.dtype.kind != "c" for a in args):
             return _fold_constants(op)
-        case Op("add" | "multiply", args):
+        case ir.Op("add" | "multiply", args):
             return _fold_neutral(op)
-        case Op("subtract", (Op("add" | "subtract", (_, Literal())) as left, Literal()), dtype) if dtype == INT64:
+        case ir.Op("subtract", (ir.Op("add" | "subtract", (_, ir.Literal())) as left, ir.Literal()), dtype) if dtype == INT64:
             return _sum(_gather_constants([op]))
-        case Op("subtract", (left, Literal(value, dtype))) if value == 0 and _positive_zero(value) and dtype.kind != "c":
+        case ir.Op("subtract", (left, ir.Literal(value, dtype))) if value == 0 and _positive_zero(value) and dtype.kind != "c":
             return left
-        case Op(name, (left, right), dtype) if dtype == BOOL and is_integer(left.dtype):
+        case ir.Op(name, (left, right), dtype) if dtype == BOOL and is_integer(left.dtype):
             return _fold_comparison(name, left, right)
     return None
 
 
-def _fold_logical(op: Op, decides: bool) -> Expr | None:
+def _fold_logical(op: ir.Op, decides: bool) -> ir.Expr | None:
     """An argument that decides alone is the result; its opposite is dropped."""
-    if any(isinstance(a, Literal) and a.value == decides for a in op.args):
-        return Literal(decides, BOOL)
-    kept = tuple(a for a in op.args if not isinstance(a, Literal))
+    if any(isinstance(a, ir.Literal) and a.value == decides for a in op.args):
+        return ir.Literal(decides, BOOL)
+    kept = tuple(a for a in op.args if not isinstance(a, ir.Literal))
     if len(kept) < 2:
-        return kept[0] if kept else Literal(not decides, BOOL)
-    return None if len(kept) == len(op.args) else Op(op.name, kept, BOOL)
+        return kept[0] if kept else ir.Literal(not decides, BOOL)
+    return None if len(kept) == len(op.args) else ir.Op(op.name, kept, BOOL)
 
 
-def _changed(old: Expr, new: Expr) -> Expr | None:
+def _changed(old: ir.Expr, new: ir.Expr) -> ir.Expr | None:
     return None if new == old else new
 
 
-def _fold_constants(op: Op) -> Expr:
+def _fold_constants(op: ir.Op) -> ir.Expr:
     """Compute an operator whose arguments are all constants."""
-    values = [a.value for a in op.args if isinstance(a, Literal)]
+    values = [a.value for a in op.args if isinstance(a, ir.Literal)]
     return _literal(algebra.compute(op.name, values, op.args[0].dtype), op.dtype)
 
 
-def _literal(value: Any, dtype: DType) -> Literal:
-    return Literal(np.asarray(value).astype(dtype).item(), dtype)
+def _literal(value: Any, dtype: DType) -> ir.Literal:
+    return ir.Literal(np.asarray(value).astype(dtype).item(), dtype)
 
 
-def _fold_neutral(op: Op) -> Expr | None:
+def _fold_neutral(op: ir.Op) -> ir.Expr | None:
     """Drop the zeros of a sum and the ones of a product, where that is exact; an integer product with a zero is zero.
 
     ``x + 0.0`` stays, for it turns -0.0 into 0.0; so does ``x * 1`` on complex numbers, for it can make nan.
@@ -126,29 +104,29 @@ def _fold_neutral(op: Op) -> Expr | None:
     if op.dtype.kind == "c" or (op.dtype.kind == "f" and op.name == "add"):
         return None
     if op.dtype == INT64 and op.name == "multiply" and any(_is(a, 0) for a in op.args):
-        return Literal(0)
+        return ir.Literal(0)
     kept = [a for a in op.args if not _is(a, neutral)]
     if op.dtype == INT64 and op.name == "add":
         return _changed(op, _sum(_gather_constants(kept)))
     if not kept:
-        return constant(neutral, op.dtype)
+        return ir.constant(neutral, op.dtype)
     if len(kept) == 1:
         return kept[0]
-    return _changed(op, Op(op.name, tuple(kept), op.dtype))
+    return _changed(op, ir.Op(op.name, tuple(kept), op.dtype))
 
 
-def _gather_constants(terms: Sequence[Expr]) -> tuple[list[Expr], int]:
+def _gather_constants(terms: Sequence[ir.Expr]) -> tuple[list[ir.Expr], int]:
     """``(x + 1) + 2`` is ``x + 3``, and ``(x + 1) - 1`` is ``x``: the terms of a sum, and its one constant."""
     known, kept = 0, []
     several = sum(map(_has_constant, terms)) > 1
     for term in terms:
         match term:
-            case Literal(value):
+            case ir.Literal(value):
                 known += int(value.real)
-            case Op("add", (*rest, Literal(value))):
+            case ir.Op("add", (*rest, ir.Literal(value))):
                 known += int(value.real)
                 kept.extend(rest)
-            case Op("subtract", (left, Literal(value))) if several or len(terms) == 1:
+            case ir.Op("subtract", (left, ir.Literal(value))) if several or len(terms) == 1:
                 inside, more = _gather_constants([left])
                 known += more - int(value.real)
                 kept.extend(inside)
@@ -157,39 +135,42 @@ def _gather_constants(terms: Sequence[Expr]) -> tuple[list[Expr], int]:
     return kept, (known + 2**63) % 2**64 - 2**63
 
 
-def _has_constant(term: Expr) -> bool:
-    return isinstance(term, Literal) or (isinstance(term, Op) and term.name in ("add", "subtract") and isinstance(term.args[-1], Literal))
+def _has_constant(term: ir.Expr) -> bool:
+    match term:
+        case ir.Literal() | ir.Op("add" | "subtract", (*_, ir.Literal())):
+            return True
+    return False
 
 
-def _sum(gathered: tuple[list[Expr], int]) -> Expr:
+def _sum(gathered: tuple[list[ir.Expr], int]) -> ir.Expr:
     """Terms and a constant, which comes last."""
     kept, known = gathered
     if not kept:
-        return Literal(known)
+        return ir.Literal(known)
     if -(2**63) < known < 0:
-        return Op("subtract", (kept[0] if len(kept) == 1 else Op("add", tuple(kept)), Literal(-known)))
-    terms = (*kept, Literal(known)) if known else tuple(kept)
-    return terms[0] if len(terms) == 1 else Op("add", terms)
+        return ir.Op("subtract", (kept[0] if len(kept) == 1 else ir.Op("add", tuple(kept)), ir.Literal(-known)))
+    terms = (*kept, ir.Literal(known)) if known else tuple(kept)
+    return terms[0] if len(terms) == 1 else ir.Op("add", terms)
 
 
-def _is(expr: Expr, value: int) -> bool:
-    return isinstance(expr, Literal) and expr.value == value
+def _is(expr: ir.Expr, value: int) -> bool:
+    return isinstance(expr, ir.Literal) and expr.value == value
 
 
 def _positive_zero(value: algebra.Scalar) -> bool:
     return not np.signbit(np.real(value))
 
 
-def _fold_comparison(name: str, left: Expr, right: Expr) -> Expr | None:
+def _fold_comparison(name: str, left: ir.Expr, right: ir.Expr) -> ir.Expr | None:
     """Decide comparisons of an integer with itself, and of an unsigned one with zero."""
     if left == right:
-        return TRUE if name in ("equal", "less_equal", "greater_equal") else FALSE
+        return ir.TRUE if name in ("equal", "less_equal", "greater_equal") else ir.FALSE
     if left.dtype.kind == "u" and _is(right, 0) and name in ("less", "greater_equal"):
-        return FALSE if name == "less" else TRUE
+        return ir.FALSE if name == "less" else ir.TRUE
     return None
 
 
-def _fold_cast(value: algebra.Scalar, source: DType, target: DType) -> Literal | None:
+def _fold_cast(value: algebra.Scalar, source: DType, target: DType) -> ir.Literal | None:
     """Convert a constant, unless a real number becomes an integer: out of range, that is the target's business."""
     if source.kind in "fc" and is_integer(target):
         return None
@@ -198,98 +179,98 @@ def _fold_cast(value: algebra.Scalar, source: DType, target: DType) -> Literal |
         return _literal(exact.real if target.kind == "f" else exact, target)
 
 
-def _fold_stmt(stmt: Stmt) -> Stmt | None:
+def _fold_stmt(stmt: ir.Stmt) -> ir.Stmt | None:
     """Drop what never runs or does nothing."""
     match stmt:
-        case Block(stmts):
+        case ir.Block(stmts):
             return _flatten(stmts)
-        case Assign(var, Var() as value) if value == var:
+        case ir.Assign(var, ir.Var() as value) if value == var:
             return _NOTHING
-        case If(Literal(True), then, other) if _is_empty(other) and _declared(then):
+        case ir.If(ir.Literal(True), then, other) if _is_empty(other) and _declared(then):
             return None
-        case If(Literal(decided), then, other):
+        case ir.If(ir.Literal(decided), then, other):
             return _alone(then if decided else other)
-        case If(_, then, other) if _is_empty(then) and _is_empty(other):
+        case ir.If(_, then, other) if _is_empty(then) and _is_empty(other):
             return _NOTHING
-        case If(condition, then, other) if _is_empty(then):
-            return If(Op("logical_not", (condition,), BOOL), other)
-        case For(_, Literal(int(begin)), Literal(int(end))) if begin >= end:
+        case ir.If(condition, then, other) if _is_empty(then):
+            return ir.If(ir.Op("logical_not", (condition,), BOOL), other)
+        case ir.For(_, ir.Literal(int(begin)), ir.Literal(int(end))) if begin >= end:
             return _NOTHING
-        case For(_, _, _, body) if _is_empty(body):
+        case ir.For(_, _, _, body) if _is_empty(body):
             return _NOTHING
-        case For(_, _, _, body, LoopKind.GPU_BLOCK) if _waits_for_nobody(body):
-            return replace(stmt, body=simplify(rewrite(body, lambda n: _NOTHING if isinstance(n, Barrier) else None)))
-        case For(body=If(Literal(True), body)):
+        case ir.For(_, _, _, body, ir.LoopKind.GPU_BLOCK) if _waits_for_nobody(body):
+            return replace(stmt, body=simplify(rewrite(body, lambda n: _NOTHING if isinstance(n, ir.Barrier) else None)))
+        case ir.For(body=ir.If(ir.Literal(True), body)):
             return replace(stmt, body=body)
-        case Team(_, loop) if _is_empty(loop):
+        case ir.Team(_, loop) if _is_empty(loop):
             return _NOTHING
-        case Launch(_, _, loop) if _is_empty(loop):
+        case ir.Launch(_, _, loop) if _is_empty(loop):
             return _NOTHING
-        case While(Literal(False)):
+        case ir.While(ir.Literal(False)):
             return _NOTHING
-        case While(condition, If(Literal(True), body), factor):
-            return While(condition, body, factor)
+        case ir.While(condition, ir.If(ir.Literal(True), body), factor):
+            return ir.While(condition, body, factor)
     return None
 
 
-def _waits_for_nobody(body: Stmt) -> bool:
+def _waits_for_nobody(body: ir.Stmt) -> bool:
     """Whether a block has barriers but neither warps nor threads."""
-    threads = any(isinstance(n, For) and n.kind in GPU_KINDS for n in walk(body))
-    return not threads and any(isinstance(n, Barrier) for n in walk(body))
+    threads = any(isinstance(n, ir.For) and n.kind in ir.GPU_KINDS for n in walk(body))
+    return not threads and any(isinstance(n, ir.Barrier) for n in walk(body))
 
 
-def _alone(branch: Stmt) -> Stmt:
+def _alone(branch: ir.Stmt) -> ir.Stmt:
     """The branch that is always taken. If it declares names it stays a branch, until a block takes it in."""
-    return If(TRUE, branch) if _declared(branch) else branch
+    return ir.If(ir.TRUE, branch) if _declared(branch) else branch
 
 
-def _flatten(stmts: Sequence[Stmt]) -> Stmt | None:
+def _flatten(stmts: Sequence[ir.Stmt]) -> ir.Stmt | None:
     """Splice blocks, and branches that are always taken, into the block around them; of barriers in a row one is left.
 
     A branch whose names are declared again further down stays a branch: its scope keeps the two apart.
     """
-    flat: list[Stmt] = []
+    flat: list[ir.Stmt] = []
     for place, stmt in enumerate(stmts):
         match stmt:
-            case Block(inner):
+            case ir.Block(inner):
                 flat.extend(inner)
-            case If(Literal(True), branch) if _declared(branch).isdisjoint(_declared_below(stmts[place + 1 :])):
-                flat.extend(branch.stmts if isinstance(branch, Block) else [branch])
-            case Barrier() if flat and isinstance(flat[-1], Barrier):
+            case ir.If(ir.Literal(True), branch) if _declared(branch).isdisjoint(_declared_below(stmts[place + 1 :])):
+                flat.extend(branch.stmts if isinstance(branch, ir.Block) else [branch])
+            case ir.Barrier() if flat and isinstance(flat[-1], ir.Barrier):
                 pass
             case _:
                 flat.append(stmt)
     if len(flat) == 1:
         return flat[0]
-    return None if len(flat) == len(stmts) and all(a is b for a, b in zip(flat, stmts, strict=True)) else Block(tuple(flat))
+    return None if len(flat) == len(stmts) and all(a is b for a, b in zip(flat, stmts, strict=True)) else ir.Block(tuple(flat))
 
 
-def _declared(stmt: Stmt) -> set[str]:
+def _declared(stmt: ir.Stmt) -> set[str]:
     """The names a branch declares in its own scope."""
     match stmt:
-        case Block(stmts):
+        case ir.Block(stmts):
             return {name for inner in stmts for name in _declared(inner)}
-        case Declare(var):
+        case ir.Declare(var):
             return {var.name}
     return {array.name for array in allocated(stmt)}
 
 
-def _declared_below(stmts: Sequence[Stmt]) -> set[str]:
+def _declared_below(stmts: Sequence[ir.Stmt]) -> set[str]:
     """The names that statements declare at any depth."""
     names: set[str] = set()
     for stmt in stmts:
         for n in walk(stmt):
             match n:
-                case Declare(var) | For(var):
+                case ir.Declare(var) | ir.For(var):
                     names.add(var.name)
                 case _:
                     names.update(array.name for array in allocated(n))
     return names
 
 
-def _is_empty(stmt: Stmt) -> bool:
+def _is_empty(stmt: ir.Stmt) -> bool:
     """Whether a statement does nothing."""
     match stmt:
-        case Block(stmts):
+        case ir.Block(stmts):
             return all(_is_empty(inner) for inner in stmts)
     return False

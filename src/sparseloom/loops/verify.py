@@ -12,47 +12,13 @@ from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INDEX_DTYPES, INT64, DType, is_integer, largest, smallest
 from sparseloom.core.errors import CompilerBug, SparseloomError
 from sparseloom.core.trees import Node, walk
+from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import is_lanewise
-from sparseloom.loops.nodes import (
-    GPU_KINDS,
-    Allocate,
-    Array,
-    Assign,
-    Barrier,
-    Block,
-    Cast,
-    Declare,
-    Expr,
-    Fail,
-    Fill,
-    For,
-    Free,
-    Function,
-    If,
-    Launch,
-    Literal,
-    Load,
-    LoopKind,
-    MemorySpace,
-    Op,
-    Param,
-    Poll,
-    Role,
-    Search,
-    Select,
-    Shuffle,
-    Stmt,
-    Store,
-    Team,
-    Thread,
-    Var,
-    While,
-)
 from sparseloom.loops.reductions import check_reductions
-from sparseloom.loops.routines import Call, Use
+from sparseloom.loops.routines import Call, Use, indices_of
 
 
-def verify(function: Function) -> None:
+def verify(function: ir.Function) -> None:
     """Raise ``CompilerBug`` at the first statement or expression that breaks a promise of the loop IR."""
     scope = _Scope()
     for param in function.params:
@@ -68,28 +34,28 @@ class _Scope:
     """
 
     scalars: dict[str, DType] = field(default_factory=dict)
-    arrays: dict[str, Array] = field(default_factory=dict)
+    arrays: dict[str, ir.Array] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()
     grown: frozenset[str] = frozenset()
-    units: tuple[LoopKind, ...] = ()
+    units: tuple[ir.LoopKind, ...] = ()
     shared: frozenset[str] = frozenset()
 
     def inner(self) -> _Scope:
         """A scope for a loop body or branch."""
         return replace(self, scalars=dict(self.scalars), arrays=dict(self.arrays))
 
-    def launch(self, kind: LoopKind) -> None:
+    def launch(self, kind: ir.LoopKind) -> None:
         """Enter a GPU loop."""
         self.units, self.shared = (*self.units, kind), frozenset({*self.scalars, *self.arrays})
 
-    def bind(self, target: Var | Array, where: Node) -> None:
+    def bind(self, target: ir.Var | ir.Array, where: Node) -> None:
         """Make a name live."""
         name = target.name
         _hold(name not in self.scalars and name not in self.arrays, where, lambda: f"{name} is declared once while it lives")
         match target:
-            case Var():
+            case ir.Var():
                 self.scalars[name] = target.dtype
-            case Array():
+            case ir.Array():
                 self.arrays[name] = target
 
     def fix(self, name: str) -> None:
@@ -103,83 +69,81 @@ def _hold(claim: bool, where: Node, what: str | Callable[[], str]) -> None:
         raise CompilerBug(where, what if isinstance(what, str) else what())
 
 
-def _bind_param(param: Param, scope: _Scope) -> None:
-    scalar = param.role in (Role.SIZE, Role.COUNT)
+def _bind_param(param: ir.Param, scope: _Scope) -> None:
+    scalar = param.role in (ir.Role.SIZE, ir.Role.COUNT)
     match param.target:
-        case Var(_, dtype):
+        case ir.Var(_, dtype):
             _hold(scalar and dtype == INT64, param, "a scalar parameter is an int64 size or count")
-        case Array():
+        case ir.Array():
             _hold(not scalar, param, "an array parameter is an input, an output or grown")
     scope.bind(param.target, param)
-    if param.role in (Role.INPUT, Role.SIZE):
+    if param.role in (ir.Role.INPUT, ir.Role.SIZE):
         scope.fix(param.target.name)
-    if param.role is Role.GROWN:
+    if param.role is ir.Role.GROWN:
         scope.grown |= {param.target.name}
 
 
-def _check(stmt: Stmt, scope: _Scope) -> None:
-    """Check one statement; names it declares are added to ``scope``."""
+def _check(stmt: ir.Stmt, scope: _Scope, own: Set[str] = frozenset()) -> None:
+    """Check one statement; names it declares are added to ``scope``. ``own`` are the scalars of each thread around a team's loop."""
+    _check_indices(stmt, scope)
     match stmt:
-        case Block(stmts):
+        case ir.Block(stmts):
             for inner in stmts:
                 _check(inner, scope)
-        case Fail() | Poll():
+        case ir.Fail() | ir.Poll():
             pass
-        case Declare(var, value):
+        case ir.Declare(var, value):
             _typed(value, var.dtype, scope, stmt)
             scope.bind(var, stmt)
-        case Assign(var, value):
+        case ir.Assign(var, value):
             _assigned(var, scope, stmt)
             _typed(value, var.dtype, scope, stmt)
-        case Shuffle(var, op, value):
+        case ir.Shuffle(var, op, value):
             _scalar(var, scope, stmt)
-            _hold(scope.units[-2:] == (LoopKind.GPU_WARP, LoopKind.GPU_THREAD), stmt, "the lanes of a warp shuffle")
+            _hold(scope.units[-2:] == (ir.LoopKind.GPU_WARP, ir.LoopKind.GPU_THREAD), stmt, "the lanes of a warp shuffle")
             _hold(var.name in scope.shared, stmt, f"{var.name} is declared outside the loop over lanes")
             _typed(value, var.dtype, scope, stmt)
             _hold(_op_dtype(op, (var.dtype, value.dtype), stmt) == var.dtype, stmt, f"{op} of {var.dtype} gives that dtype")
-        case Barrier():
-            _hold(scope.units[-1:] == (LoopKind.GPU_BLOCK,), stmt, "a barrier stands in a block, where all of its threads reach it")
-        case If(condition, then, other):
+        case ir.Barrier():
+            _hold(scope.units[-1:] == (ir.LoopKind.GPU_BLOCK,), stmt, "a barrier stands in a block, where all of its threads reach it")
+        case ir.If(condition, then, other):
             _typed(condition, BOOL, scope, stmt)
             _check(then, scope.inner())
             _check(other, scope.inner())
-        case While(condition, body):
+        case ir.While(condition, body):
             _typed(condition, BOOL, scope, stmt)
             _check(body, scope.inner())
-        case For():
-            _check_for(stmt, scope)
-        case Launch(blocks, threads, body):
-            _hold(body.kind in GPU_KINDS and not scope.units, stmt, "what is launched is an outermost loop over units of a GPU")
-            _typed(blocks, INT64, scope, stmt)
-            _typed(threads, INT64, scope, stmt)
-            _check_for(body, scope.inner())
-        case Team(first, loop, last):
-            _hold(loop.kind is LoopKind.THREADS, stmt, "the loop of a team is a threads loop")
+        case ir.For():
+            _check_for(stmt, scope, own)
+        case ir.Launch(_, _, body):
+            _hold(body.kind in ir.GPU_KINDS and not scope.units, stmt, "what is launched is an outermost loop over units of a GPU")
+            _check(body, scope.inner())
+        case ir.Team(first, loop, last):
+            _hold(loop.kind is ir.LoopKind.THREADS, stmt, "the loop of a team is a threads loop")
             inside = scope.inner()
             _check(first, inside)
-            _check_for(loop, inside, {n.var.name for n in walk(first) if isinstance(n, Declare)})
+            _check(loop, inside, {n.var.name for n in walk(first) if isinstance(n, ir.Declare)})
             _check(last, inside)
         case _:
             _check_memory(stmt, scope)
 
 
-def _check_for(loop: For, scope: _Scope, own: Set[str] = frozenset()) -> None:
-    _typed(loop.begin, INT64, scope, loop)
-    _typed(loop.end, INT64, scope, loop)
+def _check_for(loop: ir.For, scope: _Scope, own: Set[str]) -> None:
     _hold(loop.var.dtype == INT64, loop, "a loop variable is int64")
-    _hold(loop.factor >= (1 if loop.kind is LoopKind.UNROLLED else 0), loop, "an unrolled loop says how often, and no factor is negative")
-    if loop.kind is LoopKind.LANES:
+    least = 1 if loop.kind is ir.LoopKind.UNROLLED else 0
+    _hold(loop.factor >= least, loop, "an unrolled loop says how often, and no factor is negative")
+    if loop.kind is ir.LoopKind.LANES:
         _hold(is_lanewise(loop), loop, "lanes only combine neighbouring numbers of one float dtype")
     for reduction in loop.reduces:
         _assigned(reduction.var, scope, loop)
-    if loop.kind in (LoopKind.VECTOR, LoopKind.THREADS):
+    if loop.kind in (ir.LoopKind.VECTOR, ir.LoopKind.THREADS):
         check_reductions(loop, own)
-    if loop.kind is LoopKind.VECTOR:
+    if loop.kind is ir.LoopKind.VECTOR:
         _hold(not any(_may_end(n) for n in walk(loop.body)), loop, "nothing in a vector loop ends the kernel")
     body = scope.inner()
-    if loop.kind in GPU_KINDS:
+    if loop.kind in ir.GPU_KINDS:
         around = scope.units[-1:]
-        _hold(not around or GPU_KINDS.index(around[0]) < GPU_KINDS.index(loop.kind), loop, "blocks hold warps, and both hold threads")
+        _hold(not around or ir.GPU_KINDS.index(around[0]) < ir.GPU_KINDS.index(loop.kind), loop, "blocks hold warps, and both hold threads")
         _hold(_shuffles_last(loop.body), loop, "shuffles stand at the end of a loop over lanes, where all of them arrive")
         body.launch(loop.kind)
     body.bind(loop.var, loop)
@@ -187,53 +151,32 @@ def _check_for(loop: For, scope: _Scope, own: Set[str] = frozenset()) -> None:
     _check(loop.body, body)
 
 
-def _shuffles_last(body: Stmt) -> bool:
+def _shuffles_last(body: ir.Stmt) -> bool:
     """Whether every shuffle of a loop's own body stands behind all else; those of loops inside are their business."""
-    stmts = body.stmts if isinstance(body, Block) else (body,)
-    kept = list(stmts)
-    while kept and isinstance(kept[-1], Shuffle):
+    kept = list(ir.stmts_of(body))
+    while kept and isinstance(kept[-1], ir.Shuffle):
         kept.pop()
-    return not any(_shuffles(stmt) for stmt in kept)
+    return not any(isinstance(n, ir.Shuffle) for stmt in kept for n in ir.walk_outside(stmt, ir.GPU_KINDS))
 
 
-def _shuffles(stmt: Stmt) -> bool:
-    """Whether a shuffle stands in a statement, outside the GPU loops in it."""
-    match stmt:
-        case Shuffle():
-            return True
-        case For(kind=kind) if kind in GPU_KINDS:
-            return False
-        case Block(stmts):
-            return any(map(_shuffles, stmts))
-        case If(_, then, other):
-            return _shuffles(then) or _shuffles(other)
-        case For(_, _, _, body) | While(_, body):
-            return _shuffles(body)
-    return False
-
-
-def _check_memory(stmt: Stmt, scope: _Scope) -> None:
+def _check_memory(stmt: ir.Stmt, scope: _Scope) -> None:
     """Statements that allocate, free or write arrays."""
     match stmt:
-        case Store(array, place, value, op):
+        case ir.Store(array, _, value, op):
             _written(array, scope, stmt)
-            _typed(place, INT64, scope, stmt)
             _typed(value, array.dtype, scope, stmt)
             if op is not None:
                 _hold(_op_dtype(op, (array.dtype, value.dtype), stmt) == array.dtype, stmt, f"{op} of the array's dtype gives that dtype")
-        case Fill(array, begin, count, value):
+        case ir.Fill(array, _, _, value):
             _written(array, scope, stmt)
-            _typed(begin, INT64, scope, stmt)
-            _typed(count, INT64, scope, stmt)
             _typed(value, array.dtype, scope, stmt)
-        case Allocate(array, size):
-            _typed(size, INT64, scope, stmt)
-            alone = not scope.units or scope.units[-1] is LoopKind.GPU_THREAD
-            _hold(array.space is not MemorySpace.SHARED or not alone, stmt, f"{array.name} is shared by the threads of a block or warp")
+        case ir.Allocate(array):
+            alone = not scope.units or scope.units[-1] is ir.LoopKind.GPU_THREAD
+            _hold(array.space is not ir.MemorySpace.SHARED or not alone, stmt, f"{array.name} is shared by the threads of a block or warp")
             _allocated(array, scope, stmt)
         case Call():
             _check_call(stmt, scope)
-        case Free(array):
+        case ir.Free(array):
             _written(array, scope, stmt)
             _hold(array.name not in scope.grown, stmt, "a grown array belongs to the caller and is not freed")
             del scope.arrays[array.name]
@@ -243,8 +186,6 @@ def _check_memory(stmt: Stmt, scope: _Scope) -> None:
 
 def _check_call(call: Call, scope: _Scope) -> None:
     """A call keeps what its function declares."""
-    for arg in call.args:
-        _typed(arg, INT64, scope, call)
     if call.assigned is not None:
         _assigned(call.assigned, scope, call)
     for array in call.using(Use.READS):
@@ -261,72 +202,75 @@ def _check_call(call: Call, scope: _Scope) -> None:
 
 def _may_end(n: Node) -> bool:
     """Whether a statement can end the kernel, beside running out of memory for what it allocates."""
-    return isinstance(n, Fail | Poll) or (isinstance(n, Call) and n.routine.may_fail)
+    return isinstance(n, ir.Fail | ir.Poll) or (isinstance(n, Call) and n.routine.may_fail)
 
 
-def _typed(expr: Expr, dtype: DType, scope: _Scope, where: Node) -> None:
+def _check_indices(n: ir.Stmt | ir.Expr, scope: _Scope) -> None:
+    for expr in indices_of(n):
+        _typed(expr, INT64, scope, n)
+
+
+def _typed(expr: ir.Expr, dtype: DType, scope: _Scope, where: Node) -> None:
     """Check an expression and that it has this dtype."""
     _expr(expr, scope)
     _hold(expr.dtype == dtype, where, lambda: f"{expr} has dtype {dtype}, not {expr.dtype}")
 
 
-def _scalar(var: Var, scope: _Scope, where: Node) -> None:
+def _scalar(var: ir.Var, scope: _Scope, where: Node) -> None:
     _hold(var.name in scope.scalars, where, lambda: f"{var.name} is declared where it is used")
     declared = scope.scalars[var.name]
     _hold(declared == var.dtype, where, lambda: f"{var.name} keeps its dtype {declared}, not {var.dtype}")
 
 
-def _assigned(var: Var, scope: _Scope, where: Node) -> None:
+def _assigned(var: ir.Var, scope: _Scope, where: Node) -> None:
     _scalar(var, scope, where)
     _hold(var.name not in scope.fixed, where, f"{var.name} is not a size or a loop variable, which are never assigned")
     _hold(var.name not in scope.shared, where, f"a GPU loop changes {var.name}, declared outside it, only by a shuffle")
 
 
-def _allocated(array: Array, scope: _Scope, where: Node) -> None:
+def _allocated(array: ir.Array, scope: _Scope, where: Node) -> None:
     if array.name in scope.grown:
         _array(array, scope, where)
     else:
         scope.bind(array, where)
 
 
-def _array(array: Array, scope: _Scope, where: Node) -> None:
+def _array(array: ir.Array, scope: _Scope, where: Node) -> None:
     _hold(array.name in scope.arrays, where, lambda: f"the array {array.name} is a parameter or allocated where it is used")
     _hold(scope.arrays[array.name] == array, where, lambda: f"the array {array.name} is the one declared: {scope.arrays[array.name]}")
-    whole = array.space is not MemorySpace.PIECES or isinstance(where, Call)
+    whole = array.space is not ir.MemorySpace.PIECES or isinstance(where, Call)
     _hold(whole, where, lambda: f"{array.name} has an array of each thread, and no elements before they are joined")
-    own = array.space is not MemorySpace.LOCAL or array.name not in scope.shared
+    own = array.space is not ir.MemorySpace.LOCAL or array.name not in scope.shared
     _hold(own, where, lambda: f"{array.name} is private to one thread, and the iterations of a GPU loop are several")
 
 
-def _written(array: Array, scope: _Scope, where: Node) -> None:
+def _written(array: ir.Array, scope: _Scope, where: Node) -> None:
     _array(array, scope, where)
     _hold(array.name not in scope.fixed, where, f"the input {array.name} is never written")
 
 
-def _expr(expr: Expr, scope: _Scope) -> None:
+def _expr(expr: ir.Expr, scope: _Scope) -> None:
     """Check an expression and everything below it."""
+    _check_indices(expr, scope)
     match expr:
-        case Var():
+        case ir.Var():
             _scalar(expr, scope, expr)
-        case Thread():
+        case ir.Thread():
             pass
-        case Literal(value, dtype):
+        case ir.Literal(value, dtype):
             _hold(_fits(value, dtype), expr, lambda: f"the constant {value!r} is a {dtype}")
-        case Load(array, place):
+        case ir.Load(array):
             _array(array, scope, expr)
-            _typed(place, INT64, scope, expr)
-        case Cast(operand):
+        case ir.Cast(operand):
             _expr(operand, scope)
-        case Select(condition, then, other):
+        case ir.Select(condition, then, other):
             _typed(condition, BOOL, scope, expr)
             _expr(then, scope)
             _typed(other, then.dtype, scope, expr)
-        case Search(array, begin, end, key):
+        case ir.Search(array):
             _array(array, scope, expr)
             _hold(array.dtype in INDEX_DTYPES, expr, f"{array.name} holds int32 or int64 coordinates, not {array.dtype}")
-            for bound in (begin, end, key):
-                _typed(bound, INT64, scope, expr)
-        case Op(name, args, dtype):
+        case ir.Op(name, args, dtype):
             for arg in args:
                 _expr(arg, scope)
             _hold(dtype == _op_dtype(name, tuple(a.dtype for a in args), expr), expr, lambda: f"{name} of its arguments has dtype {dtype}")

@@ -13,32 +13,8 @@ from dataclasses import dataclass, replace
 from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
+from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import lane_dtype
-from sparseloom.loops.nodes import (
-    Allocate,
-    Array,
-    Assign,
-    Block,
-    Declare,
-    Expr,
-    Fail,
-    Fill,
-    For,
-    Free,
-    If,
-    Launch,
-    Literal,
-    Load,
-    LoopKind,
-    MemorySpace,
-    Op,
-    Poll,
-    Stmt,
-    Store,
-    Team,
-    Var,
-    While,
-)
 from sparseloom.loops.routines import Call, Spelled, allocated
 from sparseloom.targets.c_expr import (
     PLUS,
@@ -70,9 +46,9 @@ class Exit:
     is_shared: bool = False
 
 
-def is_on_stack(allocation: Allocate) -> bool:
+def is_on_stack(allocation: ir.Allocate) -> bool:
     """A private array of constant size needs no heap."""
-    return allocation.array.space is MemorySpace.LOCAL and isinstance(allocation.size, Literal)
+    return allocation.array.space is ir.MemorySpace.LOCAL and isinstance(allocation.size, ir.Literal)
 
 
 def may_fail(root: Node) -> bool:
@@ -82,9 +58,9 @@ def may_fail(root: Node) -> bool:
 
 def _may_fail(n: Node) -> bool:
     match n:
-        case Fail() | Poll():
+        case ir.Fail() | ir.Poll():
             return True
-        case Allocate():
+        case ir.Allocate():
             return not is_on_stack(n)
         case Call(routine):
             return routine.may_fail
@@ -92,33 +68,18 @@ def _may_fail(n: Node) -> bool:
 
 
 def _locks(n: Node) -> bool:
-    return isinstance(n, Store) and n.atomic and n.op is not None and atomic_way(n.op, n.array.dtype) is Atomic.LOCK
+    return isinstance(n, ir.Store) and n.atomic and n.op is not None and atomic_way(n.op, n.array.dtype) is Atomic.LOCK
 
 
-def pieces_of(stmt: Stmt) -> list[Array]:
+def pieces_of(stmt: ir.Stmt) -> list[ir.Array]:
     """The arrays of arrays that a kernel makes."""
-    return list(dict.fromkeys(array for n in walk(stmt) for array in allocated(n) if array.space is MemorySpace.PIECES))
+    return list(dict.fromkeys(array for n in walk(stmt) for array in allocated(n) if array.space is ir.MemorySpace.PIECES))
 
 
-def heap_arrays(stmt: Stmt) -> list[Array]:
+def heap_arrays(stmt: ir.Stmt) -> list[ir.Array]:
     """The arrays a statement allocates on the heap, outside threads loops, which keep their own."""
-    found: dict[Array, None] = {}
-    stack: list[Node] = [stmt]
-    while stack:
-        match stack.pop():
-            case Allocate() as allocation if is_on_stack(allocation):
-                pass
-            case (Allocate() | Call()) as made:
-                found.update((array, None) for array in allocated(made) if array.space is not MemorySpace.PIECES)
-            case Block(stmts):
-                stack.extend(reversed(stmts))
-            case If(_, then, other):
-                stack += [other, then]
-            case While(_, body):
-                stack.append(body)
-            case For(body=body, kind=kind) if kind is not LoopKind.THREADS:
-                stack.append(body)
-    return list(found)
+    made = (n for n in ir.walk_outside(stmt, (ir.LoopKind.THREADS,)) if not (isinstance(n, ir.Allocate) and is_on_stack(n)))
+    return list(dict.fromkeys(array for n in made for array in allocated(n) if array.space is not ir.MemorySpace.PIECES))
 
 
 class Statements:
@@ -130,7 +91,7 @@ class Statements:
         self.lines: list[str] = []
         self.depth = 1
         self.exit = Exit("status = {};", "fail")
-        self.stacked: set[Array] = set()
+        self.stacked: set[ir.Array] = set()
 
     def line(self, text: str) -> None:
         """Append one line at the current depth."""
@@ -144,39 +105,39 @@ class Statements:
         self.depth -= 1
         self.line("}")
 
-    def emit(self, stmt: Stmt) -> None:
+    def emit(self, stmt: ir.Stmt) -> None:
         """Print one statement."""
         match stmt:
-            case Block(stmts):
+            case ir.Block(stmts):
                 for inner in stmts:
                     self.emit(inner)
-            case Declare(var, value, why):
+            case ir.Declare(var, value, why):
                 remark = f"  // {' '.join(why.split())}".rstrip(" \\") if why else ""  # a backslash would go on with the next line
                 self.line(f"{c_type(var.dtype)} {self.names.scalar(var.name)} = {self.expressions.assigned(var, value)};{remark}")
-            case Assign(var, value):
+            case ir.Assign(var, value):
                 self._assign(var, value)
-            case While(condition, body, factor):
+            case ir.While(condition, body, factor):
                 if factor:
                     self.line(f"#pragma GCC unroll {factor}")
                 with self._braces(f"while ({self.expressions.value(condition)})"):
                     self.emit(body)
-            case If():
+            case ir.If():
                 self._branches(stmt)
-            case For():
+            case ir.For():
                 self._loop(stmt)
-            case Launch(body=loop):
+            case ir.Launch(body=loop):
                 raise CompilerBug(stmt, f"a {loop.kind.value} loop runs on a device, not in C")
-            case Team():
+            case ir.Team():
                 self._team(stmt)
-            case Store():
+            case ir.Store():
                 self._store(stmt)
-            case Fill():
+            case ir.Fill():
                 self._fill(stmt)
             case Call():
                 self._call(stmt)
-            case Fail(status):
+            case ir.Fail(status):
                 self._fail(status.name)
-            case Poll():
+            case ir.Poll():
                 self._poll()
             case _:
                 self._memory(stmt)
@@ -189,16 +150,16 @@ class Statements:
         for line in call.routine.c(spelled).split("\n"):
             self.line(line)
 
-    def _branches(self, stmt: If) -> None:
+    def _branches(self, stmt: ir.If) -> None:
         """An ``if`` with its ``else if``s and ``else``."""
         keyword, rest = "if", stmt
         while True:
             self.line(f"{keyword} ({self.expressions.value(rest.condition)}) {{")
             self._indented(rest.then)
             match rest.other:
-                case If() as other:
+                case ir.If() as other:
                     keyword, rest = "} else if", other
-                case Block(()):
+                case ir.Block(()):
                     break
                 case other:
                     self.line("} else {")
@@ -206,23 +167,23 @@ class Statements:
                     break
         self.line("}")
 
-    def _indented(self, stmt: Stmt) -> None:
+    def _indented(self, stmt: ir.Stmt) -> None:
         self.depth += 1
         self.emit(stmt)
         self.depth -= 1
 
-    def _assign(self, var: Var, value: Expr) -> None:
+    def _assign(self, var: ir.Var, value: ir.Expr) -> None:
         target = self.names.scalar(var.name)
         index = var.dtype == INT64 and var.name in self.expressions.indices
         match value:
-            case Op("add", (Var(first), Literal(1))) if first == var.name and index:
+            case ir.Op("add", (ir.Var(first), ir.Literal(1))) if first == var.name and index:
                 self.line(f"{target}++;")
-            case Op(name, (Var(first), other)) if first == var.name and (symbol := update_symbol(name, var.dtype, index)):
+            case ir.Op(name, (ir.Var(first), other)) if first == var.name and (symbol := update_symbol(name, var.dtype, index)):
                 self.line(f"{target} {symbol} {self.expressions.assigned(var, other)};")
             case _:
                 self.line(f"{target} = {self.expressions.assigned(var, value)};")
 
-    def _store(self, store: Store) -> None:
+    def _store(self, store: ir.Store) -> None:
         """A plain, combining or atomic store."""
         place = f"{self.names.array(store.array)}[{self.expressions.index(store.index)}]"
         dtype = store.array.dtype
@@ -236,7 +197,7 @@ class Statements:
             combined = operate(store.op, [Piece(place), self.expressions.piece(store.value, False)], dtype)
             self.line(f"{place} = {combined.text};")
 
-    def _store_atomic(self, store: Store, place: str, op: str) -> None:
+    def _store_atomic(self, store: ir.Store, place: str, op: str) -> None:
         dtype, value = store.array.dtype, self.expressions.value(store.value)
         match atomic_way(op, dtype):
             case Atomic.UPDATE:
@@ -249,17 +210,17 @@ class Statements:
                 self.line("#pragma omp critical(sparseloom)")
                 self.line(f"{place} = {combined.text};")
 
-    def _fill(self, fill: Fill) -> None:
+    def _fill(self, fill: ir.Fill) -> None:
         """Bytes where the value is all zero bits, else a loop."""
         array, element = self.names.array(fill.array), c_type(fill.array.dtype)
-        offset = None if fill.begin == Literal(0) else self.expressions.index_piece(fill.begin).at(TIMES)
+        offset = None if fill.begin == ir.Literal(0) else self.expressions.index_piece(fill.begin).at(TIMES)
         match fill.value:
-            case Literal(value, dtype) if is_zero_bits(value, dtype):
+            case ir.Literal(value, dtype) if is_zero_bits(value, dtype):
                 start = array if offset is None else f"{array} + {offset}"
                 count = self.expressions.index_piece(fill.count).at(UNARY)
                 self.line(f"memset({start}, 0, (size_t){count} * sizeof({element}));")
                 return
-            case Literal() | Var():
+            case ir.Literal() | ir.Var():
                 filling = self.expressions.value(fill.value)
             case _:
                 filling = self.names.fresh("filling")
@@ -269,28 +230,28 @@ class Statements:
         with self._braces(f"for (int64_t {k} = 0; {k} < {end}; {k}++)"):
             self.line(f"{array}[{k if offset is None else f'{offset} + {k}'}] = {filling};")
 
-    def _lanes(self, loop: For, dtype: DType) -> None:
+    def _lanes(self, loop: ir.For, dtype: DType) -> None:
         """A loop over lanes, a vector of them at a time. What counts up with the lane is read and written as a vector."""
         width = VECTOR_BYTES // dtype.itemsize
         vector = f"vector_{dtype}"
         if loop.factor % width:
-            self._loop(replace(loop, kind=LoopKind.UNROLLED))
+            self._loop(replace(loop, kind=ir.LoopKind.UNROLLED))
             return
         lane = self.names.scalar(loop.var.name)
         scalars = self.expressions
         self.expressions = LaneExpressions(scalars, loop.var, vector)
         self.line(f"#pragma GCC unroll {loop.factor // width}")
         with self._braces(f"for (int64_t {lane} = 0; {lane} < {loop.factor}; {lane} += {width})"):
-            for stmt in loop.body.stmts if isinstance(loop.body, Block) else (loop.body,):
-                if isinstance(stmt, Store):
-                    place = self.expressions.value(Load(stmt.array, stmt.index))
+            for stmt in ir.stmts_of(loop.body):
+                if isinstance(stmt, ir.Store):
+                    place = self.expressions.value(ir.Load(stmt.array, stmt.index))
                     value = self.expressions.broadcast(stmt.value)
                     symbol = "=" if stmt.op is None else update_symbol(stmt.op, dtype)
                     self.line(f"{place} {symbol} {value};")
         self.expressions = scalars
 
-    def _loop(self, loop: For) -> None:
-        dtype = lane_dtype(loop) if loop.kind is LoopKind.LANES else None
+    def _loop(self, loop: ir.For) -> None:
+        dtype = lane_dtype(loop) if loop.kind is ir.LoopKind.LANES else None
         if dtype is not None:
             self._lanes(loop, dtype)
             return
@@ -299,20 +260,20 @@ class Statements:
             self.line(pragma)
         var = self.names.scalar(loop.var.name)
         with self._braces(f"for (int64_t {var} = {self.expressions.index(loop.begin)}; {var} < {end}; {var}++)"):
-            if loop.kind is LoopKind.THREADS and may_fail(loop.body):
+            if loop.kind is ir.LoopKind.THREADS and may_fail(loop.body):
                 self._skippable(loop)
             else:
                 self.emit(loop.body)
-        if loop.kind is LoopKind.THREADS and may_fail(loop.body):
+        if loop.kind is ir.LoopKind.THREADS and may_fail(loop.body):
             self.line(f"if (status) goto {self.exit.label};")
 
-    def _team(self, team: Team) -> None:
+    def _team(self, team: ir.Team) -> None:
         """A parallel region: each thread has memory of its own around its share of the iterations.
 
         A thread that fails at the beginning comes to the loop all the same, for all threads must; there every iteration is skipped.
         """
         outside, loop = self.exit, team.loop
-        polls = " firstprivate(poll, countdown)" if any(isinstance(n, Poll) for n in walk(loop.body)) else ""
+        polls = " firstprivate(poll, countdown)" if any(isinstance(n, ir.Poll) for n in walk(loop.body)) else ""
         self.line(f"#pragma omp parallel{polls}")
         with self._braces():
             own = heap_arrays(team.first)
@@ -331,7 +292,7 @@ class Statements:
         self.exit = outside
         self.line(f"if (status) goto {self.exit.label};")
 
-    def _skippable(self, loop: For) -> None:
+    def _skippable(self, loop: ir.For) -> None:
         """The body of a threads loop in which something can fail; each iteration owns what it allocates."""
         self.line("if (__atomic_load_n(&status, __ATOMIC_RELAXED)) continue;")
         outside = self.exit
@@ -345,24 +306,24 @@ class Statements:
             self.line(f"release({name});")
         self.exit = outside
 
-    def _pragmas(self, loop: For) -> list[str]:
+    def _pragmas(self, loop: ir.For) -> list[str]:
         match loop.kind:
-            case LoopKind.SERIAL:
+            case ir.LoopKind.SERIAL:
                 return []
-            case LoopKind.UNROLLED | LoopKind.LANES:
+            case ir.LoopKind.UNROLLED | ir.LoopKind.LANES:
                 return [f"#pragma GCC unroll {loop.factor}"]
-            case LoopKind.VECTOR if any(map(_locks, walk(loop.body))):
+            case ir.LoopKind.VECTOR if any(map(_locks, walk(loop.body))):
                 return []  # a lock has no place among lanes
-            case LoopKind.VECTOR:
+            case ir.LoopKind.VECTOR:
                 words = ["#pragma omp simd", *([f"simdlen({loop.factor})"] if loop.factor else [])]
-            case LoopKind.THREADS:
-                polls = any(isinstance(n, Poll) for n in walk(loop.body))
+            case ir.LoopKind.THREADS:
+                polls = any(isinstance(n, ir.Poll) for n in walk(loop.body))
                 words = ["#pragma omp parallel for", *(["firstprivate(poll, countdown)"] if polls else [])]
             case _:
                 raise CompilerBug(loop, f"a {loop.kind.value} loop runs on a device, not in C")
         return [" ".join([*words, *(self._clause(one.var, one.op, loop) for one in loop.reduces)])]
 
-    def _clause(self, var: Var, op: str, loop: For) -> str:
+    def _clause(self, var: ir.Var, op: str, loop: ir.For) -> str:
         """How copies of a scalar are combined; OpenMP's own minimum would lose nan."""
         clause = (_CLAUSES_ON_BOOL if var.dtype == BOOL else _CLAUSES).get(op)
         if var.dtype.kind == "f" and op in ("minimum", "maximum"):
@@ -392,20 +353,20 @@ class Statements:
             self.line(f"if ({stopped}) {self.exit.status.format('CANCELLED')}")
             self.line(f"if (__atomic_load_n(&status, __ATOMIC_RELAXED)) goto {self.exit.label};")
 
-    def _memory(self, stmt: Stmt) -> None:
+    def _memory(self, stmt: ir.Stmt) -> None:
         """Statements that take memory or give it back."""
         match stmt:
-            case Allocate(array, size) if is_on_stack(stmt):
+            case ir.Allocate(array, size) if is_on_stack(stmt):
                 self.stacked.add(array)
                 self.line(f"{c_type(array.dtype)} {self.names.array(array)}[{self.expressions.index(size)}];")
-            case Allocate(array, size):
+            case ir.Allocate(array, size):
                 name = self.names.array(array)
                 self.line(f"{name} = allocate({self.expressions.sized(size)}, sizeof({c_type(array.dtype)}));")
                 self._fail("OUT_OF_MEMORY", f"!{name}")
-            case Free(array) if array not in self.stacked:
+            case ir.Free(array) if array not in self.stacked:
                 self.line(f"release({self.names.array(array)});")
                 self.line(f"{self.names.array(array)} = NULL;")
-            case Free():
+            case ir.Free():
                 pass
             case _:
                 raise CompilerBug(stmt, "a statement that C knows")
