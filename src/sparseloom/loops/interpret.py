@@ -145,8 +145,13 @@ _ON_BOOL = {
     "add": "or", "multiply": "and", "minimum": "and", "maximum": "or",
     "logical_and": "and", "logical_or": "or", "logical_xor": "!=",
 }  # fmt: skip
+# Python's integers do not wrap by themselves.
+_WRAPPED = {"add": "({} + {})", "subtract": "({} - {})", "multiply": "({} * {})", "negative": "(-{})"}
+_ON_INT64 = {name: f"(({text} + {2**63} & {2**64 - 1}) - {2**63})" for name, text in _WRAPPED.items()} | {
+    "floor_divide": "({} // {})", "remainder": "({} % {})", "minimum": "min({}, {})", "maximum": "max({}, {})",
+    "hash": f"(({{}} * {HASH_FACTOR} & {2**64 - 1}) >> {{}})",
+}  # fmt: skip
 _SAME_ON_INTEGERS = ("floor", "ceil", "trunc", "conjugate")
-_ARITHMETIC = ("add", "subtract", "multiply", "negative")
 
 
 class _Writer:
@@ -332,34 +337,22 @@ class _Writer:
 
 def _numeric(name: str, args: list[str], dtype: DType, result: DType) -> str:
     """Arithmetic, comparisons and functions of numbers."""
-    if dtype == INT64:
-        match name, args:
-            case ("floor_divide", [a, b]):
-                return f"({a} // {b})"
-            case ("remainder", [a, b]):
-                return f"({a} % {b})"
-            case ("hash", [a, b]):
-                return f"(({a} * {HASH_FACTOR} & {2**64 - 1}) >> {b})"
-            case ("minimum" | "maximum", [a, b]):
-                return f"{name[:3]}({a}, {b})"
-    text = ""
+    if dtype == INT64 and name in _ON_INT64:
+        return _ON_INT64[name].format(*args)
+    if name in _INFIX:
+        return f"({args[0]} {_INFIX[name]} {args[1]})"
     match name, args:
         case ("logical_not", [a]):
             return f"(not {a})"
         case ("negative", [a]):
-            text = f"(-{a})"
+            return f"(-{a})"
         case ("power", [a, b]) if dtype.kind in "iu":
             return f"{_number(result)}(integer_power(np_{dtype}({a}), np_{dtype}({b})))"
         case ("power", [a, b]):
             return f"{_number(result)}(power({a}, {b}, np_{dtype}))"
-        case (_, [a, b]) if name in _INFIX:
-            text = f"({a} {_INFIX[name]} {b})"
         case ("divide", [a, b]):
             return f"{_number(result)}(np_{dtype}({a}) / {b})"
-    if not text:
-        return f"{_number(result)}(np_{name}({', '.join(args)}))"
-    wraps = dtype == INT64 and name in _ARITHMETIC
-    return f"(({text} + {2**63} & {2**64 - 1}) - {2**63})" if wraps else text
+    return f"{_number(result)}(np_{name}({', '.join(args)}))"
 
 
 def _cast(text: str, source: DType, target: DType) -> str:

@@ -146,53 +146,33 @@ def _poisoned(dtype: DType, size: int) -> NDArray[Any]:
     return np.full(size, poison, dtype)
 
 
-class _Touched:
-    """Who touched one location of one array: an iteration, or ``_MANY`` of them."""
-
-    __slots__ = ("atomic", "reader", "writer")
-
-    def __init__(self) -> None:
-        self.reader: _Who | None = None
-        self.writer: _Who | None = None
-        self.atomic: _Who | None = None
-
-
 _Who = tuple[str, int]  # the name of what runs, and its number
 _MANY = ("several iterations", 0)
 _ONE_OF_ALL = ("the code around its threads", 0)
 
 
 class _Watch:
-    """One running parallel loop: the iteration at hand, and every location touched so far."""
+    """One running parallel loop: the iteration at hand, and for every location touched so far who did so: an iteration, or ``_MANY``."""
 
     def __init__(self, label: str, place: str = "one parallel loop") -> None:
         self.label, self.place = label, place
         self.who = _ONE_OF_ALL
-        self.seen: dict[tuple[int, int], _Touched] = {}
+        self.seen: dict[tuple[int, int], dict[str, _Who]] = {}
 
     def begin(self, iteration: int) -> None:
         """Start an iteration."""
         self.who = (self.label, iteration)
 
-    def end(self) -> None:
-        """The loop has ended."""
-
-    @property
-    def is_resting(self) -> bool:
-        """Whether none of the iterations runs that are watched."""
-        return self.who is _ONE_OF_ALL
-
     def touch(self, cells: Cells, place: int, how: str) -> None:
         """Note an access: ``reader``, ``writer`` or ``atomic``. Only reads, or only atomics, may be shared."""
-        touched = self.seen.setdefault((id(cells), place), _Touched())
+        touched = self.seen.setdefault((id(cells), place), {})
         for other in ("reader", "writer", "atomic"):
-            who = getattr(touched, other)
-            if who is None or who == self.who or (how == other != "writer"):
-                continue
-            message = f"{cells.name}[{place}] is touched by {_called(who)} ({other}) and by {_called(self.who)} ({how}) of {self.place}"
-            raise RaceFound(message)
-        before = getattr(touched, how)
-        setattr(touched, how, self.who if before in (None, self.who) else _MANY)
+            who = touched.get(other, self.who)
+            if who != self.who and not how == other != "writer":
+                both = f"{_called(who)} ({other}) and by {_called(self.who)} ({how})"
+                raise RaceFound(f"{cells.name}[{place}] is touched by {both} of {self.place}")
+        if touched.setdefault(how, self.who) != self.who:
+            touched[how] = _MANY
 
 
 class _Threads(_Watch):
@@ -207,9 +187,6 @@ class _Threads(_Watch):
 
     def begin(self, iteration: int) -> None:
         super().begin(iteration - self.first)
-
-    def end(self) -> None:
-        self.who = _ONE_OF_ALL
 
 
 class _BlockWatch(_Watch):
@@ -241,7 +218,8 @@ class Tracker:
 
     @property
     def _in_block(self) -> bool:
-        return bool(self.loops) and self.loops[-1].is_resting
+        """Whether none of the innermost iterations that are watched runs."""
+        return bool(self.loops) and self.loops[-1].who is _ONE_OF_ALL
 
     def enter(self, variable: str, kind: LoopKind, first: int) -> _Watch:
         """Begin a parallel loop, whose first iteration has this number."""
@@ -258,12 +236,11 @@ class Tracker:
 
     def leave(self, watch: _Watch) -> None:
         """End the innermost parallel loop."""
-        watch.end()
         match watch:
             case _BlockWatch():
                 del self.loops[-2:]
             case _Threads():
-                pass
+                watch.who = _ONE_OF_ALL
             case _:
                 self.loops.pop()
 
@@ -277,10 +254,8 @@ class Tracker:
 class WatchedCells(Cells):
     """Cells of a kernel with parallel loops. An array is private to the loops inside which it was allocated."""
 
-    def __init__(
-        self, array: Array, tracker: Tracker, given: NDArray[Any] | None = None, known: bool = False, writable: bool = True
-    ) -> None:
-        super().__init__(array, given, known, writable)
+    def __init__(self, array: Array, tracker: Tracker, *given: Any) -> None:
+        super().__init__(array, *given)
         self.tracker, self.depth = tracker, 0
 
     def allocate(self, size: int) -> None:

@@ -59,12 +59,12 @@ def _fold_op(op: ir.Op) -> ir.Expr | None:
         case ir.Op(name, (operand,)) if name.startswith("as_"):
             return operand
         case ir.Op(name, args) if name in _EXACT and all(isinstance(a, ir.Literal) and a.dtype.kind != "c" for a in args):
-            return _fold_constants(op)
+            return _literal(algebra.compute(name, [a.value for a in args if isinstance(a, ir.Literal)], args[0].dtype), op.dtype)
         case ir.Op("add" | "multiply", args):
             return _fold_neutral(op)
         case ir.Op("subtract", (ir.Op("add" | "subtract", (_, ir.Literal())) as left, ir.Literal()), dtype) if dtype == INT64:
             return _sum(_gather_constants([op]))
-        case ir.Op("subtract", (left, ir.Literal(value, dtype))) if value == 0 and _positive_zero(value) and dtype.kind != "c":
+        case ir.Op("subtract", (left, ir.Literal(value, dtype))) if value == 0 and dtype.kind != "c" and not np.signbit(value):
             return left
         case ir.Op(name, (left, right), dtype) if dtype == BOOL and is_integer(left.dtype):
             return _fold_comparison(name, left, right)
@@ -79,16 +79,6 @@ def _fold_logical(op: ir.Op, decides: bool) -> ir.Expr | None:
     if len(kept) < 2:
         return kept[0] if kept else ir.Literal(not decides, BOOL)
     return None if len(kept) == len(op.args) else ir.Op(op.name, kept, BOOL)
-
-
-def _changed(old: ir.Expr, new: ir.Expr) -> ir.Expr | None:
-    return None if new == old else new
-
-
-def _fold_constants(op: ir.Op) -> ir.Expr:
-    """Compute an operator whose arguments are all constants."""
-    values = [a.value for a in op.args if isinstance(a, ir.Literal)]
-    return _literal(algebra.compute(op.name, values, op.args[0].dtype), op.dtype)
 
 
 def _literal(value: Any, dtype: DType) -> ir.Literal:
@@ -107,12 +97,12 @@ def _fold_neutral(op: ir.Op) -> ir.Expr | None:
         return ir.Literal(0)
     kept = [a for a in op.args if not _is(a, neutral)]
     if op.dtype == INT64 and op.name == "add":
-        return _changed(op, _sum(_gather_constants(kept)))
-    if not kept:
-        return ir.constant(neutral, op.dtype)
-    if len(kept) == 1:
-        return kept[0]
-    return _changed(op, ir.Op(op.name, tuple(kept), op.dtype))
+        made = _sum(_gather_constants(kept))
+    elif len(kept) < 2:
+        made = kept[0] if kept else ir.constant(neutral, op.dtype)
+    else:
+        made = ir.Op(op.name, tuple(kept), op.dtype)
+    return None if made == op else made
 
 
 def _gather_constants(terms: Sequence[ir.Expr]) -> tuple[list[ir.Expr], int]:
@@ -157,10 +147,6 @@ def _is(expr: ir.Expr, value: int) -> bool:
     return isinstance(expr, ir.Literal) and expr.value == value
 
 
-def _positive_zero(value: algebra.Scalar) -> bool:
-    return not np.signbit(np.real(value))
-
-
 def _fold_comparison(name: str, left: ir.Expr, right: ir.Expr) -> ir.Expr | None:
     """Decide comparisons of an integer with itself, and of an unsigned one with zero."""
     if left == right:
@@ -186,28 +172,22 @@ def _fold_stmt(stmt: ir.Stmt) -> ir.Stmt | None:
             return _flatten(stmts)
         case ir.Assign(var, ir.Var() as value) if value == var:
             return _NOTHING
-        case ir.If(ir.Literal(True), then, other) if _is_empty(other) and _declared(then):
+        case ir.If(ir.Literal(True), then, ir.Block(())) if _declared(then):
             return None
         case ir.If(ir.Literal(decided), then, other):
             return _alone(then if decided else other)
-        case ir.If(_, then, other) if _is_empty(then) and _is_empty(other):
+        case ir.If(_, ir.Block(()), ir.Block(())):
             return _NOTHING
-        case ir.If(condition, then, other) if _is_empty(then):
+        case ir.If(condition, ir.Block(()), other):
             return ir.If(ir.Op("logical_not", (condition,), BOOL), other)
         case ir.For(_, ir.Literal(int(begin)), ir.Literal(int(end))) if begin >= end:
             return _NOTHING
-        case ir.For(_, _, _, body) if _is_empty(body):
+        case ir.For(body=ir.Block(())) | ir.Team(loop=ir.Block(())) | ir.Launch(body=ir.Block(())) | ir.While(ir.Literal(False)):
             return _NOTHING
         case ir.For(_, _, _, body, ir.LoopKind.GPU_BLOCK) if _waits_for_nobody(body):
             return replace(stmt, body=simplify(rewrite(body, lambda n: _NOTHING if isinstance(n, ir.Barrier) else None)))
         case ir.For(body=ir.If(ir.Literal(True), body)):
             return replace(stmt, body=body)
-        case ir.Team(_, loop) if _is_empty(loop):
-            return _NOTHING
-        case ir.Launch(_, _, loop) if _is_empty(loop):
-            return _NOTHING
-        case ir.While(ir.Literal(False)):
-            return _NOTHING
         case ir.While(condition, ir.If(ir.Literal(True), body), factor):
             return ir.While(condition, body, factor)
     return None
@@ -235,7 +215,7 @@ def _flatten(stmts: Sequence[ir.Stmt]) -> ir.Stmt | None:
             case ir.Block(inner):
                 flat.extend(inner)
             case ir.If(ir.Literal(True), branch) if _declared(branch).isdisjoint(_declared_below(stmts[place + 1 :])):
-                flat.extend(branch.stmts if isinstance(branch, ir.Block) else [branch])
+                flat.extend(ir.stmts_of(branch))
             case ir.Barrier() if flat and isinstance(flat[-1], ir.Barrier):
                 pass
             case _:
@@ -247,30 +227,17 @@ def _flatten(stmts: Sequence[ir.Stmt]) -> ir.Stmt | None:
 
 def _declared(stmt: ir.Stmt) -> set[str]:
     """The names a branch declares in its own scope."""
-    match stmt:
-        case ir.Block(stmts):
-            return {name for inner in stmts for name in _declared(inner)}
-        case ir.Declare(var):
-            return {var.name}
-    return {array.name for array in allocated(stmt)}
+    return {name for inner in ir.stmts_of(stmt) if not isinstance(inner, ir.For) for name in _declares(inner)}
 
 
 def _declared_below(stmts: Sequence[ir.Stmt]) -> set[str]:
     """The names that statements declare at any depth."""
-    names: set[str] = set()
-    for stmt in stmts:
-        for n in walk(stmt):
-            match n:
-                case ir.Declare(var) | ir.For(var):
-                    names.add(var.name)
-                case _:
-                    names.update(array.name for array in allocated(n))
-    return names
+    return {name for stmt in stmts for n in walk(stmt) for name in _declares(n)}
 
 
-def _is_empty(stmt: ir.Stmt) -> bool:
-    """Whether a statement does nothing."""
-    match stmt:
-        case ir.Block(stmts):
-            return all(_is_empty(inner) for inner in stmts)
-    return False
+def _declares(n: Node) -> set[str]:
+    """The names that a statement itself declares."""
+    match n:
+        case ir.Declare(var) | ir.For(var):
+            return {var.name}
+    return {array.name for array in allocated(n)}

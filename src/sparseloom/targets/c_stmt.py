@@ -6,7 +6,7 @@ there the iteration is skipped, the others are skipped as they begin, and the ju
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -69,6 +69,11 @@ def _may_fail(n: Node) -> bool:
 
 def _locks(n: Node) -> bool:
     return isinstance(n, ir.Store) and n.atomic and n.op is not None and atomic_way(n.op, n.array.dtype) is Atomic.LOCK
+
+
+def _copied(loop: ir.For) -> list[str]:
+    """The clause for what each thread begins with a copy of: where the kernel may be cancelled, the count to its next look."""
+    return ["firstprivate(poll, countdown)"] if any(isinstance(n, ir.Poll) for n in walk(loop.body)) else []
 
 
 def pieces_of(stmt: ir.Stmt) -> list[ir.Array]:
@@ -145,8 +150,8 @@ class Statements:
     def _call(self, call: Call) -> None:
         """What the function's declaration says, line by line."""
         dtypes = [array.dtype for array in call.arrays]
-        arrays, args = [self.names.array(array) for array in call.arrays], [self.expressions.index(arg) for arg in call.args]
-        spelled = Spelled(arrays, [c_type(d) for d in dtypes], [str(d) for d in dtypes], args, self._failing("OUT_OF_MEMORY"))
+        arrays, args = list(map(self.names.array, call.arrays)), list(map(self.expressions.index, call.args))
+        spelled = Spelled(arrays, list(map(c_type, dtypes)), list(map(str, dtypes)), args, self._failing("OUT_OF_MEMORY"))
         for line in call.routine.c(spelled).split("\n"):
             self.line(line)
 
@@ -233,13 +238,11 @@ class Statements:
     def _lanes(self, loop: ir.For, dtype: DType) -> None:
         """A loop over lanes, a vector of them at a time. What counts up with the lane is read and written as a vector."""
         width = VECTOR_BYTES // dtype.itemsize
-        vector = f"vector_{dtype}"
         if loop.factor % width:
             self._loop(replace(loop, kind=ir.LoopKind.UNROLLED))
             return
-        lane = self.names.scalar(loop.var.name)
-        scalars = self.expressions
-        self.expressions = LaneExpressions(scalars, loop.var, vector)
+        lane, scalars = self.names.scalar(loop.var.name), self.expressions
+        self.expressions = LaneExpressions(scalars, loop.var, f"vector_{dtype}")
         self.line(f"#pragma GCC unroll {loop.factor // width}")
         with self._braces(f"for (int64_t {lane} = 0; {lane} < {loop.factor}; {lane} += {width})"):
             for stmt in ir.stmts_of(loop.body):
@@ -255,17 +258,20 @@ class Statements:
         if dtype is not None:
             self._lanes(loop, dtype)
             return
-        end = self.expressions.index_piece(loop.end).at(PLUS)
         for pragma in self._pragmas(loop):
             self.line(pragma)
-        var = self.names.scalar(loop.var.name)
-        with self._braces(f"for (int64_t {var} = {self.expressions.index(loop.begin)}; {var} < {end}; {var}++)"):
-            if loop.kind is ir.LoopKind.THREADS and may_fail(loop.body):
+        skips = loop.kind is ir.LoopKind.THREADS and may_fail(loop.body)
+        with self._braces(self._head(loop)):
+            if skips:
                 self._skippable(loop)
             else:
                 self.emit(loop.body)
-        if loop.kind is ir.LoopKind.THREADS and may_fail(loop.body):
+        if skips:
             self.line(f"if (status) goto {self.exit.label};")
+
+    def _head(self, loop: ir.For) -> str:
+        var, end = self.names.scalar(loop.var.name), self.expressions.index_piece(loop.end).at(PLUS)
+        return f"for (int64_t {var} = {self.expressions.index(loop.begin)}; {var} < {end}; {var}++)"
 
     def _team(self, team: ir.Team) -> None:
         """A parallel region: each thread has memory of its own around its share of the iterations.
@@ -273,37 +279,33 @@ class Statements:
         A thread that fails at the beginning comes to the loop all the same, for all threads must; there every iteration is skipped.
         """
         outside, loop = self.exit, team.loop
-        polls = " firstprivate(poll, countdown)" if any(isinstance(n, ir.Poll) for n in walk(loop.body)) else ""
-        self.line(f"#pragma omp parallel{polls}")
+        self.line(" ".join(["#pragma omp parallel", *_copied(loop)]))
         with self._braces():
-            own = heap_arrays(team.first)
-            for array in own:
-                self.line(f"{c_type(array.dtype)} *{self.names.array(array)} = NULL;")
-            label = self.names.fresh("ready")
-            self.exit = Exit("__atomic_store_n(&status, {}, __ATOMIC_RELAXED);", label, is_shared=True)
+            self._leaving_to("ready", heap_arrays(team.first))
             self.emit(team.first)
-            self.lines.append("  " * (self.depth - 1) + f"{label}:;")
+            self.lines.append("  " * (self.depth - 1) + f"{self.exit.label}:;")
             self.line(f"#pragma omp for schedule({f'dynamic, {loop.factor}' if loop.factor else 'guided'})")
-            var = self.names.scalar(loop.var.name)
-            begin, end = self.expressions.index(loop.begin), self.expressions.index_piece(loop.end).at(PLUS)
-            with self._braces(f"for (int64_t {var} = {begin}; {var} < {end}; {var}++)"):
+            with self._braces(self._head(loop)):
                 self._skippable(loop)
             self.emit(team.last)
         self.exit = outside
         self.line(f"if (status) goto {self.exit.label};")
 
+    def _leaving_to(self, label: str, own: Sequence[ir.Array]) -> None:
+        """From here on a failure of a thread goes to a label, and these arrays are its own."""
+        self.exit = Exit("__atomic_store_n(&status, {}, __ATOMIC_RELAXED);", self.names.fresh(label), is_shared=True)
+        for array in own:
+            self.line(f"{c_type(array.dtype)} *{self.names.array(array)} = NULL;")
+
     def _skippable(self, loop: ir.For) -> None:
         """The body of a threads loop in which something can fail; each iteration owns what it allocates."""
         self.line("if (__atomic_load_n(&status, __ATOMIC_RELAXED)) continue;")
-        outside = self.exit
-        self.exit = Exit("__atomic_store_n(&status, {}, __ATOMIC_RELAXED);", self.names.fresh(f"next_{loop.var.name}"), is_shared=True)
-        own = [self.names.array(array) for array in heap_arrays(loop.body)]
-        for array, name in zip(heap_arrays(loop.body), own, strict=True):
-            self.line(f"{c_type(array.dtype)} *{name} = NULL;")
+        outside, own = self.exit, heap_arrays(loop.body)
+        self._leaving_to(f"next_{loop.var.name}", own)
         self.emit(loop.body)
         self.lines.append("  " * (self.depth - 1) + f"{self.exit.label}:" + ("" if own else ";"))
-        for name in own:
-            self.line(f"release({name});")
+        for array in own:
+            self.line(f"release({self.names.array(array)});")
         self.exit = outside
 
     def _pragmas(self, loop: ir.For) -> list[str]:
@@ -317,8 +319,7 @@ class Statements:
             case ir.LoopKind.VECTOR:
                 words = ["#pragma omp simd", *([f"simdlen({loop.factor})"] if loop.factor else [])]
             case ir.LoopKind.THREADS:
-                polls = any(isinstance(n, ir.Poll) for n in walk(loop.body))
-                words = ["#pragma omp parallel for", *(["firstprivate(poll, countdown)"] if polls else [])]
+                words = ["#pragma omp parallel for", *_copied(loop)]
             case _:
                 raise CompilerBug(loop, f"a {loop.kind.value} loop runs on a device, not in C")
         return [" ".join([*words, *(self._clause(one.var, one.op, loop) for one in loop.reduces)])]
