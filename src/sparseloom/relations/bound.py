@@ -22,6 +22,16 @@ class BoundType(Enum):
     MaxExact = "MaxExact"
     MaxConstraint = "MaxConstraint"
 
+    @property
+    def is_lower(self) -> bool:
+        """Whether it speaks of where the range begins, not of where it ends."""
+        return self in (BoundType.MinExact, BoundType.MinConstraint)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the limit is known, not only limited itself."""
+        return self in (BoundType.MinExact, BoundType.MaxExact)
+
 
 @node
 class BoundRelation(Alias):
@@ -40,26 +50,16 @@ class BoundRelation(Alias):
 
     def range_of(self, var: IndexVar, ranges: Ranges[V]) -> tuple[V, V]:
         low, high = ranges.range_of(self.parent)
-        match self.kind:
-            case BoundType.MinExact:
-                return ranges.arithmetic.number(self.value), high
-            case BoundType.MaxExact:
-                return low, ranges.arithmetic.number(self.value)
-        return low, high
+        if not self.kind.is_exact:
+            return low, high
+        promised = ranges.arithmetic.number(self.value)
+        return (promised, high) if self.kind.is_lower else (low, promised)
 
     def broken(self, ranges: Ranges[V]) -> tuple[str, V, V]:
         """What must not hold of the limits: the name of a comparison, and what it compares."""
         low, high = ranges.range_of(self.parent)
-        promised = ranges.arithmetic.number(self.value)
-        match self.kind:
-            case BoundType.MinExact:
-                return "not_equal", low, promised
-            case BoundType.MaxExact:
-                return "not_equal", high, promised
-            case BoundType.MinConstraint:
-                return "less", low, promised
-            case BoundType.MaxConstraint:
-                return "greater", high, promised
+        comparison = "not_equal" if self.kind.is_exact else "less" if self.kind.is_lower else "greater"
+        return comparison, low if self.kind.is_lower else high, ranges.arithmetic.number(self.value)
 
     def __str__(self) -> str:
         return f"{self.child} = {self.parent} with {self.kind.value} {self.value}"

@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from sparseloom.core.trees import node
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.relations.relation import Ranges, Relation, V
+from sparseloom.relations.relation import Relation
 
 
 @node
@@ -30,12 +29,6 @@ class CoordRelation(Relation):
     @property
     def children(self) -> tuple[IndexVar, ...]:
         return (self.coordinate,)
-
-    def range_of(self, var: IndexVar, ranges: Ranges[V]) -> tuple[V, V]:
-        return ranges.measured(self)
-
-    def derive(self, values: Mapping[IndexVar, V], ranges: Ranges[V]) -> tuple[V, ...]:
-        return ranges.found(self, values)
 
     @property
     def recovery(self) -> str:

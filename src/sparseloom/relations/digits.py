@@ -28,6 +28,10 @@ class Digits(Line):
     def overruns(self) -> bool:
         return True
 
+    def reaches(self, ranges: Ranges[V]) -> tuple[V, ...]:
+        do = ranges.arithmetic
+        return tuple(do.add(ranges.extent(self.parent), do.number(size)) for size in self.constants if self.overruns)
+
     def block_size(self, ranges: Ranges[V]) -> V:
         """How many values of the parent one block has."""
         raise CompilerBug(self, "blocks of one size must say which")

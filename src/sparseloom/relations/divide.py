@@ -27,10 +27,6 @@ class DivideRelation(Digits):
     word: ClassVar[str] = "divide"
 
     @property
-    def label(self) -> str:
-        return f"divide({self.count})"
-
-    @property
     def constants(self) -> tuple[int, ...]:
         return (self.count,)
 
@@ -40,6 +36,3 @@ class DivideRelation(Digits):
     def range_of(self, var: IndexVar, ranges: Ranges[V]) -> tuple[V, V]:
         do = ranges.arithmetic
         return do.number(0), do.number(self.count) if var == self.outer else self.block_size(ranges)
-
-    def reaches(self, ranges: Ranges[V]) -> tuple[V, ...]:
-        return (ranges.arithmetic.add(ranges.extent(self.parent), ranges.arithmetic.number(self.count)),)

@@ -8,12 +8,11 @@ Where several levels are walked, the last one's positions are counted, and the c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from sparseloom.core.trees import node
 from sparseloom.notation.nodes import Access, IndexVar
-from sparseloom.relations.relation import Ranges, Relation, V
+from sparseloom.relations.relation import Relation
 
 
 @node
@@ -37,12 +36,6 @@ class PosRelation(Relation):
     @property
     def label(self) -> str:
         return f"pos({self.access.tensor})"
-
-    def range_of(self, var: IndexVar, ranges: Ranges[V]) -> tuple[V, V]:
-        return ranges.measured(self)
-
-    def derive(self, values: Mapping[IndexVar, V], ranges: Ranges[V]) -> tuple[V, ...]:
-        return ranges.found(self, values)
 
     @property
     def recovery(self) -> str:

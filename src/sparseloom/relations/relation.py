@@ -34,9 +34,11 @@ class Ranges(Protocol[V]):
 
     def measured(self, relation: Any) -> tuple[V, V]:
         """The range of the last variable that a relation makes, where only the data tell: positions, pieces of equal weight."""
+        raise CompilerBug(relation, "only the data tell, and here are none")
 
     def found(self, relation: Any, values: Mapping[IndexVar, V]) -> tuple[V, ...]:
         """The values of the children, where only the data tell."""
+        raise CompilerBug(relation, "only the data tell, and here are none")
 
 
 class Known(Ranges[V], Protocol[V]):
@@ -71,7 +73,7 @@ class Relation(nodes.Relation):
     @property
     def label(self) -> str:
         """The relation in one word, with its constant or its operand."""
-        return self.word
+        return f"{self.word}({self.constants[0]})" if self.constants else self.word
 
     @property
     def constants(self) -> tuple[int, ...]:
@@ -79,8 +81,8 @@ class Relation(nodes.Relation):
         return ()
 
     def range_of(self, var: IndexVar, ranges: Ranges[V]) -> tuple[V, V]:
-        """Where the range of a child begins and ends."""
-        raise CompilerBug(self, f"the range of {var} must be known before its loops")
+        """Where the range of a child begins and ends; only the data tell, unless a member says otherwise."""
+        return ranges.measured(self)
 
     def reaches(self, ranges: Ranges[V]) -> tuple[V, ...]:
         """Numbers on the way to the parents that are larger than all ranges."""
@@ -91,8 +93,8 @@ class Relation(nodes.Relation):
         raise CompilerBug(self, "only lowering recovers this")
 
     def derive(self, values: Mapping[IndexVar, V], ranges: Ranges[V]) -> tuple[V, ...]:
-        """The values of the children, from those of the parents: recover_derived."""
-        raise CompilerBug(self, "a relation must say how children derive")
+        """The values of the children, from those of the parents: recover_derived. They are found in the data, unless a member says how."""
+        return ranges.found(self, values)
 
     @property
     def recovery(self) -> str:
@@ -136,8 +138,8 @@ class Line(Relation):
         return known.range_of(self.parent)
 
 
-class _InWords:
-    """Ranges as text: ``|i|`` is the extent of i."""
+class _InWords(Ranges[Text]):
+    """Ranges as text: ``|i|`` is the extent of i. What only the data tell has words of its own."""
 
     arithmetic = WORDS
 
@@ -146,12 +148,6 @@ class _InWords:
 
     def extent(self, var: IndexVar) -> Text:
         return Text(f"|{var}|")
-
-    def measured(self, relation: Any) -> tuple[Text, Text]:
-        raise CompilerBug(relation, "it has words of its own")
-
-    def found(self, relation: Any, values: Mapping[IndexVar, Text]) -> tuple[Text, ...]:
-        raise CompilerBug(relation, "it has words of its own")
 
 
 IN_WORDS = _InWords()

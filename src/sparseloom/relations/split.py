@@ -28,7 +28,7 @@ class SplitRelation(Digits):
 
     @property
     def label(self) -> str:
-        return f"split({self.size})"
+        return f"split({self.size})"  # also where a format makes it
 
     @property
     def constants(self) -> tuple[int, ...]:
@@ -41,6 +41,3 @@ class SplitRelation(Digits):
         do = ranges.arithmetic
         size = do.number(self.size)
         return do.number(0), do.blocks(ranges.extent(self.parent), size) if var == self.outer else size
-
-    def reaches(self, ranges: Ranges[V]) -> tuple[V, ...]:
-        return (ranges.arithmetic.add(ranges.extent(self.parent), ranges.arithmetic.number(self.size)),)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.named import name_of
@@ -57,17 +59,13 @@ _MEASURED = PosRelation | CoordRelation | WeightedRelation
 def loose_position(stmt: Stmt) -> Refusal | None:
     """A position loop outside of what tells where its segment is."""
     graph = provenance(stmt)
-    for relation in relations_of(stmt):
-        if not isinstance(relation, _MEASURED):
-            continue
-        needed, made = _needs(graph, relation), relation.children[-1]
-        for path in paths(stmt):
-            first = next((k for k, var in enumerate(path.variables) if made in graph.ancestors(var)), None)
-            if first is None:
-                continue
-            missing = sorted(needed - graph.known(path.variables[:first]), key=str)
+    measured = [relation for relation in relations_of(stmt) if isinstance(relation, _MEASURED)]
+    for relation, path in product(measured, paths(stmt)):
+        inside = [k for k, var in enumerate(path.variables) if relation.children[-1] in graph.ancestors(var)]
+        if inside:
+            var = path.variables[inside[0]]
+            missing = sorted(_needs(graph, relation) - graph.known(path.variables[: inside[0]]), key=str)
             if missing:
-                var = path.variables[first]
                 weighed = isinstance(relation, WeightedRelation)
                 what = f"{var} runs through a piece that is cut in" if weighed else f"{var} stands for entries below"
                 why = f"{what} {listed(missing)}, which would not be known outside the loop over {var}"
@@ -104,7 +102,7 @@ def _position_above(graph: Provenance, position: IndexVar, access: Access) -> Po
 
 
 def unsized(stmt: Stmt) -> Refusal | None:
-    """A temporary over positions, or over a piece, whose number is not known where it is made."""
+    """A temporary over positions or a piece, outside of what tells how many there are: like their loops, it needs to know them."""
     graph = provenance(stmt)
     for outer, where in temporaries(stmt):
         made = written(where.producer).tensor
@@ -118,12 +116,12 @@ def unsized(stmt: Stmt) -> Refusal | None:
             if missing:
                 why = f"how far {var} runs depends on {listed(missing)}, which is not known where {made} is made"
                 advice = f"choose variables further in, or precompute over coordinates: before pos, or after coord({var}, ...)"
-                return Refusal("S612", why, advice, at=var)
+                return Refusal("S606", why, advice, at=var)
     return None
 
 
 def written_again(stmt: Stmt) -> Refusal | None:
-    """Positions of a level that repeats coordinates, in a loop that sets each place once: it would be set again."""
+    """Positions of a level that repeats coordinates, in a loop that sets each place once: entries that repeat are needed together."""
     graph = provenance(stmt)
     for path in paths(stmt):
         indexed = [graph.position(var) for var in path.assign.lhs.indices]
@@ -131,13 +129,16 @@ def written_again(stmt: Stmt) -> Refusal | None:
             relation = graph.position(var)
             if path.assign.op is None and relation is not None and relation not in indexed and not graph.is_distinct(relation):
                 why = f"{show(relation.access)} repeats coordinates at this level, so {show(path.assign.lhs)} would be set more than once"
-                return Refusal("S615", why, "fuse the loops over all of its levels first, and use pos on the fused one", at=var)
+                return Refusal("S413", why, "fuse the loops over all of its levels first, and use pos on the fused one", at=var)
     return None
 
 
 def unvisited(stmt: Stmt) -> Refusal | None:
-    """A sum that may not skip absent terms, outside the loops over the blocks that list what they are given: with nothing to sum, there
-    would be no entry."""
+    """A sum that may not skip absent terms, outside the loops over the blocks that list what they are given.
+
+    Places are initialised before the loops that reduce into them, also where there is nothing to sum (LOWERING.md, where results go). Such
+    blocks have places only for what they are given, so the loops over their own variables must come first.
+    """
     graph = provenance(stmt)
     for path in paths(stmt):
         lhs, op = path.assign.lhs, path.assign.op

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparseloom.core.errors import CompilerBug
@@ -10,11 +10,11 @@ from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import SERIAL, Assign, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
 from sparseloom.notation.printer import show
 from sparseloom.relations.arithmetic import WORDS, Arithmetic, Text
-from sparseloom.relations.bound import BoundRelation, BoundType
+from sparseloom.relations.bound import BoundRelation
 from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Relation
+from sparseloom.relations.relation import Ranges, Relation
 from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.schedule.loops import body_of, provenance, relations_of
 from sparseloom.schedule.primitive import describe
@@ -89,7 +89,7 @@ def bounds(var: IndexVar, graph: Provenance) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class _Bounds:
+class _Bounds(Ranges[Text]):
     """Ranges in words, and in numbers where those are constants."""
 
     graph: Provenance
@@ -113,10 +113,6 @@ class _Bounds:
         extent = self.graph.extent(var)
         return Text(f"|{var}|" if extent is None else str(extent))
 
-    def found(self, relation: Relation, values: Mapping[IndexVar, Text]) -> tuple[Text, ...]:
-        """Values are not asked for."""
-        raise CompilerBug(relation, "only limits are shown")
-
     def measured(self, relation: Relation) -> tuple[Text, Text]:
         """Where a segment or a piece begins and ends, or which coordinates its positions have."""
         match relation:
@@ -133,7 +129,5 @@ def _promises(var: IndexVar, graph: Provenance) -> Iterator[str]:
     match graph.made_by(var):
         case BoundRelation(original, _, value, kind):
             yield from _promises(original, graph)
-            if kind is BoundType.MinConstraint:
-                yield f"starting at {value} or later"
-            elif kind is BoundType.MaxConstraint:
-                yield f"ending at {value} or earlier"
+            if not kind.is_exact:
+                yield f"starting at {value} or later" if kind.is_lower else f"ending at {value} or earlier"

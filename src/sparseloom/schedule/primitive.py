@@ -116,10 +116,11 @@ def spell(value: object) -> str:
     return str(value)
 
 
-def no_loop(code: str, stmt: Stmt, var: IndexVar) -> Refusal | None:
-    """The refusal of a variable that has no loop; it says what became of it, or which loops there are."""
+def no_loop(code: str, stmt: Stmt, *variables: IndexVar) -> Refusal | None:
+    """The refusal of the first variable that has no loop; it says what became of it, or which loops there are."""
     there = loops(stmt)
-    if var in there:
+    var = next((var for var in variables if var not in there), None)
+    if var is None:
         return None
     relation = provenance(stmt).replacement(var)
     if relation is not None:

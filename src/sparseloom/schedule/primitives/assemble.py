@@ -45,8 +45,7 @@ class Assemble(Primitive):
 
     def check_all(self, concrete: Concrete) -> Refusal | None:
         """Beside the statement, it matters whose structure the result has, and whether rows have places of their own."""
-        refused = self.check(concrete.stmt)
-        if refused is not None:
+        if refused := self.check(concrete.stmt):
             return refused
         if concrete.shared is not None:
             return Refusal("S1204", f"{self.tensor} takes over the structure of {show(concrete.shared)}, so nothing is assembled")

@@ -36,18 +36,10 @@ class Bound(Primitive):
     def _contradicts(self, stmt: Stmt) -> Refusal | None:
         """A promise that is already known to be broken."""
         lower, upper = provenance(stmt).limits(self.i)
-        known = lower if self.type in (BoundType.MinExact, BoundType.MinConstraint) else upper
-        if known is None:
+        known = lower if self.type.is_lower else upper
+        if known is None or known == self.value or (not self.type.is_exact and (known > self.value) == self.type.is_lower):
             return None
-        kept = {
-            BoundType.MinExact: known == self.value,
-            BoundType.MaxExact: known == self.value,
-            BoundType.MinConstraint: known >= self.value,
-            BoundType.MaxConstraint: known <= self.value,
-        }
-        if kept[self.type]:
-            return None
-        which = "starts at" if self.type in (BoundType.MinExact, BoundType.MinConstraint) else "ends at"
+        which = "starts at" if self.type.is_lower else "ends at"
         return Refusal("S1004", f"{self.i} {which} {known}, which breaks {self.type.name} {self.value}", "give the limit it has", at=self.i)
 
     def apply(self, stmt: Stmt) -> Stmt:
@@ -65,7 +57,7 @@ class Bound(Primitive):
             (bounded,) = fresh_variables(stmt, f"{var}b")
             lower, upper = graph.limits(var)
             kind = rng.choice(tuple(BoundType))
-            if kind in (BoundType.MinExact, BoundType.MinConstraint):
+            if kind.is_lower:
                 # Positions begin anywhere: only that they are not negative is true of any data.
                 yield cls(var, bounded, lower or 0, BoundType.MinConstraint if lower is None else kind)
             elif upper is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from sparseloom.iteration.provenance import Provenance, are_distinct
+from sparseloom.iteration.provenance import are_distinct
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.relations.coord import CoordRelation
@@ -30,9 +30,10 @@ class Coord(Primitive):
     i: IndexVar
 
     def check(self, stmt: Stmt) -> Refusal | None:
-        missing = no_loop("S501", stmt, self.p) or not_fresh("S502", stmt, self.i.name)
-        if missing is not None:
-            return missing
+        return no_loop("S501", stmt, self.p) or not_fresh("S502", stmt, self.i.name) or self._lost(stmt) or self._twice(stmt)
+
+    def _lost(self, stmt: Stmt) -> Refusal | None:
+        """Positions that would not be found again: every coordinate must stand at one of them, and every one of them must have one."""
         graph = provenance(stmt)
         relation = graph.position(self.p)
         if relation is None:
@@ -51,19 +52,17 @@ class Coord(Primitive):
             return Refusal("S506", why, "convert the operand to a format without repetitions", at=self.p)
         if first < last and not all(level.compact for level in stored[first : last + 1]):
             why = f"{show(relation.access)} pads its rows, so unused places stand among the positions of several of them"
-            return Refusal("S507", why, "use pos and coord on one level, or convert the operand", at=self.p)
-        return self._twice(stmt, graph, relation)
+            return Refusal("S506", why, "use pos and coord on one level, or convert the operand", at=self.p)
+        return None
 
-    def _twice(self, stmt: Stmt, graph: Provenance, relation: PosRelation) -> Refusal | None:
-        """A part of the positions below which a result has a variable twice: its rows would end in every part."""
-        lhs = result(stmt)
-        if relation.position == self.p or lhs.tensor.format.is_dense:
-            return None
+    def _twice(self, stmt: Stmt) -> Refusal | None:
+        """A part of the positions below which a result has a variable twice: a row would end with the part, and is appended once (S611)."""
+        graph, lhs = provenance(stmt), result(stmt)
         twice = [var for var in graph.originals(self.p) if lhs.indices.count(var) > 1]
-        if not twice:
+        if not twice or lhs.tensor.format.is_dense or isinstance(graph.made_by(self.p), PosRelation):
             return None
         why = f"{self.p} is a part of the positions, and each part would end the rows of {show(lhs)}, which has {twice[0]} twice"
-        return Refusal("S508", why, "use coord before the split", at=self.p)
+        return Refusal("S611", why, "use coord before the split", at=self.p)
 
     def apply(self, stmt: Stmt) -> Stmt:
         return replace_loops(stmt, self.p, lambda loop: Forall(self.i, loop.body, loop.tag), self.relation)

@@ -37,8 +37,7 @@ class Fuse(Primitive):
 
     def check(self, stmt: Stmt) -> Refusal | None:
         return (
-            no_loop("S301", stmt, self.i)
-            or no_loop("S301", stmt, self.j)
+            no_loop("S301", stmt, self.i, self.j)
             or self._apart(stmt)
             or not_fresh("S304", stmt, self.fused.name)
             or is_tagged("S305", stmt, self.i, "fuse")
@@ -84,7 +83,7 @@ class Fuse(Primitive):
         return graph.stored_levels(outer.access, above.variables + below.variables) is not None
 
     def _parts(self, graph: Provenance, outer: PosRelation, inner: PosRelation) -> Refusal | None:
-        """Positions of the lower level that are cut, or named elsewhere too: then the entries below are not all that is meant."""
+        """Positions that are cut, or named elsewhere too, are not all entries of neighbouring levels, as which they would be fused."""
         if self.j != inner.position or _is_named(graph, self.j):
             var, relation = self.j, inner
         elif _is_whole(graph, self.i, outer) or graph.is_distinct(outer) or self._shares_positions(graph, outer, inner):
@@ -92,7 +91,7 @@ class Fuse(Primitive):
         else:
             var, relation = self.i, outer
         why = f"{var} is a part of the positions {relation.position} of {show(relation.access)}, or stands for them elsewhere too"
-        return Refusal("S308", why, "fuse before bound and precompute", at=var)
+        return Refusal("S307", why, "fuse before bound and precompute", at=var)
 
     def _shares_positions(self, graph: Provenance, outer: PosRelation, inner: PosRelation) -> bool:
         """Whether an entry of the upper level has one entry below it, at the same position, so that ``i`` counts both already.

@@ -30,8 +30,7 @@ class MergeBy(Primitive):
     way: Merge
 
     def check(self, stmt: Stmt) -> Refusal | None:
-        missing = no_loop("S1101", stmt, self.i)
-        if missing is not None:
+        if missing := no_loop("S1101", stmt, self.i):
             return missing
         before = tag_of(stmt, self.i).merge
         if before is not None:

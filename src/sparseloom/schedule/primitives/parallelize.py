@@ -31,8 +31,7 @@ class Parallelize(Primitive):
     races: Races
 
     def check(self, stmt: Stmt) -> Refusal | None:
-        missing = no_loop("S801", stmt, self.i)
-        if missing is not None:
+        if missing := no_loop("S801", stmt, self.i):
             return missing
         before = tag_of(stmt, self.i).unit
         if before is not None:

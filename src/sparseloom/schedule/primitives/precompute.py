@@ -72,10 +72,8 @@ class Precompute(Primitive):
             return Refusal("S701", why, "write precompute(e, {i, j}, {iw, jw}, w)")
         if len(set(self.i)) < len(self.i):
             return Refusal("S701", f"{next(v for v in self.i if self.i.count(v) > 1)} is named twice", "name each variable once")
-        for var in self.i:
-            missing = no_loop("S702", stmt, var)
-            if missing is not None:
-                return missing
+        if missing := no_loop("S702", stmt, *self.i):
+            return missing
         renamed = [new.name for old, new in zip(self.i, self.iw, strict=True) if new != old]
         clash = not_fresh("S703", stmt, *renamed) or not_fresh("S704", stmt, self.w)
         if clash is None and self.w in renamed:

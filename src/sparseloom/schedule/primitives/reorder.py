@@ -31,10 +31,8 @@ class Reorder(Primitive):
     def check(self, stmt: Stmt) -> Refusal | None:
         if not self.order:
             return Refusal("S601", "it names no loops", f"there are loops over {listed(loops(stmt))}")
-        for var in self.order:
-            missing = no_loop("S602", stmt, var)
-            if missing is not None:
-                return missing
+        if missing := no_loop("S602", stmt, *self.order):
+            return missing
         if len(set(self.order)) < len(self.order):
             repeated = next(v for v in self.order if self.order.count(v) > 1)
             return Refusal("S603", f"{repeated} is named twice", "name each loop once", at=repeated)

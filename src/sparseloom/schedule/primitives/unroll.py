@@ -28,8 +28,7 @@ class Unroll(Primitive):
     def check(self, stmt: Stmt) -> Refusal | None:
         if self.factor < 1:
             return Refusal("S901", f"factor must be at least 1, not {self.factor}", "give the number of copies of the body")
-        missing = no_loop("S902", stmt, self.i)
-        if missing is not None:
+        if missing := no_loop("S902", stmt, self.i):
             return missing
         before = tag_of(stmt, self.i).unroll
         if before:
