@@ -1,91 +1,51 @@
-"""Names by order of appearance, so that kernels which differ only in names become equal."""
+"""Names by order of appearance, so that kernels which differ only in names become equal.
+
+A name is declared once while it lives, so whatever declares it gives it a new one, and that holds until it is declared again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
-from sparseloom.core.errors import CompilerBug
-from sparseloom.core.trees import Node, rewrite
-from sparseloom.loops import nodes as ir
-from sparseloom.loops.routines import Call, Use
-
-N = TypeVar("N", bound=Node)
+from sparseloom.core.trees import Node, field_names
+from sparseloom.loops.nodes import Array, Declare, For, Function, Var
+from sparseloom.loops.routines import allocated
 
 
-def alpha_rename(function: ir.Function) -> ir.Function:
+def alpha_rename(function: Function) -> Function:
     """Call the function ``f``, its scalars ``v0, v1, ...`` and its arrays ``a0, a1, ...``; drop the remarks."""
-    scope = _Scope()
-    params = tuple(ir.Param(scope.bind(p.target), p.role) for p in function.params)
-    scope.params = frozenset(scope.arrays)
-    return ir.Function("f", params, _rename(function.body, scope))
+    scalars, arrays = count(), count()
+    targets = [param.target for param in function.params]
+    names: dict[str, str] = {}
+
+    def bind(target: Var | Array) -> None:
+        names[target.name] = f"v{next(scalars)}" if isinstance(target, Var) else f"a{next(arrays)}"
+
+    def renamed(part: Any) -> Any:
+        match part:
+            case tuple():
+                return tuple(map(renamed, part))
+            case Var(name, dtype):
+                return Var(names[name], dtype)
+            case Array(name, dtype, space):
+                return Array(names[name], dtype, space)
+            case Node():
+                for target in _declared(part):
+                    if target not in targets:
+                        bind(target)
+                made = type(part)(*(renamed(getattr(part, field)) for field in field_names(type(part))))
+                return Declare(made.var, made.value) if isinstance(made, Declare) else made
+        return part
+
+    for target in targets:
+        bind(target)
+    return Function("f", renamed(function.params), renamed(function.body))
 
 
-@dataclass
-class _Scope:
-    """The new names that are live, and the numbers for further ones, which all scopes share."""
-
-    scalars: dict[str, str] = field(default_factory=dict)
-    arrays: dict[str, str] = field(default_factory=dict)
-    params: frozenset[str] = frozenset()
-    numbers: tuple[Iterator[int], Iterator[int]] = field(default_factory=lambda: (count(), count()))
-
-    def inner(self) -> _Scope:
-        """A scope for a loop body or branch."""
-        return _Scope(dict(self.scalars), dict(self.arrays), self.params, self.numbers)
-
-    def bind(self, target: Any) -> Any:
-        """Give a declared name its new one."""
-        match target:
-            case ir.Var(name):
-                self.scalars[name] = f"v{next(self.numbers[0])}"
-            case ir.Array(name) if name not in self.params:
-                self.arrays[name] = f"a{next(self.numbers[1])}"
-        return self.replace(target)
-
-    def replace(self, tree: N) -> N:
-        """Replace the names in an expression, variable or array."""
-
-        def rule(n: Node) -> Node | None:
-            match n:
-                case ir.Var(name, dtype):
-                    return ir.Var(self.scalars[name], dtype)
-                case ir.Array(name, dtype, space):
-                    return ir.Array(self.arrays[name], dtype, space)
-            return None
-
-        return rewrite(tree, rule)
-
-
-def _rename(stmt: ir.Stmt, scope: _Scope) -> ir.Stmt:
-    """Rename one statement; what it declares is bound in ``scope``."""
-    match stmt:
-        case ir.Block(stmts):
-            return ir.block(*(_rename(s, scope) for s in stmts))
-        case ir.Declare(var, value):
-            renamed = scope.replace(value)
-            return ir.Declare(scope.bind(var), renamed)
-        case ir.Allocate(array, size):
-            renamed = scope.replace(size)
-            return ir.Allocate(scope.bind(array), renamed)
-        case ir.If(condition, then, other):
-            return ir.If(scope.replace(condition), _rename(then, scope.inner()), _rename(other, scope.inner()))
-        case ir.While(condition, body, factor):
-            return ir.While(scope.replace(condition), _rename(body, scope.inner()), factor)
-        case ir.For(var, begin, end, body, kind, factor, reduces):
-            begin, end, inner = scope.replace(begin), scope.replace(end), scope.inner()
-            return ir.For(inner.bind(var), begin, end, _rename(body, inner), kind, factor, tuple(map(scope.replace, reduces)))
-        case Call():
-            for made in stmt.using(Use.ALLOCATES):
-                scope.bind(made)
-            return scope.replace(stmt)
-        case ir.Launch(blocks, threads, body):
-            return ir.Launch(scope.replace(blocks), scope.replace(threads), _rename(body, scope.inner()))  # type: ignore[arg-type]
-        case ir.Team(first, loop, last):
-            inner = scope.inner()
-            return ir.Team(_rename(first, inner), _rename(loop, inner), _rename(last, inner))  # type: ignore[arg-type]
-        case ir.Assign() | ir.Store() | ir.Fill() | ir.Free() | ir.Shuffle() | ir.Barrier() | ir.Fail() | ir.Poll():
-            return scope.replace(stmt)
-    raise CompilerBug(stmt, "a statement that renaming knows")
+def _declared(n: Node) -> tuple[Var | Array, ...]:
+    """What a node itself declares."""
+    match n:
+        case Declare(var) | For(var):
+            return (var,)
+    return allocated(n)

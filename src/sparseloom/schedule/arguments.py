@@ -6,7 +6,6 @@ import operator
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from enum import Enum
 from typing import get_args, get_type_hints
 
@@ -19,21 +18,20 @@ from sparseloom.notation.printer import show
 from sparseloom.notation.text import parse
 from sparseloom.schedule.loops import tensors
 from sparseloom.schedule.primitive import Primitive, spell
-from sparseloom.schedule.refusal import Refusal, listed
+from sparseloom.schedule.refusal import Refusal, listed, near
 
 _SET = tuple[IndexVar, ...]
 
 
+_KINDS: dict[type[Primitive], dict[str, type]] = {}
+
+
 def kinds(step: type[Primitive]) -> dict[str, type]:
     """The arguments of a primitive and what each must be."""
-    found = _KINDS.get(step.word())
-    if found is None:
+    if step not in _KINDS:
         hints = get_type_hints(step)
-        found = _KINDS[step.word()] = {name: hints[name] for name in field_names(step)}
-    return found
-
-
-_KINDS: dict[str, dict[str, type]] = {}
+        _KINDS[step] = {name: hints[name] for name in field_names(step)}
+    return _KINDS[step]
 
 
 def takes_many(step: type[Primitive]) -> bool:
@@ -137,9 +135,7 @@ def _word(kind: type, given: object) -> Enum | Refusal:
     text = spell(given).strip()
     if text in members:
         return members[text]
-    near = get_close_matches(text, members, 1)
-    guess = f"did you mean {near[0]}? There are" if near else "there are"
-    return Refusal("S006", f"there is no {_FAMILIES.get(kind.__name__, kind.__name__)} {text}", f"{guess} {listed(members)}")
+    return Refusal("S006", f"there is no {_FAMILIES.get(kind.__name__, kind.__name__)} {text}", near(text, members))
 
 
 _FAMILIES = {

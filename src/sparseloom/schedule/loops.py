@@ -6,24 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sparseloom.core.names import Names
-from sparseloom.core.trees import Node, rewrite
+from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
-from sparseloom.notation.nodes import (
-    Access,
-    Apply,
-    Assign,
-    Expr,
-    Forall,
-    IndexVar,
-    Reduce,
-    Sequence,
-    Stmt,
-    SuchThat,
-    Tag,
-    TensorVar,
-    Where,
-)
+from sparseloom.notation.nodes import Access, Assign, Expr, Forall, IndexVar, Sequence, Stmt, SuchThat, Tag, TensorVar, Where
 from sparseloom.relations.relation import Relation, carried
 
 
@@ -47,30 +33,35 @@ def related(body: Stmt, relations: tuple[Relation, ...]) -> Stmt:
     return SuchThat(body, relations) if relations else body
 
 
-def statements(stmt: Stmt) -> Iterator[Stmt]:
-    """A statement and all those inside it, outer ones first; expressions are left alone."""
-    yield stmt
+def placed(stmt: Stmt, outer: tuple[IndexVar, ...] = ()) -> Iterator[tuple[tuple[IndexVar, ...], Stmt]]:
+    """A statement and all those inside it, outer ones first, each with the variables of the loops around it."""
+    yield outer, stmt
     match stmt:
-        case Forall(_, body) | SuchThat(body, _):
-            yield from statements(body)
+        case Forall(var, body):
+            yield from placed(body, (*outer, var))
+        case SuchThat(body, _):
+            yield from placed(body, outer)
         case Where(consumer, producer):
-            yield from statements(consumer)
-            yield from statements(producer)
+            yield from placed(consumer, outer)
+            yield from placed(producer, outer)
         case Sequence(stmts):
             for part in stmts:
-                yield from statements(part)
+                yield from placed(part, outer)
+
+
+def statements(stmt: Stmt) -> Iterator[Stmt]:
+    """A statement and all those inside it, outer ones first."""
+    return (found for _, found in placed(stmt))
+
+
+def assignments(stmt: Stmt) -> Iterator[Assign]:
+    """The assignments of a statement, consumers before producers."""
+    return (found for found in statements(stmt) if isinstance(found, Assign))
 
 
 def accesses(expr: Expr) -> Iterator[Access]:
     """The accesses of an expression, from left to right."""
-    match expr:
-        case Access():
-            yield expr
-        case Apply(_, args):
-            for arg in args:
-                yield from accesses(arg)
-        case Reduce(_, _, body):
-            yield from accesses(body)
+    return (found for found in walk(expr) if isinstance(found, Access))
 
 
 def loops(stmt: Stmt) -> tuple[IndexVar, ...]:
@@ -133,20 +124,9 @@ def places(stmt: Stmt, var: IndexVar) -> Iterator[tuple[tuple[IndexVar, ...], Fo
                 yield path.variables[:depth], loop
 
 
-def temporaries(stmt: Stmt, outer: tuple[IndexVar, ...] = ()) -> Iterator[tuple[tuple[IndexVar, ...], Where]]:
+def temporaries(stmt: Stmt) -> Iterator[tuple[tuple[IndexVar, ...], Where]]:
     """Every temporary, with the variables of the loops around it."""
-    match stmt:
-        case Forall(var, body):
-            yield from temporaries(body, (*outer, var))
-        case SuchThat(body, _):
-            yield from temporaries(body, outer)
-        case Where(consumer, producer):
-            yield outer, stmt
-            yield from temporaries(consumer, outer)
-            yield from temporaries(producer, outer)
-        case Sequence(stmts):
-            for part in stmts:
-                yield from temporaries(part, outer)
+    return ((outer, found) for outer, found in placed(stmt) if isinstance(found, Where))
 
 
 def result(stmt: Stmt) -> Access:
@@ -162,24 +142,18 @@ def operands(stmt: Stmt) -> tuple[Access, ...]:
 
 def reads(stmt: Stmt) -> tuple[Access, ...]:
     """Every access that a statement reads, temporaries included, each once."""
-    return tuple(dict.fromkeys(access for found in statements(stmt) if isinstance(found, Assign) for access in accesses(found.rhs)))
+    return tuple(dict.fromkeys(access for assign in assignments(stmt) for access in accesses(assign.rhs)))
 
 
 def tensors(stmt: Stmt) -> dict[str, TensorVar]:
     """Every tensor of the statement by its name."""
-    written_to = [found.lhs for found in statements(stmt) if isinstance(found, Assign)]
+    written_to = (assign.lhs for assign in assignments(stmt))
     return {access.tensor.name: access.tensor for access in (*written_to, *reads(stmt))}
 
 
 def taken_names(stmt: Stmt) -> frozenset[str]:
     """The names that a new variable or tensor must not have."""
-    indices = (
-        var
-        for found in statements(stmt)
-        if isinstance(found, Assign)
-        for access in (found.lhs, *accesses(found.rhs))
-        for var in access.indices
-    )
+    indices = (var for assign in assignments(stmt) for access in (assign.lhs, *accesses(assign.rhs)) for var in access.indices)
     derived = (var for relation in relations_of(stmt) for var in (*relation.parents, *relation.children))
     return frozenset(tensors(stmt)) | {var.name for var in (*loops(stmt), *indices, *derived)}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sparseloom.core.trees import Node, rewrite
 from sparseloom.iteration.region import innermost
 from sparseloom.notation.nodes import Access, Expr, IndexVar, Reduce, Stmt
-from sparseloom.schedule.loops import paths, provenance, reads, temporaries
+from sparseloom.schedule.loops import accesses, paths, provenance, reads, temporaries
 from sparseloom.schedule.matching import key
 
 
@@ -26,15 +26,9 @@ def with_temporaries(stmt: Stmt, expr: Expr) -> Expr:
 def with_reductions(stmt: Stmt, expr: Expr) -> Expr:
     """The expression with reductions in the place of the scalars that they fill."""
     filled = {made: reduce for made, reduce in _reductions(stmt) if not made.indices}
-    while any(access in filled for access in _accesses(expr)):
+    while any(access in filled for access in accesses(expr)):
         expr = rewrite(expr, lambda found: filled.get(found) if isinstance(found, Access) else None)
     return expr
-
-
-def _accesses(expr: Expr) -> list[Access]:
-    found: list[Access] = []
-    rewrite(expr, lambda node: found.append(node) if isinstance(node, Access) else None)
-    return found
 
 
 def _temporary(stmt: Stmt, wanted: Reduce) -> Access | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
+from sparseloom.core.errors import ScheduleError
 from sparseloom.notation.nodes import IndexVar
 
 
@@ -21,6 +23,19 @@ class Refusal:
     at: IndexVar | None = None
     argument: int | None = None
     column: int = 0
+
+
+    def error(self, what: str, *shown: str) -> ScheduleError:
+        """The error for what was asked: why not, lines that show where, and what to do."""
+        lines = [f"[{self.code}] cannot {what}: {self.why}", *(f"  {line}" for line in shown)]
+        return ScheduleError("\n".join([*lines, f"  help: {self.help}"] if self.help else lines))
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """What there is instead of an unknown word, and what may have been meant."""
+    there = list(known)
+    meant = get_close_matches(word, there, 1)
+    return f"{f'did you mean {meant[0]}? There are' if meant else 'there are'} {listed(there)}"
 
 
 def listed(items: Iterable[object]) -> str:

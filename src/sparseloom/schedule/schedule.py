@@ -20,6 +20,7 @@ from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.making import CountedFirst
 from sparseloom.notation.nodes import Access, Assembly, Expr, IndexVar, Merge, Races, Stmt, TensorVar, Unit
 from sparseloom.relations.bound import BoundType
+from sparseloom.schedule import primitives
 from sparseloom.schedule.arguments import build
 from sparseloom.schedule.graphs import ProvenanceGraph
 from sparseloom.schedule.laws import appended_result, breach
@@ -27,20 +28,6 @@ from sparseloom.schedule.nests import IterationGraph
 from sparseloom.schedule.own_names import renamed, renamings
 from sparseloom.schedule.picture import bare, full
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive, spell
-from sparseloom.schedule.primitives import (
-    Assemble,
-    Bound,
-    Coord,
-    Divide,
-    Fuse,
-    MergeBy,
-    Parallelize,
-    Pos,
-    Precompute,
-    Reorder,
-    Split,
-    Unroll,
-)
 from sparseloom.schedule.races import Conflict, analyse
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.spaces import IterationSpace, draw
@@ -59,51 +46,51 @@ class Schedule:
 
     def split(self, i: Variable, outer: Variable, inner: Variable, size: int) -> Self:
         """Strip-mine ``i`` into blocks of constant size."""
-        return self._do(Split, i, outer, inner, size)
+        return self._do(primitives.Split, i, outer, inner, size)
 
     def divide(self, i: Variable, outer: Variable, inner: Variable, count: int, access: Access | str | None = None) -> Self:
         """Cut ``i`` into a constant number of blocks: of equal size, or with equally many entries of ``access``."""
-        return self._do(Divide, i, outer, inner, count, *(() if access is None else (access,)))
+        return self._do(primitives.Divide, i, outer, inner, count, *(() if access is None else (access,)))
 
     def fuse(self, i: Variable, j: Variable, fused: Variable) -> Self:
         """Collapse two directly nested loops into one."""
-        return self._do(Fuse, i, j, fused)
+        return self._do(primitives.Fuse, i, j, fused)
 
     def reorder(self, *order: Variables) -> Self:
         """Put directly nested loops into this order, the outermost first."""
-        return self._do(Reorder, *order)
+        return self._do(primitives.Reorder, *order)
 
     def pos(self, i: Variable, p: Variable, access: Access | str) -> Self:
         """Run over the stored entries of ``access`` instead of coordinates."""
-        return self._do(Pos, i, p, access)
+        return self._do(primitives.Pos, i, p, access)
 
     def coord(self, p: Variable, i: Variable) -> Self:
         """Run over coordinates again instead of positions."""
-        return self._do(Coord, p, i)
+        return self._do(primitives.Coord, p, i)
 
     def precompute(self, e: Expr | str, i: Variables, iw: Variables, w: str) -> Self:
         """Compute a part of the expression ahead, into a workspace."""
-        return self._do(Precompute, e, i, iw, w)
+        return self._do(primitives.Precompute, e, i, iw, w)
 
     def parallelize(self, i: Variable, unit: Unit | str, races: Races | str) -> Self:
         """Run the iterations of a loop at the same time."""
-        return self._do(Parallelize, i, unit, races)
+        return self._do(primitives.Parallelize, i, unit, races)
 
     def unroll(self, i: Variable, factor: int) -> Self:
         """Repeat the body of a loop in the code."""
-        return self._do(Unroll, i, factor)
+        return self._do(primitives.Unroll, i, factor)
 
     def bound(self, i: Variable, bounded: Variable, value: int, type: BoundType | str) -> Self:
         """Promise something about the limits of a loop."""
-        return self._do(Bound, i, bounded, value, type)
+        return self._do(primitives.Bound, i, bounded, value, type)
 
     def mergeby(self, i: Variable, way: Merge | str) -> Self:
         """Choose how a loop that intersects sparse operands finds equal coordinates."""
-        return self._do(MergeBy, i, way)
+        return self._do(primitives.MergeBy, i, way)
 
     def assemble(self, tensor: TensorVar | str, way: Assembly | str) -> Self:
         """Choose how the entries of a sparse result are put together."""
-        return self._do(Assemble, tensor, way)
+        return self._do(primitives.Assemble, tensor, way)
 
     def then(self, *steps: Primitive) -> Self:
         """Take steps that are ready-made, as in ``Schedule(concrete).then(*other.trace)``."""
@@ -132,9 +119,8 @@ class Schedule:
 
     def _refused(self, step: str, refusal: Refusal, stmt: Stmt) -> ScheduleError:
         """What was asked, why not, where, and what to do."""
-        nest = bare(stmt, refusal.at).replace("\n", "\n    ")
-        lines = [f"[{refusal.code}] cannot {step}: {refusal.why}", f"  at step {len(self.trace) + 1} of the schedule, in", f"    {nest}"]
-        return ScheduleError("\n".join([*lines, f"  help: {refusal.help}"] if refusal.help else lines))
+        nest = (f"  {line}" for line in bare(stmt, refusal.at).split("\n"))
+        return refusal.error(step, f"at step {len(self.trace) + 1} of the schedule, in", *nest)
 
     @property
     def stmt(self) -> Stmt:

@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.schedule.arguments import usage
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive
-from sparseloom.schedule.refusal import Refusal, listed
+from sparseloom.schedule.refusal import Refusal, near
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -47,7 +46,7 @@ def read_steps(text: str) -> Iterator[Call]:
             raise unreadable(text, at, Refusal("S001", f"a step was expected, not {bare[at]!r}", "write split(i, i0, i1, 16)"))
         step = PRIMITIVES.get(word[0])
         if step is None:
-            raise unreadable(text, at, _unknown(word[0]))
+            raise unreadable(text, at, Refusal("S002", f"there is no step {word[0]!r}", near(word[0], sorted(PRIMITIVES))))
         opening = re.compile(r"\s*\(").match(bare, word.end())
         if opening is None:
             raise unreadable(text, word.end(), Refusal("S001", f"'(' was expected after {word[0]}", f"write {usage(step)}"))
@@ -61,12 +60,6 @@ def _skip(text: str, at: int) -> int:
     while at < len(text) and (text[at].isspace() or text[at] in ",;"):
         at += 1
     return at
-
-
-def _unknown(word: str) -> Refusal:
-    near = get_close_matches(word, PRIMITIVES, 1)
-    guess = f"did you mean {near[0]}? There are" if near else "there are"
-    return Refusal("S002", f"there is no step {word!r}", f"{guess} {listed(sorted(PRIMITIVES))}")
 
 
 def _matching(text: str, bare: str, opening: int) -> int:
@@ -103,5 +96,4 @@ def unreadable(text: str, at: int, refusal: Refusal) -> ScheduleError:
     """The error for a fault at a place of a schedule's text: the line, and a caret under the place."""
     begin = text.rfind("\n", 0, at) + 1
     line = text[begin:].split("\n", 1)[0]
-    lines = [f"[{refusal.code}] cannot read the schedule: {refusal.why}", f"  {line}", f"  {' ' * (at - begin)}^"]
-    return ScheduleError("\n".join([*lines, f"  help: {refusal.help}"] if refusal.help else lines))
+    return refusal.error("read the schedule", line, " " * (at - begin) + "^")
