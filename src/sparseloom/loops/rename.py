@@ -9,8 +9,8 @@ from itertools import count
 from typing import Any
 
 from sparseloom.core.trees import Node, field_names
-from sparseloom.loops.nodes import Array, Declare, For, Function, Var
-from sparseloom.loops.routines import allocated
+from sparseloom.loops.nodes import Array, Declare, Function, Var
+from sparseloom.loops.routines import declared_by
 
 
 def alpha_rename(function: Function) -> Function:
@@ -31,7 +31,7 @@ def alpha_rename(function: Function) -> Function:
             case Array(name, dtype, space):
                 return Array(names[name], dtype, space)
             case Node():
-                for target in _declared(part):
+                for target in declared_by(part):
                     if target not in targets:
                         bind(target)
                 made = type(part)(*(renamed(getattr(part, field)) for field in field_names(type(part))))
@@ -41,11 +41,3 @@ def alpha_rename(function: Function) -> Function:
     for target in targets:
         bind(target)
     return Function("f", renamed(function.params), renamed(function.body))
-
-
-def _declared(n: Node) -> tuple[Var | Array, ...]:
-    """What a node itself declares."""
-    match n:
-        case Declare(var) | For(var):
-            return (var,)
-    return allocated(n)

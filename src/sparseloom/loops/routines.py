@@ -89,6 +89,14 @@ def allocated(stmt: object) -> tuple[Array, ...]:
     return ()
 
 
+def declared_by(n: object) -> tuple[Var | Array, ...]:
+    """What a node itself declares: a scalar, or the arrays that it allocates."""
+    match n:
+        case ir.Declare(var) | ir.For(var):
+            return (var,)
+    return allocated(n)
+
+
 def assigned_by(stmt: object) -> Var | None:
     """The scalar that a statement itself gives a new value."""
     match stmt:

@@ -12,7 +12,7 @@ from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INT64, DType, is_integer
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
-from sparseloom.loops.routines import allocated
+from sparseloom.loops.routines import declared_by
 
 N = TypeVar("N", bound=Node)
 
@@ -227,17 +227,9 @@ def _flatten(stmts: Sequence[ir.Stmt]) -> ir.Stmt | None:
 
 def _declared(stmt: ir.Stmt) -> set[str]:
     """The names a branch declares in its own scope."""
-    return {name for inner in ir.stmts_of(stmt) if not isinstance(inner, ir.For) for name in _declares(inner)}
+    return {made.name for inner in ir.stmts_of(stmt) if not isinstance(inner, ir.For) for made in declared_by(inner)}
 
 
 def _declared_below(stmts: Sequence[ir.Stmt]) -> set[str]:
     """The names that statements declare at any depth."""
-    return {name for stmt in stmts for n in walk(stmt) for name in _declares(n)}
-
-
-def _declares(n: Node) -> set[str]:
-    """The names that a statement itself declares."""
-    match n:
-        case ir.Declare(var) | ir.For(var):
-            return {var.name}
-    return {array.name for array in allocated(n)}
+    return {made.name for stmt in stmts for n in walk(stmt) for made in declared_by(n)}

@@ -30,7 +30,6 @@ _REDUCTIONS = {
     "add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max",
     "logical_or": "any", "logical_and": "all", "logical_xor": "xor",
 }  # fmt: skip
-_INDENT = "  "
 
 
 def show(node: Node) -> str:
@@ -39,35 +38,33 @@ def show(node: Node) -> str:
         case Expr():
             return _expression(node)
         case Stmt():
-            return "\n".join(_lines(node))
+            return "\n".join(text for text, _ in lines(node))
     return str(node)
 
 
-def _lines(stmt: Stmt) -> Iterator[str]:
+def lines(stmt: Stmt, before: str = "") -> Iterator[tuple[str, Stmt]]:
+    """Every line of a statement, with the statement that it stands for; ``before`` is the indentation."""
+    inside = f"{before}  "
     match stmt:
         case Assign(lhs, rhs, op):
-            yield f"{_access(lhs)} {_assignment(op)} {_expression(rhs)}"
+            yield f"{before}{_access(lhs)} {_assignment(op)} {_expression(rhs)}", stmt
         case Forall(var, body):
-            yield f"forall {var}"
-            yield from _indented(body)
+            yield f"{before}forall {var}", stmt
+            yield from lines(body, inside)
         case Where(consumer, producer):
-            yield from _lines(consumer)
-            yield "where"
-            yield from _indented(producer)
+            yield from lines(consumer, before)
+            yield f"{before}where", stmt
+            yield from lines(producer, inside)
         case Sequence(stmts):
-            yield "sequence"
+            yield f"{before}sequence", stmt
             for part in stmts:
-                yield from _indented(part)
+                yield from lines(part, inside)
         case SuchThat(body, relations):
-            yield from _lines(body)
-            yield "such that"
-            yield from (_INDENT + str(relation) for relation in relations)
+            yield from lines(body, before)
+            yield f"{before}such that", stmt
+            yield from ((f"{inside}{relation}", stmt) for relation in relations)
         case _:
             raise CompilerBug(stmt, "a statement is an Assign, Forall, Where, Sequence or SuchThat")
-
-
-def _indented(stmt: Stmt) -> Iterator[str]:
-    return (_INDENT + line for line in _lines(stmt))
 
 
 def _assignment(op: str | None) -> str:

@@ -47,7 +47,7 @@ def _free(expr: Expr) -> Iterator[IndexVar]:
         case Access(_, indices):
             yield from indices
         case Literal():
-            return
+            pass
         case Apply(_, args):
             for arg in args:
                 yield from _free(arg)
@@ -126,13 +126,15 @@ def check_scopes(assign: Assign) -> None:
             case Reduce():
                 _check_reduction(assign, found)
     outside = {*assign.lhs.indices, *free_variables(assign.rhs)}
-    for found in walk(assign.rhs):
-        match found:
-            case Reduce(_, variables):
-                for var in variables:
-                    if var in outside:
-                        help = f"use another name for the variable of the reduction, or leave it to the implicit sum over {var}"
-                        raise _refuse_at(f"'{var}' is bound by a reduction, but is also used outside it", assign, found, help)
+    for reduction, var in _bound(assign.rhs):
+        if var in outside:
+            help = f"use another name for the variable of the reduction, or leave it to the implicit sum over {var}"
+            raise _refuse_at(f"'{var}' is bound by a reduction, but is also used outside it", assign, reduction, help)
+
+
+def _bound(expr: Expr) -> Iterator[tuple[Reduce, IndexVar]]:
+    """The reductions of an expression, with each variable that they bind."""
+    return ((found, var) for found in walk(expr) if isinstance(found, Reduce) for var in found.variables)
 
 
 def _check_names(assign: Assign) -> None:
@@ -149,12 +151,9 @@ def _check_reduction(assign: Assign, reduction: Reduce) -> None:
     """Refuse a reduction that names a variable twice, or binds one that a reduction within it binds again."""
     if len(set(reduction.variables)) != len(reduction.variables):
         raise _refuse_at("a reduction names a variable twice", assign, reduction, "name each variable once")
-    for inner in walk(reduction.body):
-        match inner:
-            case Reduce(_, variables):
-                for var in variables:
-                    if var in reduction.variables:
-                        raise _refuse_at(f"'{var}' is bound by two reductions, one within the other", assign, inner, "use two variables")
+    for inner, var in _bound(reduction.body):
+        if var in reduction.variables:
+            raise _refuse_at(f"'{var}' is bound by two reductions, one within the other", assign, inner, "use two variables")
 
 
 def _refuse_at(what: str, assign: Assign, place: Expr, help: str) -> NotationError:

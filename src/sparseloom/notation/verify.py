@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
@@ -49,49 +51,42 @@ def _check(stmt: Stmt, loops: frozenset[IndexVar], related: frozenset[IndexVar],
 
 
 def _check_variables(assign: Assign, known: frozenset[IndexVar]) -> None:
-    for found in walk(assign):
-        match found:
-            case Access(_, indices):
-                for var in indices:
-                    if var not in known:
-                        raise CompilerBug(assign, f"{var} must be bound by a loop or a relation")
+    for var in (var for access in _accesses(assign) for var in access.indices):
+        if var not in known:
+            raise CompilerBug(assign, f"{var} must be bound by a loop or a relation")
 
 
 def _check_reads(assign: Assign, pending: frozenset[str]) -> None:
-    for found in walk(assign.rhs):
-        match found:
-            case Access(tensor) if tensor.name == assign.lhs.tensor.name:
-                raise CompilerBug(assign, f"{tensor} must not be read by the assignment that writes it")
-            case Access(tensor) if tensor.name in pending:
-                raise CompilerBug(assign, f"{tensor} must be written before it is read")
+    for tensor in (access.tensor for access in _accesses(assign.rhs)):
+        if tensor.name == assign.lhs.tensor.name:
+            raise CompilerBug(assign, f"{tensor} must not be read by the assignment that writes it")
+        if tensor.name in pending:
+            raise CompilerBug(assign, f"{tensor} must be written before it is read")
 
 
 def _check_tensors(stmt: Stmt) -> None:
     declared: dict[str, TensorVar] = {}
-    for found in walk(stmt):
-        match found:
-            case Access(tensor, indices):
-                if not tensor.order == tensor.format.order == len(indices):
-                    raise CompilerBug(found, f"{tensor} must have one index and one stored mode for each of its {tensor.order} modes")
-                if declared.setdefault(tensor.name, tensor) != tensor:
-                    raise CompilerBug(found, f"{tensor} must mean one tensor throughout the statement")
+    for access in _accesses(stmt):
+        tensor = access.tensor
+        if not tensor.order == tensor.format.order == len(access.indices):
+            raise CompilerBug(access, f"{tensor} must have one index and one stored mode for each of its {tensor.order} modes")
+        if declared.setdefault(tensor.name, tensor) != tensor:
+            raise CompilerBug(access, f"{tensor} must mean one tensor throughout the statement")
+
+
+def _accesses(root: Node) -> Iterator[Access]:
+    return (found for found in walk(root) if isinstance(found, Access))
 
 
 def _check_operators(stmt: Stmt) -> None:
     for found in walk(stmt):
         match found:
-            case Apply(op, args):
-                _check_arguments(found, op, len(args))
+            case Apply(op, args) if op not in OPERATORS:
+                raise CompilerBug(found, f"{op} must be an operator of core.algebra")
+            case Apply(op, args) if len(args) < OPERATORS[op].arity or (len(args) > OPERATORS[op].arity and not OPERATORS[op].associative):
+                raise CompilerBug(found, f"{op} must have {OPERATORS[op].arity} arguments, not {len(args)}")
             case Reduce():
                 raise CompilerBug(found, "every reduction must have become a loop")
             case Assign(_, _, str(op)):
                 if op not in OPERATORS or OPERATORS[op].identity is None:
                     raise CompilerBug(found, f"an assignment must accumulate with an operator that has an identity, not {op}")
-
-
-def _check_arguments(apply: Node, op: str, count: int) -> None:
-    if op not in OPERATORS:
-        raise CompilerBug(apply, f"{op} must be an operator of core.algebra")
-    arity = OPERATORS[op].arity
-    if count != arity and not (OPERATORS[op].associative and count > arity):
-        raise CompilerBug(apply, f"{op} must have {arity} arguments, not {count}")

@@ -31,6 +31,8 @@ class Ranges(Protocol[V]):
 
     def extent(self, var: IndexVar) -> V:
         """How many values a variable takes."""
+        low, high = self.range_of(var)
+        return self.arithmetic.subtract(high, low)
 
     def measured(self, relation: Any) -> tuple[V, V]:
         """The range of the last variable that a relation makes, where only the data tell: positions, pieces of equal weight."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.provenance import Provenance
-from sparseloom.notation.nodes import SERIAL, Assign, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
-from sparseloom.notation.printer import show
+from sparseloom.notation.nodes import SERIAL, Forall, IndexVar, Stmt
+from sparseloom.notation.printer import lines, show
 from sparseloom.relations.arithmetic import WORDS, Arithmetic, Text
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.relations.coord import CoordRelation
@@ -16,17 +16,15 @@ from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Ranges, Relation
 from sparseloom.relations.weighted import WeightedRelation
-from sparseloom.schedule.loops import body_of, provenance, relations_of
+from sparseloom.schedule.loops import body_of, provenance
 from sparseloom.schedule.primitive import describe
-
-_INDENT = "  "
 
 
 def bare(stmt: Stmt, at: IndexVar | None = None) -> str:
     """The loops of a statement with their tags; an arrow points at the first loop over ``at``."""
-    lines = list(_lines(body_of(stmt), 0))
-    texts = [text + _tagged(found) for text, found in lines]
-    place = next((k for k, (_, found) in enumerate(lines) if isinstance(found, Forall) and found.var == at), None)
+    found = list(lines(body_of(stmt)))
+    texts = [f"{text} [{describe(part.tag)}]" if isinstance(part, Forall) and part.tag != SERIAL else text for text, part in found]
+    place = next((k for k, (_, part) in enumerate(found) if isinstance(part, Forall) and part.var == at), None)
     if place is not None:
         texts[place] = f"{texts[place]:{max(map(len, texts)) + 4}}<-- here"
     return "\n".join(texts)
@@ -34,43 +32,9 @@ def bare(stmt: Stmt, at: IndexVar | None = None) -> str:
 
 def full(stmt: Stmt) -> str:
     """The loops of a statement, beside each what it counts, in which bounds, and its tag; then the relations."""
-    graph = provenance(stmt)
-    lines = list(_lines(body_of(stmt), 0))
-    width = max((len(text) for text, found in lines if isinstance(found, Forall)), default=0) + 3
-    texts = [f"{text:{width}}{remark(found, graph)}" if isinstance(found, Forall) else text for text, found in lines]
-    if relations_of(stmt):
-        texts += ["such that", *(f"{_INDENT}{relation}" for relation in relations_of(stmt))]
-    return "\n".join(texts)
-
-
-def _lines(stmt: Stmt, depth: int) -> Iterator[tuple[str, Stmt]]:
-    """Every line of a nest, with the statement that it stands for."""
-    before = _INDENT * depth
-    match stmt:
-        case Assign():
-            yield before + show(stmt), stmt
-        case Forall(var, body):
-            yield f"{before}forall {var}", stmt
-            yield from _lines(body, depth + 1)
-        case Where(consumer, producer):
-            yield from _lines(consumer, depth)
-            yield before + "where", stmt
-            yield from _lines(producer, depth + 1)
-        case Sequence(stmts):
-            yield before + "sequence", stmt
-            for part in stmts:
-                yield from _lines(part, depth + 1)
-        case SuchThat(body, _):
-            yield from _lines(body, depth)
-        case _:
-            raise CompilerBug(stmt, "a statement is an Assign, Forall, Where, Sequence or SuchThat")
-
-
-def _tagged(stmt: Stmt) -> str:
-    match stmt:
-        case Forall(_, _, tag) if tag != SERIAL:
-            return f" [{describe(tag)}]"
-    return ""
+    graph, found = provenance(stmt), list(lines(stmt))
+    width = max((len(text) for text, part in found if isinstance(part, Forall)), default=0) + 3
+    return "\n".join(f"{text:{width}}{remark(part, graph)}" if isinstance(part, Forall) else text for text, part in found)
 
 
 def remark(loop: Forall, graph: Provenance) -> str:

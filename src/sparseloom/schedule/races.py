@@ -102,10 +102,10 @@ def unresolved(stmt: Stmt, appended: TensorVar | None = None, rows: frozenset[In
         if conflict.races is Races.NoRaces:
             advice = "use Atomics, Temporary or ParallelReduction, or parallelize a loop over the result's own variables"
             return Refusal("S851", str(conflict), advice, at=var)
-        match conflict.resolved:
-            case (_, Races.Atomics) if tensor.dtype.kind == "c" and conflict.assign.op != "add":
-                why = f"there is no atomic {conflict.assign.op} of {tensor.dtype}, which {tensor} needs"
-                return Refusal("S853", why, "use Temporary or ParallelReduction", at=var)
+        by = None if conflict.resolved is None else conflict.resolved[1]
+        if by is Races.Atomics and tensor.dtype.kind == "c" and conflict.assign.op != "add":
+            why = f"there is no atomic {conflict.assign.op} of {tensor.dtype}, which {tensor} needs"
+            return Refusal("S853", why, "use Temporary or ParallelReduction", at=var)
     return _without_lanes(stmt)
 
 
@@ -150,17 +150,10 @@ def follows(graph: Provenance, known: set[IndexVar]) -> set[IndexVar]:
             above, below = relation.parents, relation.children
             if all(v in found for v in below):
                 found.update(above)
-            if all(v in found for v in above) and _is_one_to_one(graph, relation):
+            # A coordinate has one position unless the operand may repeat it.
+            if all(v in found for v in above) and (not isinstance(relation, PosRelation) or graph.is_distinct(relation)):
                 found.update(below)
     return found
-
-
-def _is_one_to_one(graph: Provenance, relation: object) -> bool:
-    """A coordinate has one position unless the operand may repeat it."""
-    match relation:
-        case PosRelation():
-            return graph.is_distinct(relation)
-    return True
 
 
 def _repeats(graph: Provenance, var: IndexVar) -> Access | None:
@@ -223,9 +216,8 @@ class _Small:
     def found(self, relation: Relation, values: Mapping[IndexVar, int]) -> tuple[int, ...]:
         """Positions equal coordinates, and pieces of equal weight are blocks of equal size."""
         value = values[relation.parents[0]]
-        match relation:
-            case WeightedRelation(parent, count=count):
-                return value // INTEGERS.share(self.extent(parent), count), value
+        if isinstance(relation, WeightedRelation):
+            return value // INTEGERS.share(self.extent(relation.parent), relation.count), value
         return (value,)
 
     def value(self, var: IndexVar, point: Mapping[IndexVar, int]) -> int:

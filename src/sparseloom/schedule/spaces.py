@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.digits import Digits
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Relation
+from sparseloom.relations.relation import Ranges, Relation
 from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.schedule.loops import Path, operands, paths, provenance, reads
 from sparseloom.schedule.svg import Drawing, colour
@@ -80,9 +81,7 @@ class IterationSpace:
         cuts = self.cuts
         if not cuts or not len(self.points):
             return np.zeros(len(self.points), np.int64)
-        keys = np.stack([self._values.of(var) for var in cuts])
-        _, tile = np.unique(keys, axis=1, return_inverse=True)
-        tile = tile.reshape(-1)
+        tile = _ranks([self._values.of(var) for var in cuts])
         first = list(dict.fromkeys(tile[self.order].tolist()))
         return np.array([first.index(number) for number in tile.tolist()])
 
@@ -104,7 +103,7 @@ class IterationSpace:
         several = len(set(self.tiles.tolist())) > 1
         cells = np.full(self.matrix.shape, ".", dtype=object)
         for visit, point in enumerate(self.order):
-            cells[tuple(self.points[point])] = f"{_letter(int(self.tiles[point])) if several else ''}{visit + 1}"
+            cells[tuple(self.points[point])] = f"{ascii_lowercase[self.tiles[point] % 26] if several else ''}{visit + 1}"
         width = max((len(cell) for cell in cells.flat), default=1)
         return "\n".join("  ".join(f"{cell:>{width}}" for cell in row) for row in cells)
 
@@ -112,8 +111,8 @@ class IterationSpace:
         return str(_drawing(self))
 
 
-class _Values:
-    """The values of variables at every point, computed from the relations."""
+class _Values(Ranges[Integers]):
+    """The values of variables at every point, computed from the relations. Their extents differ, as the segments of positions do."""
 
     arithmetic = ARRAYS
 
@@ -140,11 +139,6 @@ class _Values:
         values = {parent: self.of(parent) for parent in relation.parents}
         return relation.derive(values, self)[relation.children.index(var)]
 
-    def extent(self, var: IndexVar) -> Integers:
-        """How many values a variable takes, at every point: the segments of positions differ."""
-        low, high = self.range_of(var)
-        return high - low
-
     def range_of(self, var: IndexVar) -> tuple[Integers, Integers]:
         """Where the range of a variable begins and ends, at every point."""
         relation, zeros = self.graph.made_by(var), np.zeros(len(self.space.points), np.int64)
@@ -166,8 +160,8 @@ class _Values:
     def _piece(self, relation: WeightedRelation) -> Integers:
         """The last piece of which the share begins at or before the entries of a point's row; of other operands nothing is known."""
         if relation.access != self.space.access:
-            whole = self.of(relation.parent)
-            return whole // np.maximum(1, -(-self.extent(relation.parent) // relation.count))
+            share = ARRAYS.share(self.extent(relation.parent), ARRAYS.number(relation.count))
+            return self.of(relation.parent) // share
         variables = self.graph.stored(relation.access)
         group = _ranks([self.of(v) for v in variables[: variables.index(relation.parent)]] or [np.zeros(len(self.space.points), np.int64)])
         row, piece = self.of(relation.parent), np.zeros(len(self.space.points), np.int64)
@@ -245,10 +239,6 @@ def _least(values: Integers, group: Sequence[Integers]) -> Integers:
     return least[member]
 
 
-def _letter(number: int) -> str:
-    return chr(ord("a") + number % 26)
-
-
 _CELL, _MARGIN = 34.0, 30.0
 
 
@@ -260,7 +250,8 @@ def _drawing(space: IterationSpace) -> Drawing:
     for r in range(rows):
         for c in range(columns):
             drawing.rectangle(_MARGIN + _CELL * c, _MARGIN + _CELL * r, _CELL, _CELL, 'class="sl-grid"')
-    _axes(drawing, str(row), str(column))
+    drawing.text(_MARGIN + 12, 15, f"{column} →", 'class="sl-faint"', 12)
+    drawing.text(15, _MARGIN + 12, f"{row} ↓", 'class="sl-faint"', 12)
     for point, (r, c) in enumerate(space.points):
         paint = colour(int(space.tiles[point]))
         x, y = _MARGIN + _CELL * c, _MARGIN + _CELL * r
@@ -273,11 +264,6 @@ def _drawing(space: IterationSpace) -> Drawing:
     words = f"{len(space.points)} visits" + (f", {count} tiles by {', '.join(map(str, space.cuts))}" if space.cuts else "")
     drawing.text(_MARGIN, drawing.height - 22, words, 'class="sl-faint"', 11, "start")
     return drawing
-
-
-def _axes(drawing: Drawing, row: str, column: str) -> None:
-    drawing.text(_MARGIN + 12, 15, f"{column} →", 'class="sl-faint"', 12)
-    drawing.text(15, _MARGIN + 12, f"{row} ↓", 'class="sl-faint"', 12)
 
 
 def _arrows(drawing: Drawing, space: IterationSpace) -> None:

@@ -27,11 +27,9 @@ def misplaced(stmt: Stmt) -> Refusal | None:
             unit = loop.tag.unit
             if unit is None:
                 continue
-            found = _nesting(loop, unit, path.loops[:depth]) or _extent(loop, unit, graph) or _lanes(stmt, loop, unit)
-            if found is not None:
+            if found := _nesting(loop, unit, path.loops[:depth]) or _extent(loop, unit, graph) or _lanes(stmt, loop, unit):
                 return found
-        crowded = _block_size(path.loops, graph)
-        if crowded is not None:
+        if crowded := _block_size(path.loops, graph):
             return crowded
     return None
 

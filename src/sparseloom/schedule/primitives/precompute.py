@@ -176,17 +176,13 @@ class Precompute(Primitive):
 
         A sum that moves into it keeps the precision of the sum that it leaves, and is as absent where it runs over nothing.
         """
-        op = plan.path.assign.op
+        whole, found, op = plan.path.assign, plan.match.found, plan.path.assign.op
         if plan.moved and op is not None:
-            dtype = reduced_dtype(op, plan.path.assign.rhs)
+            dtype = reduced_dtype(op, whole.rhs)
             fill: Scalar | None = algebra.identity(op, dtype)
+            partial = is_skippable(found, op) or (is_skippable(whole.rhs, op) and whole.lhs.tensor.may_be_absent)
         else:
-            dtype, fill = dtype_of(plan.match.found), fill_of(plan.match.found)
-        if plan.moved and op is not None:
-            whole = plan.path.assign
-            partial = is_skippable(plan.match.found, op) or (is_skippable(whole.rhs, op) and whole.lhs.tensor.may_be_absent)
-        else:
-            partial = _present(plan.match.found) != ALWAYS
+            dtype, fill, partial = dtype_of(found), fill_of(found), _present(found) != ALWAYS
         return TensorVar(self.w, len(self.i), dense(len(self.i)), dtype, fill=0 if fill is None else fill, partial=partial)
 
     def _consumer(self, plan: _Plan, workspace: TensorVar) -> Stmt:
