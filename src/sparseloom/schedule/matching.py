@@ -148,11 +148,6 @@ def distributes(expr: Expr, inner: Access, reduction: str, dtype: DType) -> bool
             # The identity of min and max is no neutral guest in a sum unless it is infinite.
             if op == "add" and dtype.kind not in "fc":
                 return False
-            holding = [arg for arg in args if reads_tensor(arg, inner)]
+            holding = [arg for arg in args if any(found.tensor.name == inner.tensor.name for found in accesses(arg))]
             return len(holding) == 1 and distributes(holding[0], inner, reduction, dtype)
     return False
-
-
-def reads_tensor(expr: Expr, access: Access) -> bool:
-    """Whether an expression reads the tensor of ``access``."""
-    return any(found.tensor.name == access.tensor.name for found in accesses(expr))

@@ -58,36 +58,22 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
     head = _signature(f"{'static ' if static else ''}int32_t {name}(", [*(p.declaration for p in params), "int32_t (*cancelled)(void)"])
     function = hold_bounds(function)
     statements = Statements(Expressions(names, index_names(function), nonnegative_names(function)))
-    heap = heap_arrays(function.body)
     handed = [p.target for p in function.params if p.role is Role.GROWN and isinstance(p.target, Array)]
-    for array in dict.fromkeys([*handed, *heap]):
-        statements.line(f"{c_type(array.dtype)} *{names.array(array)} = NULL;")
+    heap = {names.array(array): c_type(array.dtype) for array in (*handed, *heap_arrays(function.body))}
     pieces = [names.array(one) for one in pieces_of(function.body)]
-    for made in pieces:
-        statements.line(f"void **{made} = NULL;")
-    for param in function.params:
-        if param.role is Role.COUNT:
-            statements.line(f"int64_t {names.scalar(param.target.name)} = 0;")
     fails = may_fail(function.body)
+    statements.line(*(f"{kind} *{array} = NULL;" for array, kind in heap.items()), *(f"void **{made} = NULL;" for made in pieces))
+    statements.line(*(f"int64_t {p.name} = 0;" for p in params if p.role is Role.COUNT))
     if fails:
         statements.line("int32_t status = OK;")
     if any(isinstance(n, Poll) for n in walk(function.body)):
-        statements.line("struct poll_state poll = {1, 0, 0};")
-        statements.line("int64_t countdown = 1;")
+        statements.line("struct poll_state poll = {1, 0, 0};", "int64_t countdown = 1;")
     statements.emit(function.body)
-    for made in pieces:
-        statements.line(f"release_pieces({made});")
-    for parameter in params:
-        if parameter.slot:
-            statements.line(f"*{parameter.slot} = {parameter.name};")
-    statements.line("return OK;")
+    released = [f"release_pieces({made});" for made in pieces]
+    statements.line(*released, *(f"*{p.slot} = {p.name};" for p in params if p.slot), "return OK;")
     if fails:
         statements.lines += ["", "fail:"]
-        for array in dict.fromkeys([*handed, *heap]):
-            statements.line(f"release({names.array(array)});")
-        for made in pieces:
-            statements.line(f"release_pieces({made});")
-        statements.line("return status;")
+        statements.line(*(f"release({array});" for array in heap), *released, "return status;")
     threads = any("#pragma omp parallel" in line for line in statements.lines)
     if _effort(statements.lines) > _MOST_EFFORT:
         head = [f"PLAINLY {head[0]}", *head[1:]]
@@ -103,7 +89,7 @@ class _Parameter:
     """One parameter: how it is declared, and what the entry hands over for it."""
 
     def __init__(self, param: Param, names: CNames) -> None:
-        target = param.target
+        target, self.role = param.target, param.role
         self.name = names.array(target) if isinstance(target, Array) else names.scalar(target.name)
         self.slot = names.fresh(f"{self.name}_out") if param.role in (Role.GROWN, Role.COUNT) else ""
         kind = c_type(target.dtype)

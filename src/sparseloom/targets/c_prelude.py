@@ -44,6 +44,20 @@ def atomic_way(op: str, dtype: DType) -> Atomic:
     return Atomic.SWAP if dtype.itemsize <= 8 else Atomic.LOCK
 
 
+def _asking_openmp(name: str, question: str, alone: int) -> str:
+    """A function that asks OpenMP, or knows the answer where there is none."""
+    return f"""
+static int64_t {name}(void) {{
+#ifdef _OPENMP
+  extern int {question}(void);
+  return {question}();
+#else
+  return {alone};
+#endif
+}}
+"""
+
+
 _FIXED = {
     # For a kernel of so many nested loops that to optimise it takes minutes.
     "PLAINLY": """
@@ -56,26 +70,8 @@ _FIXED = {
     # Unaligned, and allowed to alias the arrays they are loaded from.
     "vector_float64": f"typedef double vector_float64 __attribute__((vector_size({VECTOR_BYTES}), aligned(8), may_alias));",
     "vector_float32": f"typedef float vector_float32 __attribute__((vector_size({VECTOR_BYTES}), aligned(4), may_alias));",
-    "thread_count": """
-static int64_t thread_count(void) {
-#ifdef _OPENMP
-  extern int omp_get_max_threads(void);
-  return omp_get_max_threads();
-#else
-  return 1;
-#endif
-}
-""",
-    "thread_number": """
-static int64_t thread_number(void) {
-#ifdef _OPENMP
-  extern int omp_get_thread_num(void);
-  return omp_get_thread_num();
-#else
-  return 0;
-#endif
-}
-""",
+    "thread_count": _asking_openmp("thread_count", "omp_get_max_threads", 1),
+    "thread_number": _asking_openmp("thread_number", "omp_get_thread_num", 0),
     "prepare_team": TEAM_HELPER,
     # The product wraps around; its leading bits depend on all bits of the key.
     "leading_bits": f"""
@@ -183,7 +179,7 @@ static void sort_{D}({T} *array, {T} *scratch, int64_t count, int64_t extent) {{
 _ON_ORDERED = {
     "minimum": "static inline {T} minimum_{D}({T} a, {T} b) {{ return a < b{or_nan} ? a : b; }}",
     "maximum": "static inline {T} maximum_{D}({T} a, {T} b) {{ return a > b{or_nan} ? a : b; }}",
-    "sign": "static inline {T} sign_{D}({T} x) {{ return x > 0 ? 1 : x < 0 ? -1 : {otherwise}; }}",
+    "sign": "static inline {T} sign_{D}({T} x) {{ return x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x; }}",
 }
 _ON_INTEGERS = {
     "sign": "static inline {T} sign_{D}({T} x) {{ return (x > 0){minus}; }}",
@@ -284,7 +280,6 @@ def _of_dtype(dtype: DType) -> Iterator[tuple[str, str]]:
         "R": c_type(part),
         "f": "f" if part == np.float32 else "",
         "or_nan": " || a != a" if dtype.kind == "f" else "",
-        "otherwise": "x == 0 ? 0 : x",
         "minus": " - (x < 0)" if dtype.kind == "i" else "",
         "reciprocal": _RECIPROCAL if dtype.kind == "i" else "",
     }

@@ -98,9 +98,9 @@ class Statements:
         self.exit = Exit("status = {};", "fail")
         self.stacked: set[ir.Array] = set()
 
-    def line(self, text: str) -> None:
-        """Append one line at the current depth."""
-        self.lines.append("  " * self.depth + text)
+    def line(self, *texts: str) -> None:
+        """Append lines at the current depth."""
+        self.lines += ["  " * self.depth + text for text in texts]
 
     @contextmanager
     def _braces(self, head: str = "") -> Iterator[None]:
@@ -152,8 +152,7 @@ class Statements:
         dtypes = [array.dtype for array in call.arrays]
         arrays, args = list(map(self.names.array, call.arrays)), list(map(self.expressions.index, call.args))
         spelled = Spelled(arrays, list(map(c_type, dtypes)), list(map(str, dtypes)), args, self._failing("OUT_OF_MEMORY"))
-        for line in call.routine.c(spelled).split("\n"):
-            self.line(line)
+        self.line(*call.routine.c(spelled).split("\n"))
 
     def _branches(self, stmt: ir.If) -> None:
         """An ``if`` with its ``else if``s and ``else``."""
@@ -191,29 +190,19 @@ class Statements:
     def _store(self, store: ir.Store) -> None:
         """A plain, combining or atomic store."""
         place = f"{self.names.array(store.array)}[{self.expressions.index(store.index)}]"
-        dtype = store.array.dtype
-        if store.op is None:
-            self.line(f"{place} = {self.expressions.value(store.value)};")
-        elif store.atomic:
-            self._store_atomic(store, place, store.op)
-        elif symbol := update_symbol(store.op, dtype):
-            self.line(f"{place} {symbol} {self.expressions.value(store.value)};")
-        else:
-            combined = operate(store.op, [Piece(place), self.expressions.piece(store.value, False)], dtype)
-            self.line(f"{place} = {combined.text};")
-
-    def _store_atomic(self, store: ir.Store, place: str, op: str) -> None:
-        dtype, value = store.array.dtype, self.expressions.value(store.value)
-        match atomic_way(op, dtype):
-            case Atomic.UPDATE:
-                self.line("#pragma omp atomic")
-                self.line(f"{place} += {value};")
-            case Atomic.SWAP:
-                self.line(f"atomic_{op}_{dtype}(&{place}, {value});")
-            case Atomic.LOCK:
-                combined = operate(op, [Piece(place), self.expressions.piece(store.value, False)], dtype)
-                self.line("#pragma omp critical(sparseloom)")
-                self.line(f"{place} = {combined.text};")
+        op, dtype, value = store.op, store.array.dtype, self.expressions.piece(store.value, False)
+        if op is None:
+            self.line(f"{place} = {value.text};")
+            return
+        way = atomic_way(op, dtype) if store.atomic else None
+        if way is Atomic.SWAP:
+            self.line(f"atomic_{op}_{dtype}(&{place}, {value.text});")
+            return
+        if way is not None:
+            self.line("#pragma omp atomic" if way is Atomic.UPDATE else "#pragma omp critical(sparseloom)")
+        symbol = "+=" if way is Atomic.UPDATE else update_symbol(op, dtype) if way is None else None
+        combined = f"{symbol} {value.text}" if symbol else f"= {operate(op, [Piece(place), value], dtype).text}"
+        self.line(f"{place} {combined};")
 
     def _fill(self, fill: ir.Fill) -> None:
         """Bytes where the value is all zero bits, else a loop."""
@@ -258,8 +247,7 @@ class Statements:
         if dtype is not None:
             self._lanes(loop, dtype)
             return
-        for pragma in self._pragmas(loop):
-            self.line(pragma)
+        self.line(*self._pragmas(loop))
         skips = loop.kind is ir.LoopKind.THREADS and may_fail(loop.body)
         with self._braces(self._head(loop)):
             if skips:
@@ -294,8 +282,7 @@ class Statements:
     def _leaving_to(self, label: str, own: Sequence[ir.Array]) -> None:
         """From here on a failure of a thread goes to a label, and these arrays are its own."""
         self.exit = Exit("__atomic_store_n(&status, {}, __ATOMIC_RELAXED);", self.names.fresh(label), is_shared=True)
-        for array in own:
-            self.line(f"{c_type(array.dtype)} *{self.names.array(array)} = NULL;")
+        self.line(*(f"{c_type(array.dtype)} *{self.names.array(array)} = NULL;" for array in own))
 
     def _skippable(self, loop: ir.For) -> None:
         """The body of a threads loop in which something can fail; each iteration owns what it allocates."""
@@ -304,8 +291,7 @@ class Statements:
         self._leaving_to(f"next_{loop.var.name}", own)
         self.emit(loop.body)
         self.lines.append("  " * (self.depth - 1) + f"{self.exit.label}:" + ("" if own else ";"))
-        for array in own:
-            self.line(f"release({self.names.array(array)});")
+        self.line(*(f"release({self.names.array(array)});" for array in own))
         self.exit = outside
 
     def _pragmas(self, loop: ir.For) -> list[str]:
@@ -338,8 +324,7 @@ class Statements:
         if condition is not None:
             self.line(f"if ({condition}) {self._failing(status)}")
             return
-        self.line(self.exit.status.format(status))
-        self.line(f"goto {self.exit.label};")
+        self.line(self.exit.status.format(status), f"goto {self.exit.label};")
 
     def _failing(self, status: str) -> str:
         return f"{{ {self.exit.status.format(status)} goto {self.exit.label}; }}"
@@ -365,8 +350,7 @@ class Statements:
                 self.line(f"{name} = allocate({self.expressions.sized(size)}, sizeof({c_type(array.dtype)}));")
                 self._fail("OUT_OF_MEMORY", f"!{name}")
             case ir.Free(array) if array not in self.stacked:
-                self.line(f"release({self.names.array(array)});")
-                self.line(f"{self.names.array(array)} = NULL;")
+                self.line(f"release({self.names.array(array)});", f"{self.names.array(array)} = NULL;")
             case ir.Free():
                 pass
             case _:

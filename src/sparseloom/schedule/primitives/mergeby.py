@@ -14,7 +14,7 @@ from dataclasses import replace
 from random import Random
 
 from sparseloom.iteration.formula import All, Formula, Stored
-from sparseloom.notation.nodes import Access, IndexVar, Merge, Stmt
+from sparseloom.notation.nodes import IndexVar, Merge, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.schedule.loops import loops, retag, tag_of
 from sparseloom.schedule.primitive import Primitive, no_loop, primitive
@@ -44,7 +44,7 @@ class MergeBy(Primitive):
             if self.way is Merge.Gallop and not _is_intersection(found.region):
                 why = f"the loop over {self.i} visits what only some of {listed(map(show, found.sparse))} store, and Gallop skips that"
                 return Refusal("S1105", why, "use TwoFinger, or gallop in an intersection", at=self.i)
-            unordered = [show(access) for access in found.sparse if not _is_ordered(access)]
+            unordered = [show(access) for access in found.sparse if not all(level.ordered for level in access.tensor.format.levels)]
             if unordered:
                 why = f"{listed(unordered)} is stored in no order, so it cannot be merged"
                 return Refusal("S1106", why, "convert the operand", at=self.i)
@@ -61,13 +61,4 @@ class MergeBy(Primitive):
 
 
 def _is_intersection(region: Formula) -> bool:
-    match region:
-        case Stored():
-            return True
-        case All(parts):
-            return all(isinstance(part, Stored) for part in parts)
-    return False
-
-
-def _is_ordered(access: Access) -> bool:
-    return all(level.ordered for level in access.tensor.format.levels)
+    return all(isinstance(part, Stored) for part in (region.parts if isinstance(region, All) else (region,)))

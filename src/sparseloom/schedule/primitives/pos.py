@@ -59,7 +59,11 @@ class Pos(Primitive):
         if len(set(stored)) < len(stored) and any(stored.count(v) > 1 for v in span.variables):
             why = f"{show(self.access)} uses {listed(dict.fromkeys(v for v in stored if stored.count(v) > 1))} at two levels"
             return Refusal("S408", why, "the entries on a diagonal are no interval of positions", at=self.i)
-        return self._searched(span, *levels) or self._places(stmt, graph, span, *levels)
+        first, last = levels
+        if span.needs and not all(level.ordered for level in self.access.tensor.format.levels[first : last + 1]):
+            why = f"{self.access.tensor} stores {span.variables[-1]} in no order, so a block of coordinates cannot be searched"
+            return Refusal("S409", why, "use pos before split, or convert the operand", at=self.i)
+        return self._places(stmt, graph, span, first, last)
 
     def _not_stored(self, span: Span, stored: tuple[IndexVar, ...]) -> Refusal:
         """Why no run of levels stores what ``i`` stands for."""
@@ -70,14 +74,6 @@ class Pos(Primitive):
         why = f"{self.i} runs over {listed(span.variables)}, but {name} stores {listed(stored)} in that order"
         return Refusal("S407", why, "reorder before fuse, or convert the operand", at=self.i)
 
-    def _searched(self, span: Span, first: int, last: int) -> Refusal | None:
-        """Levels across which an interval cannot be cut or counted."""
-        levels = self.access.tensor.format.levels
-        if span.needs and not all(levels[k].ordered for k in range(first, last + 1)):
-            why = f"{self.access.tensor} stores {span.variables[-1]} in no order, so a block of coordinates cannot be searched"
-            return Refusal("S409", why, "use pos before split, or convert the operand", at=self.i)
-        return None
-
     def _places(self, stmt: Stmt, graph: Provenance, span: Span, first: int, last: int) -> Refusal | None:
         stored, levels = graph.stored(self.access), self.access.tensor.format.levels
         for outer, loop in places(stmt, self.i):
@@ -86,12 +82,10 @@ class Pos(Primitive):
                 return Refusal("S414", why, f"it reads {listed(map(show, reads(loop.body)))}", at=self.i)
             before, after = graph.known(outer), graph.known((*outer, self.i))
             missing, unfixed = [v for v in stored[:first] if v not in before], sorted(span.needs - before, key=str)
-            if unfixed:
-                why = f"{self.i} is a place in a block of {listed(unfixed)}, which is not known outside the loop over {self.i}"
-                return Refusal("S411", why, f"put the loop over {listed(unfixed)} outside", at=self.i)
-            if missing:
-                why = f"{show(self.access)} is stored below {listed(missing)}, which is not known outside the loop over {self.i}"
-                return Refusal("S411", why, f"put the loop over {listed(missing)} outside", at=self.i)
+            if late := unfixed or missing:
+                where = f"{self.i} is a place in a block of" if unfixed else f"{show(self.access)} is stored below"
+                why = f"{where} {listed(late)}, which is not known outside the loop over {self.i}"
+                return Refusal("S411", why, f"put the loop over {listed(late)} outside", at=self.i)
             is_full = all(level.full for level in levels[: last + 1])
             if not is_full and not implies(presence(graph, loop.body, after), self.access):
                 return self._uncovered(loop)

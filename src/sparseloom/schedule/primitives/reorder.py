@@ -52,19 +52,15 @@ class Reorder(Primitive):
 
     def _between(self, stmt: Stmt, chain: tuple[IndexVar, ...], after: Stmt) -> Refusal:
         """What stands between loops that should be permuted."""
-        apart = [var for var in self.order if var not in chain]
+        apart, near = [var for var in self.order if var not in chain], listed(var for var in self.order if var in chain)
         inner = {var for path in paths(after) for var in path.variables}
         if isinstance(after, Where) and set(apart) & inner:
-            name = written(after.producer).tensor
-            why = f"the temporary {name} stands between the loops over {listed([v for v in self.order if v in chain])} and {listed(apart)}"
+            why = f"the temporary {written(after.producer).tensor} stands between the loops over {near} and {listed(apart)}"
             return Refusal("S605", why, "an operation cannot leave a reduction that it does not distribute over", at=apart[0])
-        others = [v for v in chain if v not in self.order]
-        if not apart:
-            last = max(chain.index(v) for v in self.order)
-            others = [v for v in chain[:last] if v not in self.order]
-            why = f"the loop over {listed(others)} stands between them"
-            return Refusal("S604", why, f"name {listed(others)} too", at=others[0])
-        return Refusal("S604", f"{listed(apart)} is not directly nested with {listed([v for v in self.order if v in chain])}", at=apart[0])
+        if apart:
+            return Refusal("S604", f"{listed(apart)} is not directly nested with {near}", at=apart[0])
+        others = [v for v in chain[: max(map(chain.index, self.order))] if v not in self.order]
+        return Refusal("S604", f"the loop over {listed(others)} stands between them", f"name {listed(others)} too", at=others[0])
 
     def apply(self, stmt: Stmt) -> Stmt:
         wanted = set(self.order)
