@@ -97,6 +97,11 @@ def declared_by(n: object) -> tuple[Var | Array, ...]:
     return allocated(n)
 
 
+def may_end(n: object) -> bool:
+    """Whether a node can end the kernel, beside running out of memory for what it allocates."""
+    return isinstance(n, ir.Fail | ir.Poll) or (isinstance(n, Call) and n.routine.may_fail)
+
+
 def assigned_by(stmt: object) -> Var | None:
     """The scalar that a statement itself gives a new value."""
     match stmt:

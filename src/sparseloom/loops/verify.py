@@ -15,7 +15,7 @@ from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import is_lanewise
 from sparseloom.loops.reductions import check_reductions
-from sparseloom.loops.routines import Call, Use, indices_of
+from sparseloom.loops.routines import Call, Use, indices_of, may_end
 
 
 def verify(function: ir.Function) -> None:
@@ -139,7 +139,7 @@ def _check_for(loop: ir.For, scope: _Scope, own: Set[str]) -> None:
     if loop.kind in (ir.LoopKind.VECTOR, ir.LoopKind.THREADS):
         check_reductions(loop, own)
     if loop.kind is ir.LoopKind.VECTOR:
-        _hold(not any(_may_end(n) for n in walk(loop.body)), loop, "nothing in a vector loop ends the kernel")
+        _hold(not any(map(may_end, walk(loop.body))), loop, "nothing in a vector loop ends the kernel")
     body = scope.inner()
     if loop.kind in ir.GPU_KINDS:
         around = scope.units[-1:]
@@ -198,11 +198,6 @@ def _check_call(call: Call, scope: _Scope) -> None:
         _allocated(array, scope, call)
     for array in call.using(Use.FREES):
         del scope.arrays[array.name]
-
-
-def _may_end(n: Node) -> bool:
-    """Whether a statement can end the kernel, beside running out of memory for what it allocates."""
-    return isinstance(n, ir.Fail | ir.Poll) or (isinstance(n, Call) and n.routine.may_fail)
 
 
 def _check_indices(n: ir.Stmt | ir.Expr, scope: _Scope) -> None:

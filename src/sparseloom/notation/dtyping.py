@@ -103,7 +103,7 @@ def result_fill(assign: Assign, dtype: DType) -> Scalar:
     """
     indices, fill = assign.lhs.indices, fill_of(assign.rhs)
     known = assign.lhs.tensor.fill if fill is None or len(set(indices)) < len(indices) else fill
-    return _cast(algebra.compute(f"as_{dtype.name}", [known], dtype), dtype)
+    return cast(algebra.compute(f"as_{dtype.name}", [known], dtype), dtype)
 
 
 def constant_of(expr: Expr) -> Scalar | None:
@@ -149,7 +149,8 @@ def _strong(kind: DType | Scalar) -> DType:
     return dtype
 
 
-def _cast(value: object, dtype: DType) -> Scalar:
+def cast(value: object, dtype: DType) -> Scalar:
+    """One number as a dtype holds it."""
     result: Scalar = np.asarray(value).astype(dtype).item()
     return result
 
@@ -166,7 +167,7 @@ class _Known:
 def _known(expr: Expr) -> _Known:
     match expr:
         case Access(tensor) if tensor.may_be_absent:
-            return _Known(tensor.dtype, _cast(tensor.fill, tensor.dtype), True)
+            return _Known(tensor.dtype, cast(tensor.fill, tensor.dtype), True)
         case Access(tensor):
             return _Known(tensor.dtype, None)
         case Literal(value):
@@ -186,11 +187,11 @@ def _applied(apply: Apply, args: Sequence[_Known]) -> _Known:
         return _Known(kind, kind)
     for position, arg in enumerate(args):
         if arg.absent and arg.fill is not None and algebra.annihilates(apply.op, position, arg.fill, apply.zero):
-            return _Known(kind, _cast(arg.fill, kind), True)
+            return _Known(kind, cast(arg.fill, kind), True)
     fills = [arg.fill for arg in args if arg.fill is not None]
     if len(fills) < len(args):
         return _Known(kind, None)
-    return _Known(kind, _cast(algebra.compute(apply.op, fills, algebra.compute_dtype(apply.op, kinds)), kind), True)
+    return _Known(kind, cast(algebra.compute(apply.op, fills, algebra.compute_dtype(apply.op, kinds)), kind), True)
 
 
 def _absence(op: str, body: _Known) -> Absence | None:
@@ -198,12 +199,12 @@ def _absence(op: str, body: _Known) -> Absence | None:
     dtype = algebra.compute_dtype(op, (own, own))
     if body.fill is None or not body.absent:
         return None
-    value = _cast(body.fill, dtype)
+    value = cast(body.fill, dtype)
     if algebra.same_value(value, algebra.identity(op, dtype)):
         return Absence.LEFT_OUT
     if algebra.annihilates(op, 0, value):
         return Absence.ONE_DECIDES
-    return Absence.ALL_ABSENT if algebra.same_value(_cast(algebra.compute(op, (value, value), dtype), dtype), value) else None
+    return Absence.ALL_ABSENT if algebra.same_value(cast(algebra.compute(op, (value, value), dtype), dtype), value) else None
 
 
 def _reduced(op: str, body: _Known) -> _Known:
@@ -214,5 +215,5 @@ def _reduced(op: str, body: _Known) -> _Known:
         case Absence.LEFT_OUT:
             return _Known(dtype, algebra.identity(op, dtype), True)
         case Absence.ONE_DECIDES | Absence.ALL_ABSENT if body.fill is not None:
-            return _Known(dtype, _cast(body.fill, dtype), True)
+            return _Known(dtype, cast(body.fill, dtype), True)
     return _Known(dtype, None)

@@ -28,7 +28,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import CompilerBug, ShapeError
 from sparseloom.core.trees import walk
-from sparseloom.notation.dtyping import fill_of
+from sparseloom.notation.dtyping import cast, fill_of
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.terms import free_variables
 
@@ -79,7 +79,7 @@ def evaluate(
     reaches_all = len(set(assign.lhs.indices)) == len(assign.lhs.indices)
     if assign.op is None:
         # A repeated variable leaves places to which nothing is assigned; they are no more than the tensor's own fill.
-        known = _cast(fill if fill is not None and reaches_all else assign.lhs.tensor.fill, result_dtype)
+        known = cast(fill if fill is not None and reaches_all else assign.lhs.tensor.fill, result_dtype)
         return _stored(_place(assign.lhs.indices, space, value, result_dtype, known))
     addend = _place(assign.lhs.indices, space, value, result_dtype, algebra.identity(assign.op, result_dtype))
     return _accumulate(assign.op, initial or _nothing(addend), addend, fill if reaches_all else None)
@@ -228,14 +228,9 @@ def _accumulate(op: str, initial: Operand, addend: Result, fill: Scalar | None) 
     before = np.where(initial.present, initial.values, np.asarray(initial.fill).astype(initial.values.dtype))
     values = np.asarray(algebra.compute(op, (before, addend.values), dtype))
     after = initial.fill if fill is None else algebra.compute(op, (initial.fill, fill), dtype)
-    return _stored(Result(values, initial.present | addend.present, _cast(after, dtype)))
+    return _stored(Result(values, initial.present | addend.present, cast(after, dtype)))
 
 
 def _stored(result: Result) -> Result:
     """The result, in which whatever is not the fill must be present."""
     return Result(result.values, result.present | ~_same(result.values, result.fill), result.fill)
-
-
-def _cast(value: Any, dtype: DType) -> Scalar:
-    result: Scalar = np.asarray(value).astype(dtype).item()
-    return result

@@ -7,9 +7,9 @@ from its coordinates unless they repeat. A temporary that is declared inside the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from math import prod
 
 from sparseloom.iteration.provenance import Provenance
@@ -192,7 +192,8 @@ class _Small:
         sizes = [size for relation in graph.relations[:6] for size in relation.constants]
         self._extent = 2 * prod(sizes)
         # The distances at which a split variable moves on: one, every product of block sizes, and every part of the extent.
-        self.steps = sorted({1, *_products(sizes), *(-(-self._extent // size) for size in sizes)})
+        products = (prod(some) for k in range(1, len(sizes) + 1) for some in combinations(sizes, k))
+        self.steps = sorted({1, *products, *(-(-self._extent // size) for size in sizes)})
 
     def extent(self, var: IndexVar) -> int:
         """How far a variable runs."""
@@ -227,7 +228,3 @@ class _Small:
             return point.get(var, 0)
         values = {parent: self.value(parent, point) for parent in relation.parents}
         return relation.derive(values, self)[relation.children.index(var)]
-
-
-def _products(sizes: list[int]) -> Iterator[int]:
-    return (prod(some) for some in chain.from_iterable(combinations(sizes, k) for k in range(1, len(sizes) + 1)))

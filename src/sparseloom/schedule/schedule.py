@@ -146,13 +146,9 @@ class Schedule:
         """The places that several iterations of a parallel loop write, and what resolves each."""
         return tuple(analyse(self.stmt, appended_result(self.concrete)))
 
-    @property
-    def _counts(self) -> bool:
-        return isinstance(self.concrete.making, CountedFirst)
-
     def __str__(self) -> str:
-        assembled = f"\n{self.concrete.assign.lhs.tensor} is counted first, then filled in" if self._counts else ""
-        return full(self.stmt) + assembled
+        counts = isinstance(self.concrete.making, CountedFirst)
+        return full(self.stmt) + (f"\n{self.concrete.assign.lhs.tensor} is counted first, then filled in" if counts else "")
 
     @property
     def text(self) -> str:

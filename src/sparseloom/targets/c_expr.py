@@ -35,12 +35,15 @@ _ON_BOOL = {
     "logical_xor": _XOR,
 }  # fmt: skip
 _CARRIERS = ("uint32_t", "uint64_t")  # the types in which modular arithmetic is done
-_SAME_ON_REALS = ("real", "conjugate")
-_SAME_ON_INTEGERS = ("floor", "ceil", "trunc")
-_TESTS = {"isnan": "false", "isinf": "false", "isfinite": "true"}  # what they are for integers
-_HELPERS_ON_INTEGERS = ("minimum", "maximum", "sign", "absolute", "square", "power")
-_HELPERS_ON_REALS = ("minimum", "maximum", "sign", "square")
-_HELPERS_ON_COMPLEX = ("divide", "power", "square", "log2", "log10", "log1p", "expm1", *_TESTS)
+# By the kind of dtype: what leaves values as they are, and what helpers of ours compute.
+_SAME = {"i": ("real", "conjugate", "floor", "ceil", "trunc"), "f": ("real", "conjugate"), "c": ()}
+_SAME["u"] = (*_SAME["i"], "absolute")
+_HELPERS = {
+    "i": ("minimum", "maximum", "sign", "absolute", "square", "power"),
+    "f": ("minimum", "maximum", "sign", "square"),
+    "c": ("divide", "power", "square", "log2", "log10", "log1p", "expm1", "isnan", "isinf", "isfinite"),
+}
+_HELPERS["u"] = _HELPERS["i"]
 _LIBRARY = {"absolute": "fabs", "power": "pow", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2"}
 _COMPLEX_LIBRARY = {"absolute": "cabs", "conjugate": "conj", "real": "creal", "imag": "cimag"}
 
@@ -112,24 +115,48 @@ def convert(piece: Piece, source: DType, target: DType) -> Piece:
 
 def operate(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
     """An operator on values of ``dtype``; more than two arguments combine from the left."""
-    if name.startswith("as_"):
-        return args[0]
-    if name == "where":
-        return choose(*args)
-    if name == "logical_not":
-        return Piece(f"!{args[0].at(UNARY)}", NOT)
-    if name in _COMPARISONS:
-        return Piece(f"{args[0].at(PLUS)} {_COMPARISONS[name]} {args[1].at(PLUS)}", COMPARE)
-    match dtype.kind:
-        case "b":
-            return _on_bool(name, args)
-        case "i" | "u":
-            return _on_integers(name, args, dtype)
-    if name in _INFIX and (name != "divide" or dtype.kind == "f"):
-        return infix(name, args)
-    if name == "negative":
-        return _minus(args[0])
-    return _on_complex(name, args, dtype) if dtype.kind == "c" else _on_reals(name, args, dtype)
+    match name, dtype.kind:
+        case "where", _:
+            return choose(*args)
+        case "logical_not", _:
+            return Piece(f"!{args[0].at(UNARY)}", NOT)
+        case _ if name in _COMPARISONS:
+            return Piece(f"{args[0].at(PLUS)} {_COMPARISONS[name]} {args[1].at(PLUS)}", COMPARE)
+        case _, "b" if name in _ON_BOOL:
+            return _on_bool(*_ON_BOOL[name], args)
+        case ("add" | "subtract" | "multiply" | "negative"), ("i" | "u"):
+            return _modular(name, args, dtype)
+        case ("add" | "subtract" | "multiply"), ("f" | "c"):
+            return infix(name, args)
+        case "divide", "f":
+            return infix(name, args)
+        case "negative", ("f" | "c"):
+            return _minus(args[0])
+    return _function(name, args, dtype)
+
+
+def _function(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
+    """A function of numbers: one that leaves them as they are, a helper of ours, or one of the C library."""
+    match name, dtype.kind:
+        case "imag", ("b" | "i" | "u" | "f"):
+            return literal(0, dtype)
+        case ("isnan" | "isinf" | "isfinite"), ("b" | "i" | "u"):
+            return Piece("true" if name == "isfinite" else "false")
+        case ("isnan" | "isinf" | "isfinite"), "f":
+            # The C library promises no more than "not zero": isinf of -inf may be -1.
+            return Piece(f"(bool){_call(name, args).text}", UNARY)
+        case ("minimum" | "maximum"), ("i" | "u") if len(args) == 2 and all(a.text.isidentifier() for a in args):
+            left, right = args
+            return choose(Piece(f"{left.text} {'<' if name == 'minimum' else '>'} {right.text}", COMPARE), left, right)
+        case _, kind if kind == "b" or name.startswith("as_") or name in _SAME[kind]:
+            return args[0]
+        case _, kind if name in _HELPERS[kind]:
+            return _call(f"{name}_{dtype}", args)
+        case _, "f":
+            return _call(_LIBRARY.get(name, name) + ("f" if dtype.itemsize == 4 else ""), args)
+        case _, "c":
+            return _call(_COMPLEX_LIBRARY.get(name, "c" + _LIBRARY.get(name, name)) + ("f" if dtype.itemsize == 8 else ""), args)
+    raise CompilerBug(name, f"{name} is computed on real or complex numbers, not {dtype}")
 
 
 def infix(name: str, args: Sequence[Piece]) -> Piece:
@@ -156,32 +183,10 @@ def _call(function: str, args: Sequence[Piece]) -> Piece:
     return reduce(lambda left, right: Piece(f"{function}({left.text}, {right.text})"), args)
 
 
-def _on_bool(name: str, args: Sequence[Piece]) -> Piece:
-    if name in _ON_BOOL:
-        symbol, level, least = _ON_BOOL[name]
-        if level != COMPARE:
-            return Piece(f" {symbol} ".join(a.at(least) for a in args), level)
-        return reduce(lambda left, right: Piece(f"{left.at(least)} {symbol} {right.at(least)}", level), args)
-    if name == "imag":
-        return literal(False, BOOL)
-    return Piece(_TESTS[name]) if name in _TESTS else args[0]
-
-
-def _on_integers(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
-    if name in ("add", "subtract", "multiply", "negative"):
-        return _modular(name, args, dtype)
-    if name in _SAME_ON_INTEGERS or name in _SAME_ON_REALS or (name == "absolute" and dtype.kind == "u"):
-        return args[0]
-    if name == "imag":
-        return literal(0, dtype)
-    if name in _TESTS:
-        return Piece(_TESTS[name])
-    if name in ("minimum", "maximum") and len(args) == 2 and all(a.text.isidentifier() for a in args):
-        left, right = args
-        return choose(Piece(f"{left.text} {'<' if name == 'minimum' else '>'} {right.text}", COMPARE), left, right)
-    if name in _HELPERS_ON_INTEGERS:
-        return _call(f"{name}_{dtype}", args)
-    raise CompilerBug(name, f"{name} is computed on real or complex numbers, not {dtype}")
+def _on_bool(symbol: str, level: int, least: int, args: Sequence[Piece]) -> Piece:
+    if level != COMPARE:
+        return Piece(f" {symbol} ".join(a.at(least) for a in args), level)
+    return reduce(lambda left, right: Piece(f"{left.at(least)} {symbol} {right.at(least)}", level), args)
 
 
 def _modular(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
@@ -192,26 +197,6 @@ def _modular(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
     if c_type(dtype) == carrier:
         return Piece(result.text, result.level, (result.text, result.level))
     return Piece(f"({c_type(dtype)})({result.text})", UNARY, (result.text, result.level))
-
-
-def _on_reals(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
-    if name in _SAME_ON_REALS:
-        return args[0]
-    if name == "imag":
-        return literal(0, dtype)
-    if name in _TESTS:
-        # The C library promises no more than "not zero": isinf of -inf may be -1.
-        return Piece(f"(bool){_call(name, args).text}", UNARY)
-    if name in _HELPERS_ON_REALS:
-        return _call(f"{name}_{dtype}", args)
-    return _call(_LIBRARY.get(name, name) + ("f" if dtype.itemsize == 4 else ""), args)
-
-
-def _on_complex(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
-    if name in _HELPERS_ON_COMPLEX:
-        return _call(f"{name}_{dtype}", args)
-    function = _COMPLEX_LIBRARY.get(name, "c" + _LIBRARY.get(name, name))
-    return _call(function + ("f" if dtype.itemsize == 8 else ""), args)
 
 
 class Expressions:

@@ -15,7 +15,7 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import lane_dtype
-from sparseloom.loops.routines import Call, Spelled, allocated
+from sparseloom.loops.routines import Call, Spelled, allocated, may_end
 from sparseloom.targets.c_expr import (
     PLUS,
     TIMES,
@@ -53,18 +53,7 @@ def is_on_stack(allocation: ir.Allocate) -> bool:
 
 def may_fail(root: Node) -> bool:
     """Whether a kernel can end with another status than OK."""
-    return any(map(_may_fail, walk(root)))
-
-
-def _may_fail(n: Node) -> bool:
-    match n:
-        case ir.Fail() | ir.Poll():
-            return True
-        case ir.Allocate():
-            return not is_on_stack(n)
-        case Call(routine):
-            return routine.may_fail
-    return False
+    return any(may_end(n) or (isinstance(n, ir.Allocate) and not is_on_stack(n)) for n in walk(root))
 
 
 def _locks(n: Node) -> bool:
