@@ -145,6 +145,12 @@ def test_a_drawing_names_every_variable() -> None:
     assert {"i", "j", "f", "p", "p0", "p1", "fuse", "pos(A)", "split(4)", "recover_track"} <= set(words)
 
 
+def test_a_statement_without_loops_is_drawn() -> None:
+    made = schedule("n = 0.5 * b")
+    for text in (made.provenance._repr_svg_(), made.iteration_graph._repr_svg_()):
+        assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+
+
 def test_a_matrix_may_be_a_tensor_or_of_scipy() -> None:
     made = schedule(SPMV, "A:csr")
     tensor = sl.asarray(STORED).to("csr")

@@ -55,7 +55,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """``A(i,j)``: a tensor at index variables."""
+    """``A(i,j)``: a tensor at index variables. On the left side also a scalar, at none."""
 
     name: str
     indices: tuple[Name, ...]
@@ -95,7 +95,7 @@ Syntax = Number | Name | Element | Braces | Call | Operation
 class Statement:
     """``left = right`` or, if it ``accumulates``, ``left += right``."""
 
-    left: Name | Element
+    left: Element
     right: Syntax
     accumulates: bool
 
@@ -181,11 +181,11 @@ class _Reader:
             raise self.refuse(*TOO_DEEP, 0)
         return Statement(left, right, accumulates)
 
-    def left_side(self) -> Name | Element:
+    def left_side(self) -> Element:
         if self.token.kind != "name":
             raise self.refuse("the left side must be a tensor", "write one such as y(i) or, for a scalar, y")
         name = self.advance()
-        return self.element(name) if self.follows("(", "[") else Name(name.text, name.at)
+        return self.element(name) if self.follows("(", "[") else Element(name.text, (), name.at)
 
     def expect_end(self) -> None:
         if self.token.kind == "end":

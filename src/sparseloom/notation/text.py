@@ -100,11 +100,8 @@ class _Meaning:
         return refuse(f"cannot read the statement: {what}", self.text, at, help)
 
     def assign(self) -> Assign:
-        match self.statement.left:
-            case Name(name, at):
-                lhs = self.access(name, (), at)
-            case Element(name, indices, at):
-                lhs = self.access(name, indices, at)
+        left = self.statement.left
+        lhs = self.access(left.name, left.indices, left.at)
         return Assign(lhs, self.value(self.statement.right), "add" if self.statement.accumulates else None)
 
     def value(self, syntax: Syntax) -> Expr:

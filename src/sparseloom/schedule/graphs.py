@@ -74,7 +74,8 @@ class ProvenanceGraph:
         return str(_ProvenanceDrawing(self).made())
 
 
-_ORIGINAL, _DERIVED, _TRACK = colour(0), colour(1), colour(2)
+_DASHED = ' stroke-dasharray="4 3"'
+_ORIGINAL, _DERIVED, _TRACK = (colour(0), ""), (colour(1), ""), (colour(2), _DASHED)  # how arrows of recovery are painted, and dashed
 _STEP, _MARGIN = 96.0, 22.0
 
 
@@ -158,14 +159,14 @@ class _ProvenanceDrawing:
     def made(self) -> Drawing:
         ends = [self.x[var] + self.width(var) / 2 for var in self.x]
         ends += [self._middle(relation, self.x) + _pill(relation) + 34 for relation in self.graph.relations]
-        below = max(self.y(var) for var in self.x) + 16 + _MARGIN + 30
-        drawing = Drawing(max(max(ends) + _MARGIN, 520), below)
+        below = max(map(self.y, self.x), default=_MARGIN) + 16 + _MARGIN + 30
+        drawing = Drawing(max(max(ends, default=0) + _MARGIN, 520), below)
         for relation in self.graph.relations:
             self._relation(drawing, relation)
         shown = set(loops(self.graph.stmt))
         for var in self.x:
             width = self.width(var)
-            look = f'fill="{_ORIGINAL}" class="sl-pale" stroke="{_ORIGINAL}" stroke-width="1.6"' if var in shown else 'class="sl-box"'
+            look = f'fill="{colour(0)}" class="sl-pale" stroke="{colour(0)}" stroke-width="1.6"' if var in shown else 'class="sl-box"'
             drawing.rectangle(self.x[var] - width / 2, self.y(var) - 14, width, 28, look, 14)
             drawing.text(self.x[var], self.y(var), str(var))
         self._legend(drawing, below - 20)
@@ -176,39 +177,31 @@ class _ProvenanceDrawing:
         x = self._middle(relation, self.x)
         top, bottom = max(self.y(var) for var in above) + 14, min(self.y(var) for var in below) - 14
         y = (top + bottom) / 2
-        for var in above:
-            drawing.path(f"M{self.x[var]:g} {self.y(var) + 14:g}L{x:g} {y:g}", 'class="sl-line" stroke-width="1.4"')
-        for var in below:
-            end, tip = self.x[var], self.y(var) - 14
-            drawing.path(f"M{x:g} {y:g}L{end:g} {tip:g}", 'class="sl-line" stroke-width="1.4"')
-        words, half = relation.label, _pill(relation)
+        lines = [f"M{self.x[var]:g} {self.y(var) + 14:g}L{x:g} {y:g}" for var in above]
+        lines += [f"M{x:g} {y:g}L{self.x[var]:g} {self.y(var) - 14:g}" for var in below]
+        for line in lines:
+            drawing.path(line, 'class="sl-line" stroke-width="1.4"')
+        half = _pill(relation)
         drawing.rectangle(x - half, y - 11, 2 * half, 22, 'class="sl-box"', 5)
-        drawing.text(x, y, words, size=12)
+        drawing.text(x, y, relation.label, size=12)
         self._recovery(drawing, x, y, half, top, bottom, self.graph.tracked(relation) is not None)
 
     @staticmethod
     def _recovery(drawing: Drawing, x: float, y: float, half: float, top: float, bottom: float, tracked: bool) -> None:
         """An arrow up for what gives the parents, one down for what gives the children, a dashed one for what steps along."""
 
-        def curve(side: float, out: float, start: float, end: float, paint: str, dashes: str = "") -> None:
-            at, sign = x + side * (half + out), 1 if end > start else -1
+        up, down = (bottom - 4, top + 4), (top + 4, bottom - 4)
+        curves = [(-1, 9, up, _ORIGINAL), (1, 9, down, _DERIVED), *([(-1, 23, up, _TRACK)] if tracked else [])]
+        for side, out, (start, end), (paint, dashes) in curves:
+            at, slope = x + side * (half + out), (-side * 0.37, 0.93 if end > start else -0.93)
             steps = f"M{at - side * 4:g} {start:g}Q{at + side * 6:g} {y:g} {at - side * 4:g} {end:g}"
-            slope = (-side * 0.37, sign * 0.93)
             drawing.arrow(steps, (at - side * 4, end), slope, f'stroke="{paint}" stroke-width="1.6"{dashes}', paint)
-
-        curve(-1, 9, bottom - 4, top + 4, _ORIGINAL)
-        curve(1, 9, top + 4, bottom - 4, _DERIVED)
-        if tracked:
-            curve(-1, 23, bottom - 4, top + 4, _TRACK, ' stroke-dasharray="4 3"')
 
     @staticmethod
     def _legend(drawing: Drawing, y: float) -> None:
         x = _MARGIN
-        for words, paint, dashes in (
-            ("recover_original", _ORIGINAL, ""),
-            ("recover_derived", _DERIVED, ""),
-            ("recover_track", _TRACK, ' stroke-dasharray="4 3"'),
-        ):
+        legend = {"recover_original": _ORIGINAL, "recover_derived": _DERIVED, "recover_track": _TRACK}
+        for words, (paint, dashes) in legend.items():
             drawing.arrow(f"M{x:g} {y:g}L{x + 22:g} {y:g}", (x + 26, y), (1, 0), f'stroke="{paint}" stroke-width="1.6"{dashes}', paint)
             drawing.text(x + 34, y, words, 'class="sl-faint"', 12, "start")
             x += 34 + text_width(words, 12) + 22

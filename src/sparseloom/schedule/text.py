@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.schedule.arguments import usage
@@ -50,8 +51,7 @@ def read_steps(text: str) -> Iterator[Call]:
         opening = re.compile(r"\s*\(").match(bare, word.end())
         if opening is None:
             raise unreadable(text, word.end(), Refusal("S001", f"'(' was expected after {word[0]}", f"write {usage(step)}"))
-        end = _matching(text, bare, opening.end() - 1)
-        pieces = tuple(_arguments(bare, opening.end(), end))
+        end, pieces = _arguments(text, bare, opening.end() - 1)
         yield Call(step, tuple(piece for _, piece in pieces), (at, *(place for place, _ in pieces)))
         at = end + 1
 
@@ -62,34 +62,26 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
-def _matching(text: str, bare: str, opening: int) -> int:
-    """Where the bracket that opens at ``opening`` closes."""
+def _arguments(text: str, bare: str, opening: int) -> tuple[int, list[tuple[int, str]]]:
+    """Where the bracket that opens here closes, and what it holds: split at the commas that stand in no inner bracket, with its place."""
     waiting: list[str] = []
-    for at in range(opening, len(bare)):
-        letter = bare[at]
+    cuts, end = [opening], opening
+    for end in range(opening, len(bare)):
+        letter = bare[end]
         if letter in _CLOSING:
             waiting.append(_CLOSING[letter])
-        elif waiting and letter == waiting[-1]:
-            waiting.pop()
-            if not waiting:
-                return at
-        elif letter in _CLOSING.values():
-            raise unreadable(text, at, Refusal("S001", f"'{waiting[-1]}' was expected, not '{letter}'"))
-    raise unreadable(text, opening, Refusal("S001", "this bracket is never closed", "add ')'"))
-
-
-def _arguments(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
-    """The arguments between two places, split at the commas that stand in no inner bracket."""
-    if not text[start:end].strip():
-        return
-    depth, begin = 0, start
-    for at in range(start, end + 1):
-        letter = text[at]
-        if at == end or (letter == "," and depth == 0):
-            piece = text[begin:at]
-            yield begin + len(piece) - len(piece.lstrip()), piece.strip()
-            begin = at + 1
-        depth += (letter in _CLOSING) - (letter in _CLOSING.values())
+        elif letter in _CLOSING.values() and letter != (expected := waiting.pop()):
+            raise unreadable(text, end, Refusal("S001", f"'{expected}' was expected, not '{letter}'"))
+        elif letter == "," and len(waiting) == 1:
+            cuts.append(end)
+        if not waiting:
+            break
+    else:
+        raise unreadable(text, opening, Refusal("S001", "this bracket is never closed", "add ')'"))
+    if not bare[opening + 1 : end].strip():
+        return end, []
+    pieces = [(begin + 1, bare[begin + 1 : after]) for begin, after in pairwise([*cuts, end])]
+    return end, [(place + len(piece) - len(piece.lstrip()), piece.strip()) for place, piece in pieces]
 
 
 def unreadable(text: str, at: int, refusal: Refusal) -> ScheduleError:

@@ -143,21 +143,16 @@ class Statements:
         spelled = Spelled(arrays, list(map(c_type, dtypes)), list(map(str, dtypes)), args, self._failing("OUT_OF_MEMORY"))
         self.line(*call.routine.c(spelled).split("\n"))
 
-    def _branches(self, stmt: ir.If) -> None:
+    def _branches(self, stmt: ir.If, keyword: str = "if") -> None:
         """An ``if`` with its ``else if``s and ``else``."""
-        keyword, rest = "if", stmt
-        while True:
-            self.line(f"{keyword} ({self.expressions.value(rest.condition)}) {{")
-            self._indented(rest.then)
-            match rest.other:
-                case ir.If() as other:
-                    keyword, rest = "} else if", other
-                case ir.Block(()):
-                    break
-                case other:
-                    self.line("} else {")
-                    self._indented(other)
-                    break
+        self.line(f"{keyword} ({self.expressions.value(stmt.condition)}) {{")
+        self._indented(stmt.then)
+        if isinstance(stmt.other, ir.If):
+            self._branches(stmt.other, "} else if")
+            return
+        if stmt.other != ir.Block(()):
+            self.line("} else {")
+            self._indented(stmt.other)
         self.line("}")
 
     def _indented(self, stmt: ir.Stmt) -> None:
