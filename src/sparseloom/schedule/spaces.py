@@ -189,24 +189,26 @@ class _Values(Ranges[Integers]):
                 return [*self._group(digits.parent), self.of(digits.outer)]
         if position is None:
             return []
-        variables = self.graph.stored(position.access)
-        span = self.graph.span(position.coordinate, variables)
-        levels = None if span is None else self.graph.stored_levels(position.access, span.variables)
+        segment = self._segment(position.coordinate, position.access)
+        return [] if segment is None else segment[0]
+
+    def _segment(self, coordinate: IndexVar, access: Access) -> tuple[list[Integers], tuple[int, int]] | None:
+        """What is fixed outside the positions of an operand, and the first and last level that they run through."""
+        stored = self.graph.stored(access)
+        span, levels = self.graph.span(coordinate, stored), self.graph.levels(coordinate, access)
         if span is None or levels is None:
-            return []
-        return [self.of(v) for v in (*variables[: levels[0]], *sorted(span.needs, key=str))]
+            return None
+        return [self.of(v) for v in (*stored[: levels[0]], *sorted(span.needs, key=str))], levels
 
     def _position(self, coordinate: IndexVar, access: Access) -> Integers:
         """How many entries of the same segment come before this one."""
         variables, levels = self.graph.stored(access), access.tensor.format.levels
-        span = self.graph.span(coordinate, variables)
-        run = None if span is None else self.graph.stored_levels(access, span.variables)
-        if span is None or run is None or access != self.space.access:
+        segment = self._segment(coordinate, access) if access == self.space.access else None
+        if segment is None:
             return self.of(coordinate)
-        first, last = run
+        group, (first, last) = segment
         while last + 1 < len(levels) and levels[last + 1].branchless:
             last += 1  # every entry of a chain has a position of its own
-        group = [self.of(v) for v in (*variables[:first], *sorted(span.needs, key=str))]
         place = np.zeros(len(self.space.points), np.int64)
         for k in range(first, last + 1):
             here = self.of(variables[k])

@@ -16,18 +16,7 @@ from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import lane_dtype
 from sparseloom.loops.routines import Call, Spelled, allocated, may_end
-from sparseloom.targets.c_expr import (
-    PLUS,
-    TIMES,
-    UNARY,
-    Expressions,
-    LaneExpressions,
-    Piece,
-    c_type,
-    is_zero_bits,
-    operate,
-    update_symbol,
-)
+from sparseloom.targets.c_expr import PLUS, TIMES, UNARY, Expressions, LaneExpressions, Piece, c_type, is_zero_bits, operate, update_symbol
 from sparseloom.targets.c_prelude import VECTOR_BYTES, atomic_way
 from sparseloom.targets.target import Atomic
 
