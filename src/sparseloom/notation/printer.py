@@ -69,12 +69,7 @@ def lines(stmt: Stmt, before: str = "") -> Iterator[tuple[str, Stmt]]:
 
 def _assignment(op: str | None) -> str:
     """``=``, ``+=``, or for other operators their name: ``max=``."""
-    match op:
-        case None:
-            return "="
-        case "add":
-            return "+="
-    return f"{_REDUCTIONS.get(op, op)}="
+    return "=" if op is None else "+=" if op == "add" else f"{_REDUCTIONS.get(op, op)}="
 
 
 def _expression(expr: Expr, floor: int = 0) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import get_args, get_type_hints
@@ -78,17 +78,9 @@ def read(kind: type, given: object, concrete: Concrete, name: str) -> object:
         (kind,) = (inside for inside in get_args(kind) if inside is not type(None))
         if given is None:
             return None
-    if kind is IndexVar:
-        return _variable(given, name)
-    if kind is int:
-        return _number(given, name)
-    if kind is str:
-        return _name(given, name)
-    if kind in (Expr, Access):
-        return _expression(given, concrete, name, kind is Access)
-    if kind == _SET:
-        return _set(given, name)
-    return _word(kind, given)
+    if kind in _READERS:
+        return _READERS[kind](given, name)
+    return _expression(given, concrete, name, kind is Access) if kind in (Expr, Access) else _word(kind, given)
 
 
 def _variable(given: object, name: str) -> IndexVar | Refusal:
@@ -125,6 +117,9 @@ def _set(given: object, name: str) -> tuple[IndexVar, ...] | Refusal:
     found = [_variable(item.strip() if isinstance(item, str) else item, f"every member of {name}") for item in items]
     refused = next((item for item in found if isinstance(item, Refusal)), None)
     return refused or tuple(item for item in found if isinstance(item, IndexVar))
+
+
+_READERS: Mapping[type, Callable[[object, str], object]] = {IndexVar: _variable, int: _number, str: _name, _SET: _set}
 
 
 def _word(kind: type, given: object) -> Enum | Refusal:

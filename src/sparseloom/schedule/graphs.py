@@ -37,14 +37,12 @@ class ProvenanceGraph:
 
     def tracked(self, relation: Relation) -> str | None:
         """What ``recover_track`` steps along: the upper coordinates of a position loop over several levels."""
-        match relation:
-            case PosRelation(coordinate, position, access):
-                graph = provenance(self.stmt)
-                span = graph.span(coordinate, graph.stored(access))
-                if span is not None and len(span.variables) > 1:
-                    upper = ", ".join(str(var) for var in span.variables[:-1])
-                    return f"{upper} advance with {position}" if len(span.variables) > 2 else f"{upper} advances with {position}"
-        return None
+        if not isinstance(relation, PosRelation):
+            return None
+        graph = provenance(self.stmt)
+        span = graph.span(relation.coordinate, graph.stored(relation.access))
+        upper = [] if span is None else list(map(str, span.variables[:-1]))
+        return f"{', '.join(upper)} advance{'s' if len(upper) == 1 else ''} with {relation.position}" if upper else None
 
     def __str__(self) -> str:
         recovery = {

@@ -93,12 +93,9 @@ def _needs(graph: Provenance, relation: PosRelation | CoordRelation | WeightedRe
 
 def _position_above(graph: Provenance, position: IndexVar, access: Access) -> PosRelation | None:
     """The position that was fused with this one as its parent, if one was."""
-    for relation in graph.relations:
-        match relation:
-            case FuseRelation(outer, inner, _) if inner == position:
-                above = graph.position(outer)
-                return above if above is not None and above.access == access else None
-    return None
+    fused = next((r for r in graph.relations if isinstance(r, FuseRelation) and r.inner == position), None)
+    above = None if fused is None else graph.position(fused.outer)
+    return above if above is not None and above.access == access else None
 
 
 def unsized(stmt: Stmt) -> Refusal | None:

@@ -159,7 +159,7 @@ def follows(graph: Provenance, known: set[IndexVar]) -> set[IndexVar]:
 def _repeats(graph: Provenance, var: IndexVar) -> Access | None:
     """The operand whose positions a variable counts, if it may hold a coordinate twice."""
     relation = graph.position(var)
-    return relation.access if relation is not None and not graph.is_distinct(relation) else None
+    return None if relation is None or graph.is_distinct(relation) else relation.access
 
 
 def _example(graph: Provenance, path: Path, depth: int) -> Example | None:
