@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from fuzz.operands import Spec, entries, store
+from fuzz.operands import Spec, seen_densely, store
 from primitives.statements import concrete as concrete_of
 
 from sparseloom.core.dtypes import FLOAT64, INT64
@@ -164,13 +164,14 @@ Entries = dict[tuple[int, ...], int]
 
 
 def drawn(rng: np.random.Generator, form: str, shape: tuple[int, ...], repeats: bool = False) -> tuple[Storage, Entries]:
-    """A random operand in a format, and what it holds: values from 1 to 3 at some coordinates, those of repeated ones summed."""
+    """A random operand in a format, and what it holds: values from 1 to 3 at some coordinates, those of repeated ones summed.
+
+    Whatever has a position counts as held: beside an entry of a block, all of the block.
+    """
     density = float(rng.choice([0.0, 0.3, 0.6, 1.0], p=[0.1, 0.4, 0.4, 0.1]))
     spec = Spec(form, "float64", int(rng.integers(2**31)), smallest=1, density=density, repeats=repeats)
-    held: Entries = {}
-    for place, value in zip(map(tuple, entries(spec, shape)[0].T.tolist()), entries(spec, shape)[1], strict=True):
-        held[place] = held.get(place, 0) + int(value)
-    return store(spec, shape), held
+    dense = seen_densely(spec, shape)
+    return store(spec, shape), {place: int(dense.values[place]) for place in map(tuple, np.argwhere(dense.present).tolist())}
 
 
 def stored_at(form: str, shape: tuple[int, ...], held: Mapping[tuple[int, ...], float]) -> Storage:
