@@ -174,10 +174,13 @@ def drawn(rng: np.random.Generator, form: str, shape: tuple[int, ...], repeats: 
     return store(spec, shape), {place: int(dense.values[place]) for place in map(tuple, np.argwhere(dense.present).tolist())}
 
 
-def stored_at(form: str, shape: tuple[int, ...], held: Mapping[tuple[int, ...], float]) -> Storage:
-    """An operand that holds these values."""
-    coordinates = np.array(list(held), np.int64).reshape(len(held), len(shape)).T
-    return pack(parse_format(form, len(shape)), shape, coordinates, np.array(list(held.values()), np.float64))
+def numbered(rng: np.random.Generator, form: str, shape: tuple[int, ...], repeats: int = 0) -> Storage:
+    """A random operand in which every position has another value, which tells it from all others; ``repeats`` entries are there again."""
+    places = np.argwhere(rng.random(shape) < float(rng.choice([0.2, 0.5, 0.9])))
+    if repeats and len(places):
+        places = np.concatenate([places, places[rng.integers(len(places), size=repeats)]])
+    storage = pack(parse_format(form, len(shape)), shape, places.T, np.ones(len(places)), duplicates="keep" if repeats else "sum")
+    return replace(storage, values=1.0 + rng.permutation(len(storage.values)))
 
 
 def visiting(given: Conditions, what: str = "") -> Notes:
