@@ -46,6 +46,11 @@ def cut_piece(relation: WeightedRelation, scope: Scope) -> tuple[ir.Stmt, Scope]
     ):
         wanted = ir.add(before, ir.Op("floor_divide", (ir.multiply(share, total), ir.index(relation.count))))
         found = declare(f"{name}_at", _search(entries, positions, declare(f"{name}_share", wanted), f"{stem}_{name}_from", code, scope))
+        if not level.unique:
+            # A row that begins before the cut belongs to the piece before, however many of its entries stand behind.
+            before_it = level.coordinate(view, place.position, subtract(found, ir.ONE))
+            behind = level.search(view, place.position, found, positions[1], ir.add(before_it, ir.ONE))
+            found = declare(f"{name}_row", ir.Select(ir.compare("less", positions[0], found), behind, found))
         there = level.coordinate(view, place.position, found)
         if not (level.full and place.present == ir.TRUE):
             there = ir.Select(ir.compare("less", found, positions[1]), there, high)
