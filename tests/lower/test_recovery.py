@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from lower.conditions import conditions, drawn, note, valued, visiting
+from lower.digits import LINES, SIZES, Derive, share
 
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
@@ -15,28 +16,6 @@ from sparseloom.loops.interpret import KernelStatus
 from sparseloom.lower.recovery import around_all, go_on, recover
 from sparseloom.lower.scope import NOBODY, Scope, Sink, Value
 from sparseloom.notation.nodes import Assign, IndexVar, Where
-
-SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 11, 12)
-Derive = Callable[[int, int], tuple[int, ...]]
-
-
-def share(extent: int, count: int) -> int:
-    """How large each of ``count`` blocks is that cover an extent."""
-    return max(1, (extent + count - 1) // count)
-
-
-# The digits of i, as the schedule defines them.
-LINES: tuple[tuple[str, str, Derive], ...] = (
-    ("split(i,a,b,4)", "a b", lambda i, n: divmod(i, 4)),
-    ("split(i,a,b,1)", "a b", lambda i, n: (i, 0)),
-    ("divide(i,a,b,3)", "a b", lambda i, n: divmod(i, share(n, 3))),
-    ("split(i,a,b,5) split(b,c,d,2)", "a c d", lambda i, n: (i // 5, *divmod(i % 5, 2))),
-    ("split(i,a,b,5) divide(a,c,d,2)", "c d b", lambda i, n: (*divmod(i // 5, share((n + 4) // 5, 2)), i % 5)),
-    ("divide(i,a,b,2) split(b,c,d,3)", "a c d", lambda i, n: (i // share(n, 2), *divmod(i % share(n, 2), 3))),
-    ("bound(i,a,99,MaxConstraint)", "a", lambda i, n: (i,)),
-    ("bound(i,e,99,MaxConstraint) split(e,a,b,3)", "a b", lambda i, n: divmod(i, 3)),
-    ("bound(i,e,0,MinExact) divide(e,a,b,4)", "a b", lambda i, n: divmod(i, share(n, 4))),
-)
 
 
 @pytest.mark.parametrize(("steps", "digits", "derive"), LINES)
