@@ -183,6 +183,12 @@ def numbered(rng: np.random.Generator, form: str, shape: tuple[int, ...], repeat
     return replace(storage, values=1.0 + rng.permutation(len(storage.values)))
 
 
+def stored_at(form: str, shape: tuple[int, ...], held: Mapping[tuple[int, ...], float]) -> Storage:
+    """An operand that holds these values."""
+    coordinates = np.array(list(held), np.int64).reshape(len(held), len(shape)).T
+    return pack(parse_format(form, len(shape)), shape, coordinates, np.array(list(held.values()), np.float64))
+
+
 def visiting(given: Conditions, what: str = "") -> Notes:
     """The loops of a statement, with notes of where they come by: the coordinates of its variables, and then what each operand holds there.
 
