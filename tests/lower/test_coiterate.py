@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -237,7 +238,8 @@ def test_threads_look_their_entries_up(formats: str, rng: np.random.Generator) -
         assert [value for (value,) in notes.on(operands, i=n)] == expected
 
 
-FLAGGED = (
+Wanted = Callable[[bool, set[int], set[int], set[int]], set[int]]
+FLAGGED: tuple[tuple[str, Wanted], ...] = (
     ("F", lambda few, b, c, every: every if few else set()),
     ("F | b", lambda few, b, c, every: every if few else b),
     ("F & b", lambda few, b, c, every: b if few else set()),
@@ -248,7 +250,7 @@ FLAGGED = (
 
 
 @pytest.mark.parametrize(("formula", "wanted"), FLAGGED)
-def test_a_flag_decides_when_the_loops_run(formula: str, wanted: object, rng: np.random.Generator) -> None:
+def test_a_flag_decides_when_the_loops_run(formula: str, wanted: Wanted, rng: np.random.Generator) -> None:
     """The flag F is set where there are at most four coordinates."""
     made = alone("s s")
     flag = Flag(ir.compare("less_equal", size, ir.index(4)))

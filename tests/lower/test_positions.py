@@ -169,7 +169,8 @@ def test_runs_that_come_again_have_no_edges(rng: np.random.Generator) -> None:
     assert in_every_block(shared, nest, 1, here).on({"A": storage}) == expected
 
 
-SCHEDULES = (
+Derive = Callable[[int, int], tuple[int, ...]]
+SCHEDULES: tuple[tuple[str, str, Derive], ...] = (
     ("fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,3)", "p0 p1", lambda at, end: divmod(at, 3)),
     ("fuse(i,j,f) pos(f,p,A(i,j)) divide(p,p0,p1,3)", "p0 p1", lambda at, end: divmod(at, max(1, -(-end // 3)))),
     ("fuse(i,j,f) pos(f,p,A(i,j)) split(p,a,b,4) split(b,c,d,2)", "a b c d", lambda at, end: (*divmod(at, 4), *divmod(at % 4, 2))),
@@ -181,9 +182,29 @@ SCHEDULES = (
 
 @pytest.mark.parametrize(("steps", "digits", "derive"), SCHEDULES)
 @pytest.mark.parametrize("form", ["csr", "dcsr", "coo", "ell", "db"])
-def test_digits_of_positions_are_known(form: str, steps: str, digits: str, derive: object, rng: np.random.Generator) -> None:
+def test_digits_of_positions_are_known(form: str, steps: str, digits: str, derive: Derive, rng: np.random.Generator) -> None:
     notes = visiting(conditions("y(i,j) = A(i,j)", f"A:{form}", steps), f"i j p {digits}")
     for shape in shapes(2):
         storage = numbered(rng, form, shape)
         end = len(storage.values)
         assert notes.on({"A": storage}) == [(*place, at, *derive(at, end), value) for at, place, value in entries(storage)]
+
+
+# Where nothing above the last level is asked for, or a digit leaves no interval, there is one flat loop.
+FLAT: tuple[tuple[str, str, Derive], ...] = (
+    ("y(j) = A(i,j)", "split(p,a,b,3)", lambda at, end: divmod(at, 3)),
+    ("y(j) = A(i,j)", "divide(p,a,b,3)", lambda at, end: divmod(at, max(1, -(-end // 3)))),
+    ("y(j) = A(i,j)", "split(p,a,b,3) reorder(b,a)", lambda at, end: divmod(at, 3)),
+    ("y(i,j) = A(i,j)", "split(p,a,b,3) reorder(b,a)", lambda at, end: divmod(at, 3)),
+    ("y(i,j) = A(i,j)", "divide(p,a,b,2) reorder(b,a)", lambda at, end: divmod(at, max(1, -(-end // 2)))),
+)
+
+
+@pytest.mark.parametrize(("text", "steps", "derive"), FLAT)
+@pytest.mark.parametrize("form", ["csr", "dcsr", "coo", "ell"])
+def test_digits_in_any_order_visit_every_position_once(form: str, text: str, steps: str, derive: Derive, rng: np.random.Generator) -> None:
+    notes = visiting(conditions(text, f"A:{form}", f"fuse(i,j,f) pos(f,p,A(i,j)) {steps}"), "j p a b")
+    for shape in shapes(2):
+        storage = numbered(rng, form, shape)
+        rows = [(place[1], at, *derive(at, len(storage.values)), value) for at, place, value in entries(storage)]
+        assert notes.on({"A": storage}) == sorted(rows, key=lambda row: row[3:1:-1] if "reorder" in steps else row[2:4])
