@@ -219,13 +219,19 @@ def test_a_block_is_kept_if_something_was_written_or_must_be(kind: Callable[...,
 
 
 @pytest.mark.parametrize("kind", [AppendResult, CountedResult])
-def test_too_many_entries_for_narrow_positions_end_the_kernel(kind: Callable[..., AppendResult]) -> None:
+@pytest.mark.parametrize("limit", [2, 3])
+def test_too_many_entries_for_narrow_positions_end_the_kernel(kind: Callable[..., AppendResult], limit: int) -> None:
+    """Three entries: one more than the limit, or just as many."""
     given = copying(2, "csr", "csr")
-    narrow = replace(given, scope=replace(given.scope, context=replace(given.scope.context, int32_limit=2)))
+    narrow = replace(given, scope=replace(given.scope, context=replace(given.scope.context, int32_limit=limit)))
     result = kind(narrow.scope, given.lhs, 0, False, False)
-    body = twice(narrow, result) if isinstance(result, CountedResult) else filled(narrow, result)
+    made = maker(narrow, result, twice(narrow, result) if isinstance(result, CountedResult) else filled(narrow, result))
+    storage = stored_at("csr", (2, 3), {(0, 1): 1, (1, 0): 2, (1, 2): 3})
+    if limit == 3:
+        assert without_counts(made.on({"A": storage})) == packed(given, storage)
+        return
     with pytest.raises(KernelStatus, match="INDEX_OVERFLOW"):
-        maker(narrow, result, body).on({"A": stored_at("csr", (2, 3), {(0, 1): 1, (1, 0): 2, (1, 2): 3})})
+        made.on({"A": storage})
 
 
 def test_what_is_absent_is_not_appended() -> None:

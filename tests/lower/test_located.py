@@ -203,10 +203,16 @@ def test_rows_are_counted_and_filled(order: int, source: str, target: str, loops
         assert without_counts(made.on({"A": storage})) == packed(given, storage)
 
 
-def test_more_entries_than_narrow_positions_hold_end_the_kernel() -> None:
+@pytest.mark.parametrize("limit", [1, 2])
+def test_more_entries_than_narrow_positions_hold_end_the_kernel(limit: int) -> None:
+    """Two entries: one more than the limit, or just as many."""
     given = conditions("C(i,j) = A(i,j)", "A:csr C:csc", loops="i j")
-    given = replace(given, scope=replace(given.scope, context=replace(given.scope.context, int32_limit=1)))
+    given = replace(given, scope=replace(given.scope, context=replace(given.scope.context, int32_limit=limit)))
     result = InsertResult(given.scope, given.lhs, None)
     made = maker(given, result, ir.block(filled(given, result), result.fill_next(), filled(given, result)))
+    storage = stored_at("csr", (2, 2), {(0, 1): 1, (1, 0): 2})
+    if limit == 2:
+        assert without_counts(made.on({"A": storage})) == packed(given, storage)
+        return
     with pytest.raises(KernelStatus, match="INDEX_OVERFLOW"):
-        made.on({"A": stored_at("csr", (2, 2), {(0, 1): 1, (1, 0): 2})})
+        made.on({"A": storage})
