@@ -90,6 +90,8 @@ STATEMENTS = (
     ("y(j) = A(i,j) * x(i)", "A:csr", "split(i,i0,i1,2) parallelize(i0,CPUThread,Temporary) unroll(i1,2)"),
     ("a = A(i,j) * B(i,j)", "A:csr B:dcsr", "parallelize(i,CPUThread,Temporary)"),
     ("a = A(i,j) * B(i,j)", "A:csr B:csr", "parallelize(i,CPUThread,ParallelReduction)"),
+    ("a = sum(i, b(i)) * sum(i, c(i))", "b:s c:s", "parallelize(i,CPUThread,Temporary)"),
+    ("a = sum(i, b(i)) * sum(i, A(i,j) * x(j))", "b:s A:dcsr", "parallelize(i,CPUThread,Temporary)"),
     (ADD, "A:csr B:csr C:csr", ""),
     (ADD, "A:csr B:csr C:csr", ROWS),
     (ADD, "A:dcsr B:csr C:coo", ROWS),

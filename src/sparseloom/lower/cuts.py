@@ -28,7 +28,7 @@ def cut_into_parts(concrete: Concrete, count: int) -> Concrete:
     if not isinstance(concrete.making, Appended | Padded | Counted):
         return concrete
     mine = next((loop for loop in _thread_loops(concrete.stmt) if written(loop) == concrete.assign.lhs), None)
-    return concrete if mine is None else replace(concrete, stmt=_divided(concrete.stmt, mine, "part", count))
+    return concrete if mine is None else replace(concrete, stmt=_divided(concrete.stmt, [mine], "part", count))
 
 
 def cut_into_slots(concrete: Concrete, count: int) -> Concrete:
@@ -39,12 +39,15 @@ def cut_into_slots(concrete: Concrete, count: int) -> Concrete:
         return concrete
     resolved = ((c.var, c.assign.lhs.tensor, c.resolved) for c in analyse(stmt))
     private = {(var, tensor) for var, tensor, how in resolved if how is not None and how[1] is not Races.Atomics}
+    graph, cut = Provenance.of(stmt).within(stmt), []
     for loop in loops:
         outer = next(outside for outside, found in places(stmt, loop.var) if found == loop)
         meets = (loop.var, written(loop).tensor) in private and not _reduces_scalar(stmt, loop, outer)
         carries = written(loop) == concrete.assign.lhs and isinstance(concrete.making, Dense)
-        if meets and not (carries and carried_by(loop, {*outer}, Provenance.of(stmt).within(stmt))):
-            stmt = _divided(stmt, loop, "slot", count)
+        if meets and not (carries and carried_by(loop, {*outer}, graph)):
+            cut.append(loop)
+    for var in dict.fromkeys(loop.var for loop in cut):
+        stmt = _divided(stmt, [loop for loop in cut if loop.var == var], "slot", count)
     return concrete if stmt is concrete.stmt else replace(concrete, stmt=stmt)
 
 
@@ -58,10 +61,18 @@ def _reduces_scalar(stmt: Stmt, loop: Forall, outer: tuple[IndexVar, ...]) -> bo
     return loop.tag.races is Races.ParallelReduction and {*written(loop).indices} <= provenance(stmt).known(outer)
 
 
-def _divided(stmt: Stmt, loop: Forall, name: str, count: int) -> Stmt:
-    """A statement with a loop cut into so many blocks of equal length."""
-    block, within = fresh_variables(stmt, f"{loop.var}_{name}", f"{loop.var}_within")
-    cut = Forall(block, Forall(within, loop.body, Tag(unroll=loop.tag.unroll)), replace(loop.tag, unroll=0))
-    # Other loops over the variable, as in a producer, stay as they are.
-    relation = DivideRelation(loop.var, block, within, count)
-    return replace_loops(stmt, loop.var, lambda found: cut if found == loop else found, relation)
+def _divided(stmt: Stmt, loops: list[Forall], name: str, count: int) -> Stmt:
+    """A statement with the loops over one variable cut into so many blocks of equal length.
+
+    All are cut into the same two variables, for a variable has one set of digits.
+    """
+    var = loops[0].var
+    block, within = fresh_variables(stmt, f"{var}_{name}", f"{var}_within")
+
+    def cut(found: Forall) -> Forall:
+        # Other loops over the variable, as in a producer, stay as they are.
+        if found not in loops:
+            return found
+        return Forall(block, Forall(within, found.body, Tag(unroll=found.tag.unroll)), replace(found.tag, unroll=0))
+
+    return replace_loops(stmt, var, cut, DivideRelation(var, block, within, count))
