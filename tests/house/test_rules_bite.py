@@ -86,8 +86,13 @@ BAD: list[tuple[Rule, tuple[Module, ...], str]] = [
     ),
     (
         rules.file_length,
-        (module("sparseloom.core.a", "x = 1\n" * 501),),
-        "src/sparseloom/core/a.py: 501 lines, more than 500; split it by idea",
+        (module("sparseloom.core.a", "x = 1\n" * 451),),
+        "src/sparseloom/core/a.py: 451 lines, more than 450; split it by idea",
+    ),
+    (
+        rules.function_length,
+        (module("sparseloom.core.a", "def f():\n" + "    x = 1\n" * 50),),
+        "src/sparseloom/core/a.py:1: f has 51 lines, more than 50; give a part of it a name",
     ),
     (
         rules.telling_names,

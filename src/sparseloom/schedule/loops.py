@@ -10,7 +10,7 @@ from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.notation.nodes import Access, Assign, Expr, Forall, IndexVar, Sequence, Stmt, SuchThat, Tag, TensorVar, Where
-from sparseloom.relations.relation import Relation, carried
+from sparseloom.relations.relation import Line, Relation, carried
 
 
 def body_of(stmt: Stmt) -> Stmt:
@@ -171,6 +171,17 @@ def replace_loops(stmt: Stmt, var: IndexVar, make: Callable[[Forall], Stmt], *re
         return make(found) if isinstance(found, Forall) and found.var == var else None
 
     return related(rewrite(body_of(stmt), rule), relations_of(stmt) + relations)
+
+
+def cut_loops(stmt: Stmt, relation: Line) -> Stmt:
+    """Put two loops in the place of every one over a variable that is cut; both merge operands as that did."""
+    outer, inner = relation.children
+
+    def cut(loop: Forall) -> Stmt:
+        tag = Tag(merge=loop.tag.merge)
+        return Forall(outer, Forall(inner, loop.body, tag), tag)
+
+    return replace_loops(stmt, relation.parent, cut, relation)
 
 
 def retag(stmt: Stmt, var: IndexVar, make: Callable[[Tag], Tag]) -> Stmt:

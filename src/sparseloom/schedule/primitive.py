@@ -162,10 +162,13 @@ def _taken(code: str, stmt: Stmt, name: str) -> Refusal:
     return Refusal(code, f"{name} is already a variable", "pick a fresh name")
 
 
-def is_tagged(code: str, stmt: Stmt, var: IndexVar, step: str) -> Refusal | None:
-    """The refusal of a step that makes other loops of a tagged one, and leaves open which of them inherits the tag."""
+def is_tagged(code: str, stmt: Stmt, var: IndexVar, step: str, merges: bool = False) -> Refusal | None:
+    """The refusal of a step that makes other loops of a tagged one, and leaves open which of them inherits the tag.
+
+    How operands are merged is no matter of one loop: where ``merges`` says so, all loops that the step makes inherit that.
+    """
     tag = tag_of(stmt, var)
-    if tag == SERIAL:
+    if tag == (Tag(merge=tag.merge) if merges else SERIAL):
         return None
     why = f"the loop over {var} is already {describe(tag)}, and {step} would make another loop of it"
     return Refusal(code, why, f"{step} first, then tag the loop that it makes", at=var)

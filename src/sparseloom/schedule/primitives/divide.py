@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt
+from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.relations.divide import DivideRelation
 from sparseloom.relations.weighted import WeightedRelation
-from sparseloom.schedule.loops import fresh_variables, loops, operands, provenance, replace_loops
+from sparseloom.schedule.loops import cut_loops, fresh_variables, loops, operands, provenance
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal, listed
 
@@ -40,7 +40,7 @@ class Divide(Primitive):
         return (
             no_loop("S202", stmt, self.i)
             or not_fresh("S203", stmt, self.outer.name, self.inner.name)
-            or is_tagged("S204", stmt, self.i, "divide")
+            or is_tagged("S204", stmt, self.i, "divide", merges=True)
             or (None if self.access is None else self._weighed(stmt, self.access))
         )
 
@@ -61,7 +61,7 @@ class Divide(Primitive):
         return None
 
     def apply(self, stmt: Stmt) -> Stmt:
-        return replace_loops(stmt, self.i, lambda loop: Forall(self.outer, Forall(self.inner, loop.body)), self.relation)
+        return cut_loops(stmt, self.relation)
 
     @property
     def relation(self) -> DivideRelation | WeightedRelation:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from sparseloom.notation.nodes import Forall, IndexVar, Stmt
+from sparseloom.notation.nodes import IndexVar, Stmt
 from sparseloom.relations.split import SplitRelation
-from sparseloom.schedule.loops import fresh_variables, loops, replace_loops
+from sparseloom.schedule.loops import cut_loops, fresh_variables, loops
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal
 
@@ -34,11 +34,11 @@ class Split(Primitive):
         return (
             no_loop("S102", stmt, self.i)
             or not_fresh("S103", stmt, self.outer.name, self.inner.name)
-            or is_tagged("S104", stmt, self.i, "split")
+            or is_tagged("S104", stmt, self.i, "split", merges=True)
         )
 
     def apply(self, stmt: Stmt) -> Stmt:
-        return replace_loops(stmt, self.i, lambda loop: Forall(self.outer, Forall(self.inner, loop.body)), self.relation)
+        return cut_loops(stmt, self.relation)
 
     @property
     def relation(self) -> SplitRelation:
