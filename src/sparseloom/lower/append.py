@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, INT32
+from sparseloom.formats.level import load_index
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
 from sparseloom.lower.expression import cast
@@ -36,8 +37,10 @@ class AppendResult(Result):
         certain: bool,
         bounded: bool = False,
         view: TensorView | None = None,
+        goes_on: bool = False,
     ) -> None:
         super().__init__(scope, lhs, view)
+        self.goes_on = goes_on  # whether a row may come again after it ended, as the next one: blocks of the loops cut rows
         self.first = first  # what the values of a dense block hold before anything is written
         self.gaps = gaps  # whether the loops may pass over empty rows of dense levels
         self.certain = certain  # whether a block has its values even if there is nothing to reduce into them
@@ -165,13 +168,28 @@ class AppendResult(Result):
             below = self.heads[self.heads.index(head) + 1]
             begin = self.begins[below]
             appended = ir.compare("greater", self.cursor[below], begin)
-            append = ir.block(self.append(head, scope), self.advance(head))
-            return ir.block(ir.Declare(begin, self.cursor[below]), body, ir.If(appended, append))
+            append: ir.Stmt = ir.If(appended, ir.block(self.append(head, scope), self.advance(head)))
+            if self.goes_on:
+                pos = self.view.levels[below].arrays["pos"]
+                later = ir.Store(pos, self.cursor[head], cast(self.cursor[below], pos.dtype))
+                append = ir.If(self._is_last(head, scope), later, append)
+            return ir.block(ir.Declare(begin, self.cursor[below]), body, append)
         if not self.has_blocks:
             return body
         append = ir.block(self.append(head, scope), self.advance(head))
         flag = ir.Declare(self.written, ir.TRUE if self.certain else ir.FALSE)
         return ir.block(self.open_block(), flag, body, ir.If(self.written, append))
+
+    def _is_last(self, head: int, scope: Scope) -> ir.Expr:
+        """Whether the row that was appended last is this one, which goes on."""
+        tests: list[ir.Expr] = []
+        for other in self.heads[: self.heads.index(head) + 1]:
+            before = ir.Op("subtract", (self.cursor[other], ir.ONE))
+            tests.append(ir.compare("greater", self.cursor[other], ir.ZERO))
+            for k in self.chain(other):
+                there = load_index(self.view.levels[k].arrays["crd"], before)
+                tests.append(ir.compare("equal", there, scope.coordinates[self.variables[k]]))
+        return ir.both(*tests)
 
     @property
     def has_blocks(self) -> bool:

@@ -23,6 +23,7 @@ from sparseloom.notation.dtyping import fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
+from sparseloom.schedule.laws import cut_row
 
 
 def make_result(scope: Scope, concrete: Concrete) -> Result:
@@ -53,7 +54,8 @@ def make_result(scope: Scope, concrete: Concrete) -> Result:
         case Appended(takes_leaves=True):
             return StructureResult(scope, lhs, first, gaps, certain, is_bounded(assign, stmt))
         case Appended():
-            return AppendResult(scope, lhs, first, gaps, certain, is_bounded(assign, stmt))
+            goes_on = cut_row(stmt, lhs) is not None
+            return AppendResult(scope, lhs, first, gaps, certain, is_bounded(assign, stmt) and not goes_on, goes_on=goes_on)
     raise CompilerBug(concrete.making, "a way to make a result")
 
 

@@ -29,7 +29,7 @@ class ThreadResult(AppendResult):
 
     def __init__(self, parts: PartedResult, scope: Scope) -> None:
         whole = parts.whole
-        super().__init__(scope, whole.lhs, whole.first, whole.gaps, whole.certain, whole.bounded, _own_view(whole))
+        super().__init__(scope, whole.lhs, whole.first, whole.gaps, whole.certain, whole.bounded, _own_view(whole), whole.goes_on)
         self._parts = parts
         self._ended = ir.Var(scope.fresh(f"p{whole.lhs.tensor.name}_ended"))
         self.guess = whole.guess

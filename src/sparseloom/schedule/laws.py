@@ -9,6 +9,7 @@ from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.named import name_of
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.layout import modes_in_order, plain
+from sparseloom.iteration.making import Appended, Making
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import is_skippable, written
 from sparseloom.notation.nodes import Access, IndexVar, Stmt, TensorVar
@@ -29,7 +30,7 @@ from sparseloom.schedule.units import misplaced
 def breach(concrete: Concrete) -> Refusal | None:
     """The first law that a statement breaks."""
     stmt, appended = concrete.stmt, appended_result(concrete)
-    unordered = out_of_order(stmt, appended, concrete.inserted) if appended is not None else None
+    unordered = out_of_order(stmt, appended, concrete) if appended is not None else None
     return (
         loose_position(stmt)
         or unsized(stmt)
@@ -205,12 +206,12 @@ def _storable(access: Access, settled: dict[IndexVar, Moment]) -> str:
     return name_of(Format(plain(access.tensor.format).levels, modes_in_order(access, order)))
 
 
-def out_of_order(stmt: Stmt, appended: TensorVar, inserted: tuple[IndexVar, ...]) -> Refusal | None:
+def out_of_order(stmt: Stmt, appended: TensorVar, concrete: Concrete) -> Refusal | None:
     """A loop order in which a result's entries would not come one after another, as stored or as ``inserted`` says."""
     for path in paths(stmt):
         lhs = path.assign.lhs
         if lhs.tensor == appended:
-            wanted, last = _append_order(stmt, lhs, inserted)
+            wanted, last = _append_order(stmt, lhs, concrete.inserted)
             found = [var for var in path.variables if var in wanted]
             if found != wanted:
                 why = f"{show(lhs)} is appended in the order {listed(wanted)}, but the loops run {listed(found)}"
@@ -219,7 +220,7 @@ def out_of_order(stmt: Stmt, appended: TensorVar, inserted: tuple[IndexVar, ...]
             if early:
                 why = f"the loop over {early[0]} would visit entries of {show(lhs)} again, and they are appended once"
                 return Refusal("S609", why, _ADVICE, at=early[0])
-    return _cut_rows(stmt, appended) or _repeated(stmt, appended)
+    return _cut_rows(stmt, appended, concrete.making) or _repeated(stmt, appended)
 
 
 _ADVICE = "such an order needs a workspace or a dense result"
@@ -248,17 +249,27 @@ def _append_order(stmt: Stmt, lhs: Access, inserted: tuple[IndexVar, ...]) -> tu
     return order, last
 
 
-def _cut_rows(stmt: Stmt, appended: TensorVar) -> Refusal | None:
-    """Blocks of a fused variable that end within a row: the next block would append the row again."""
+def _cut_rows(stmt: Stmt, appended: TensorVar, making: Making) -> Refusal | None:
+    """Blocks of a fused variable that end within a row: the next block goes on with it, where that can be seen from what was appended.
+
+    It cannot where a level has a place for every coordinate, whose rows end when the loops pass them, nor where entries are only counted.
+    """
+    found = cut_row(stmt, result(stmt))
+    if found is None or (isinstance(making, Appended) and not any(level.full for level in appended.format.levels)):
+        return None
+    relation, row = found
+    why = f"a block of {relation.parent} may end within a {row}, and {appended} would append that {row} twice"
+    return Refusal("S611", why, "split before fuse, append to compressed levels alone, or ask for dense upper levels", at=relation.outer)
+
+
+def cut_row(stmt: Stmt, lhs: Access) -> tuple[Digits, IndexVar] | None:
+    """What cuts a fused variable into blocks that may end within a row of an appended result, and the variable of that row."""
     graph = provenance(stmt)
-    stored, rows = graph.stored(result(stmt)), _rows(graph, result(stmt))
+    stored, rows = graph.stored(lhs), _rows(graph, lhs)
     for relation in relations_of(stmt):
-        if not isinstance(relation, Digits):
-            continue
-        cut = [var for var in _members(graph, relation.parent, stored)[:-1] if var in rows]
-        if cut:
-            why = f"a block of {relation.parent} may end within a {cut[-1]}, and {appended} would append that {cut[-1]} twice"
-            return Refusal("S611", why, "split before fuse, or ask for a format whose upper levels are dense", at=relation.outer)
+        cut = [var for var in _members(graph, relation.parent, stored)[:-1] if var in rows] if isinstance(relation, Digits) else []
+        if cut and isinstance(relation, Digits):
+            return relation, cut[-1]
     return None
 
 
