@@ -44,6 +44,15 @@ def test_rows_of_rows_are_appended_once(cut: str, size: int, target: str, rng: n
     assert same(kernel(A, x), A * x, "sss")
 
 
+@pytest.mark.parametrize("target", ("interpret", "c"))
+@pytest.mark.parametrize("threads", ("", "parallelize(i,CPUThread,NoRaces) "))
+def test_rows_below_a_loop_outside_go_on(threads: str, target: str, rng: np.random.Generator) -> None:
+    """The row above is still being made when a block cuts what stands below it."""
+    A, x = entries(rng, 4, 5, 6), np.arange(1, 7)
+    kernel = sl.program(TENSOR, {"A": "csf", "C": "sss"}, threads + "fuse(j,k,f) split(f,f0,f1,4)", target=target)
+    assert same(kernel(A, x), A * x, "sss")
+
+
 def test_what_is_counted_first_is_not_cut() -> None:
     with pytest.raises(sl.ScheduleError, match="S611"):
         sl.program(MATRIX, {"A": "csr", "B": "dcsr", "C": "dcsr"}, CUTS[0].format(4) + " assemble(C, Insert)")

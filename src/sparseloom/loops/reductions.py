@@ -1,7 +1,7 @@
 """What a loop says it reduces is what it does.
 
 A vector or threads loop may assign a scalar declared outside it only if it declares to reduce it, and only as ``s = s op ...``; or, where
-that was folded, as the value that decides: a flag as ``s = true``, an integer product as ``s = 0``.
+that was folded, as the value that decides (a flag as ``s = true``, an integer product as ``s = 0``) or as ``s = s - 2``.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ def check_reductions(loop: For, private: Set[str] = frozenset()) -> None:
 def _combines(var: Var, op: str, value: Expr) -> bool:
     """Whether an assignment combines a scalar with something by this operator."""
     match value:
-        case Literal(True) if var.dtype == BOOL:
-            return op in ("logical_or", "add", "maximum")
+        case Literal(decides) if var.dtype == BOOL:
+            return op in (("logical_or", "add", "maximum") if decides else ("logical_and", "multiply", "minimum"))
         case Literal(0) if is_integer(var.dtype):
             return op == "multiply"
         case Op(name, (Var(first), *rest)):
-            return name == op and first == var.name and not any(n == var for expr in rest for n in walk(expr))
+            adds = (name, op) == ("subtract", "add")  # a number that was negative
+            return (name == op or adds) and first == var.name and not any(n == var for expr in rest for n in walk(expr))
     return False

@@ -181,15 +181,15 @@ class AppendResult(Result):
         return ir.block(self.open_block(), flag, body, ir.If(self.written, append))
 
     def _is_last(self, head: int, scope: Scope) -> ir.Expr:
-        """Whether the row that was appended last is this one, which goes on."""
-        tests: list[ir.Expr] = []
-        for other in self.heads[: self.heads.index(head) + 1]:
-            before = ir.Op("subtract", (self.cursor[other], ir.ONE))
-            tests.append(ir.compare("greater", self.cursor[other], ir.ZERO))
-            for k in self.chain(other):
-                there = load_index(self.view.levels[k].arrays["crd"], before)
-                tests.append(ir.compare("equal", there, scope.coordinates[self.variables[k]]))
-        return ir.both(*tests)
+        """Whether the row that was appended last is this one, which goes on, as the row above does or is being made."""
+        cursor, place = self.cursor[head], self.heads.index(head)
+        before = ir.Op("subtract", (cursor, ir.ONE))
+        crds = [(load_index(self.view.levels[k].arrays["crd"], before), scope.coordinates[self.variables[k]]) for k in self.chain(head)]
+        same = [ir.compare("equal", there, here) for there, here in crds]
+        if place == 0:
+            return ir.both(ir.compare("greater", cursor, ir.ZERO), *same)
+        above = self._is_last(self.heads[place - 1], scope)
+        return ir.both(ir.either(ir.compare("greater", cursor, self.begins[head]), above), *same)
 
     @property
     def has_blocks(self) -> bool:

@@ -164,6 +164,7 @@ def _in_copies(stmt: Forall, target: Access, scope: Scope) -> ir.Stmt:
 
     slot, place, wait = ir.Var(scope.fresh("slot")), ir.Var(scope.fresh("place")), barrier(scope)
     array, there = placed(tensor, values, ir.add(first, place), scope)
+    mine = sink.holds(ir.add(first, place), scope) if scope.units else ir.TRUE  # other units have the rest
     added = combine(tensor, array, there, ir.Load(copies, ir.add(ir.multiply(slot, size), place)), op, replace(scope, edge=None))
     return ir.block(
         ready,
@@ -174,7 +175,7 @@ def _in_copies(stmt: Forall, target: Access, scope: Scope) -> ir.Stmt:
         wait,
         over(stmt, scope, then),
         wait,
-        ir.For(slot, ir.ZERO, count, ir.For(place, ir.ZERO, size, added)),
+        ir.For(slot, ir.ZERO, count, ir.For(place, ir.ZERO, size, ir.when(mine, added))),
         wait,
         ir.Free(copies),
     )

@@ -19,6 +19,7 @@ from sparseloom.relations.arithmetic import Arithmetic
 from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.relation import Line, Relation
+from sparseloom.relations.weighted import WeightedRelation
 
 Range = tuple[ir.Expr, ir.Expr]
 
@@ -122,13 +123,19 @@ class Ranges:
         if isinstance(relation, Alias):
             return self.filters(relation.child, value, leads, within)
         found: list[ir.Expr] = []
-        for digit, part in zip(relation.children, relation.derive({var: value}, self), strict=True):
+        for digit, part in self._digits(relation, value):
             within = within and digit in relation.significant
             is_last = digit in relation.significant[-1:]
             if not within or is_last or digit not in self.values:
                 found += self._conditions(digit, part, leads and within and is_last, within)
             leads, within = leads and digit in self.values, within and digit in self.values
         return found
+
+    def _digits(self, relation: Line, value: ir.Expr) -> list[tuple[IndexVar, ir.Expr]]:
+        """The digits of a value; none where only the loops over them tell, and there are no such loops around."""
+        if isinstance(relation, WeightedRelation) and relation.outer not in self.values:
+            return []
+        return list(zip(relation.children, relation.derive({relation.parent: value}, self), strict=True))
 
     def _conditions(self, digit: IndexVar, part: ir.Expr, leads: bool, within: bool) -> list[ir.Expr]:
         """What is known of one digit: its value, what is left of its range, and its own digits."""
@@ -152,7 +159,7 @@ class Ranges:
         relation = self.provenance.replaced(var)
         if relation is None:
             return None
-        parts = list(zip(relation.children, relation.derive({var: value}, self), strict=True))
+        parts = self._digits(relation, value)
         whole = self.provenance.whole_again(relation)
         if whole is not None:
             parts.insert(0, (whole.fused, subtract(value, self.range_of(var)[0])))

@@ -104,6 +104,18 @@ class DenseResult(LocatedResult):
             count = ir.multiply(count, level.size)
         return Row(self.view.values, ir.multiply(self._offset(scope, known), count), count)
 
+    def holds(self, place: ir.Expr, scope: Scope) -> ir.Expr:
+        """Modes behind an open one may be known too: their coordinates are part of the place."""
+        tests: list[ir.Expr] = []
+        stride: ir.Expr = ir.ONE
+        for var, level in zip(reversed(self.variables), reversed(self.view.levels), strict=True):
+            if var in scope.coordinates:
+                here = ir.Op("remainder", (place if stride == ir.ONE else ir.Op("floor_divide", (place, stride)), level.size))
+                tests.append(ir.compare("equal", here, scope.coordinates[var]))
+            stride = ir.multiply(stride, level.size)
+        known = [var in scope.coordinates for var in self.variables]
+        return ir.TRUE if known == sorted(known, reverse=True) else ir.both(*tests)
+
     def location(self, scope: Scope) -> ir.Expr:
         """Row-major in the order of the levels."""
         return self._offset(scope, len(self.variables))

@@ -176,6 +176,10 @@ class Sink(ABC):
         """The places that the scope's coordinates leave open; None where there are none before something is written."""
         return None
 
+    def holds(self, place: ir.Expr, scope: Scope) -> ir.Expr:
+        """When one of the places of a row is at the scope's coordinates."""
+        return ir.TRUE
+
     @abstractmethod
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Write a value whose location is known in this scope."""

@@ -1,0 +1,41 @@
+"""Schedules on which a fuzzer found a fault, each mended where it came from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sparseloom as sl
+
+CASES = (
+    # what a vector loop reduces was folded to a number, or to a difference
+    ("R = logical_not(all({i}, 0))", {}, "split(i,i0,i1,4) parallelize(i0,CPUVector,Temporary)", {"i": 5}),
+    ("R = sum({i}, -(2))", {}, "split(i,i0,i1,2) parallelize(i1,CPUVector,ParallelReduction)", {"i": 5}),
+    # pieces of a variable that is cut elsewhere in the statement, into blocks of the result
+    ("y(i) = A(i,j) * x(j)", {"A": "dcsc", "y": "sd:0,0/2"}, "pos(j,jp,A(i,j)) divide(i,i0,i1,4,A(i,j))", {}),
+    # two sums over one variable, each in slots
+    ("a = sum(i, b(i)) * sum(i, c(i))", {"b": "s", "c": "s"}, "parallelize(i,CPUThread,Temporary)", {}),
+)
+ON_A_GPU = (
+    # copies of what a block writes, some of whose places are other blocks'
+    ("R(j,i) = A(l,j) * B(i,l)", {}, "reorder(i,l,j) parallelize(i,GPUBlock,NoRaces) divide(l,l0,l1,2) parallelize(l0,GPUThread,Temporary)", {}),
+)  # fmt: skip
+
+
+def operands(statement: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Small whole numbers for whatever a statement reads."""
+    shapes = {"A": (6, 6), "B": (6, 6), "x": (6,), "b": (6,), "c": (6,)}
+    read = {name: shape for name, shape in shapes.items() if f"{name}(" in statement.split("=", 1)[1]}
+    return {name: rng.integers(1, 5, shape) * (rng.random(shape) < 0.6) for name, shape in read.items()}
+
+
+@pytest.mark.parametrize(("statement", "formats", "schedule", "sizes"), CASES + ON_A_GPU)
+@pytest.mark.parametrize("target", ("interpret", "c"))
+def test_the_result_is_that_without_a_schedule(
+    statement: str, formats: dict[str, str], schedule: str, sizes: dict[str, int], target: str, rng: np.random.Generator
+) -> None:
+    if "GPU" in schedule and target == "c":
+        target = "interpret"  # which stands in for a GPU, and finds races
+    given = operands(statement, rng)
+    made = [sl.program(statement, formats, text, target=target, sizes=sizes)(**given).to_numpy() for text in ("", schedule)]
+    assert np.array_equal(*made)
