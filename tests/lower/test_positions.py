@@ -126,10 +126,16 @@ EDGES = (
     ("dcsr", 2, "i", 1),
     ("coo", 2, "i", 1),
     ("csr", 2, "i,j", 2),
-    ("coo", 2, "i,j", 1),  # levels that share positions are told apart by the first of them
+    ("coo", 2, "i,j", 2),  # levels that share positions are told apart by all of them
     ("csf", 3, "i", 1),
     ("csf", 3, "i,j", 2),
     ("coo", 3, "i", 1),
+    ("coo", 3, "i,j", 2),
+    ("coo", 3, "i,j,k", 3),
+    ("suq", 3, "i", 1),
+    ("suq", 3, "i,j", 2),  # coordinates that repeat come again below other parents
+    ("duq", 3, "i,j", 2),
+    ("duq", 3, "i,j,k", 3),
     ("dss", 3, "i,j", 2),
     ("sds", 3, "i", 1),
 )
@@ -143,15 +149,16 @@ def test_edges_are_the_first_and_the_last_run(form: str, order: int, left: str, 
 
     def here(scope: Scope) -> list[ir.Expr]:
         assert scope.edge is not None
-        return [valued(given.access("A"), scope), scope.edge]
+        return [valued(given.access("A"), scope), scope.edge.first, scope.edge.last, scope.edge.either]
 
-    notes = in_every_block(shared, nest, 2, here)
+    notes = in_every_block(shared, nest, 4, here)
     for _ in range(3):
         storage = numbered(rng, form, (3, 4) if order == 2 else (2, 3, 2))
         expected: list[Row] = []
         for a, b in blocks(storage):
             inside = [(place[:fixed], value) for at, place, value in entries(storage) if a <= at < b]
-            expected += [(a, b, value, int(run in (inside[0][0], inside[-1][0]))) for run, value in inside]
+            told = [(value, run == inside[0][0], run == inside[-1][0]) for run, value in inside]
+            expected += [(a, b, value, int(first), int(last), int(first or last)) for value, first, last in told]
         assert notes.on({"A": storage}) == expected
 
 

@@ -95,7 +95,11 @@ class PositionNest:
         shared = {root for _, root in scope.atomic}.union(() if scope.carry is None else (scope.carry.position,))
         if fixing is None or chain[0] > fixing or shared != {self.relation.position}:
             return scope
-        return replace(scope, edge=edge_of(self.relation.access, chain[: fixing + 1 - chain[0]], position, scope))
+        access, edge = self.relation.access, edge_of(self.relation.access, chain[: fixing + 1 - chain[0]], position, scope)
+        if chain[0] > scope.provenance.position_levels(self.relation)[0] and not access.tensor.format.levels[chain[0]].unique:
+            # Told by coordinates, which come again below other parents.
+            edge = None if edge is None or scope.edge is None else edge.below(scope.edge)
+        return replace(scope, edge=edge)
 
     def _placed(self, chain: range, position: ir.Expr, scope: Scope) -> tuple[list[ir.Stmt], Scope]:
         """The coordinates at a position of some levels that share it, and the operand at that place."""

@@ -216,6 +216,10 @@ class Edge:
         """When it is one of them."""
         return ir.either(self.first, self.last)
 
+    def below(self, above: Edge) -> Edge:
+        """When that holds of the run above, too."""
+        return Edge(ir.both(above.first, self.first), ir.both(above.last, self.last))
+
 
 @dataclass(frozen=True)
 class Carry:
