@@ -132,18 +132,23 @@ def test_parts_are_counted_and_filled(order: int, source: str, target: str, gaps
     check_copies(maker(given, result, ir.block(*runs)), drawn_for(order, source, rng))
 
 
+def in_parts(given: Conditions, whole: AppendResult, count: int) -> ir.Stmt:
+    """Loops of threads that append so many parts, which are then joined."""
+    part, parts = ir.Var("part"), PartedResult(whole, ir.index(count), given.scope)
+    thread = parts.thread
+    loops = filled(given, thread, rows=part_of(given, part, count))
+    body = ir.block(thread.begin_part(part), loops, thread.end_part(part))
+    team = ir.Team(thread.begin(), ir.For(part, ir.ZERO, ir.index(count), body, ir.LoopKind.THREADS), thread.keep())
+    return ir.block(parts.open(), team, parts.join())
+
+
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize(("order", "source", "target", "gaps"), PARTED)
 def test_parts_are_appended_and_joined(order: int, source: str, target: str, gaps: bool, count: int, rng: np.random.Generator) -> None:
     """Each thread has arrays of its own, which are put behind each other in the order of the parts."""
     given = copying(order, source, target)
-    whole, part = AppendResult(given.scope, given.lhs, 0, gaps, certain=False), ir.Var("part")
-    parts = PartedResult(whole, ir.index(count), given.scope)
-    thread = parts.thread
-    loops = filled(given, thread, rows=part_of(given, part, count))
-    body = ir.block(thread.begin_part(part), loops, thread.end_part(part))
-    team = ir.Team(thread.begin(), ir.For(part, ir.ZERO, ir.index(count), body, ir.LoopKind.THREADS), thread.keep())
-    check_copies(maker(given, whole, ir.block(parts.open(), team, parts.join())), drawn_for(order, source, rng))
+    whole = AppendResult(given.scope, given.lhs, 0, gaps, certain=False)
+    check_copies(maker(given, whole, in_parts(given, whole, count)), drawn_for(order, source, rng))
 
 
 PADDED = ((2, "csr", "ell"), (2, "dcsr", "ell"), (2, "dcsr", "sp"), (3, "dds", "ddp"), (3, "ssd", "spd"))
@@ -154,6 +159,16 @@ def test_rows_are_spread_out_in_the_end(order: int, source: str, target: str, rn
     given = copying(order, source, target)
     result = PaddedResult(given.scope, given.lhs, 0, gaps=source == "dcsr" and target == "ell", certain=False)
     check_copies(maker(given, result, filled(given, result)), drawn_for(order, source, rng))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(("order", "source", "target"), PADDED)
+def test_rows_that_threads_append_are_joined_and_spread_out(
+    order: int, source: str, target: str, count: int, rng: np.random.Generator
+) -> None:
+    given = copying(order, source, target)
+    whole = PaddedResult(given.scope, given.lhs, 0, gaps=source == "dcsr" and target == "ell", certain=False)
+    check_copies(maker(given, whole, in_parts(given, whole, count)), drawn_for(order, source, rng))
 
 
 REFILLED = (*((*case, False) for case in IN_ORDER if case[1] == case[2]), (2, "csr", "dcsr", False), (2, "dcsr", "csr", True))
@@ -268,7 +283,7 @@ def test_a_variable_that_repeats_is_appended_at_both_levels() -> None:
 SHARED = {
     AppendResult: Sharing.PARTS,
     CountedResult: Sharing.COUNTED,
-    PaddedResult: Sharing.NOT,
+    PaddedResult: Sharing.PARTS,
     StructureResult: Sharing.NOT,
     RefillResult: Sharing.ROWS,
 }

@@ -7,16 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from levels.slow_reader import entries_of
-from lower.conditions import Conditions, conditions, numbered, stored_at
+from lower.conditions import Conditions, conditions, note, number, numbered, stored_at
 from lower.filling import Passing, filled, maker, packed, without_counts
 
+from sparseloom.core.dtypes import BOOL, FLOAT64, INT64
 from sparseloom.formats.pack import to_dense
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.interpret import KernelStatus
 from sparseloom.lower.filled import FilledResult
 from sparseloom.lower.insert import InsertResult
 from sparseloom.lower.result import DenseResult, SharedResult, combine, placed
-from sparseloom.lower.scope import Place, Row, Scope, Sharing, Value
+from sparseloom.lower.scope import Carry, Edge, Place, Row, Scope, Sharing, Value
 from sparseloom.notation.nodes import Assign, IndexVar
 
 i, j = IndexVar("i"), IndexVar("j")
@@ -94,10 +95,12 @@ def test_nothing_is_written_where_a_value_is_absent() -> None:
     assert isinstance(result.write(given.concrete.assign, absent, replace(scope, uninitialised=1)), ir.Store)
 
 
+EDGE = Edge(ir.Var("is_first", BOOL), ir.Var("is_last", BOOL))
 WRITES = (
     ({}, ir.Store, False),
+    ({"edge": EDGE}, ir.Store, False),
     ({"atomic": True}, ir.Store, True),
-    ({"atomic": True, "edge": ir.Var("edge", np.dtype(bool))}, ir.If, True),
+    ({"atomic": True, "edge": EDGE}, ir.If, True),
 )
 
 
@@ -111,7 +114,42 @@ def test_places_that_others_write_too_are_combined_atomically(shared: dict[str, 
     assert isinstance(made, kind)
     first = made.then if isinstance(made, ir.If) else made
     assert isinstance(first, ir.Store) and first.atomic == atomic
-    assert not isinstance(made, ir.If) or made.other == replace(first, atomic=False)
+    assert not isinstance(made, ir.If) or (made.condition, made.other) == (EDGE.either, replace(first, atomic=False))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_first_and_the_last_run_are_combined_in_places_of_their_own(size: int) -> None:
+    """Two iterations add 1, 2, 3, ... to six places: the first and the last ``size`` of them are carried, with where they begin."""
+    given = conditions("y(i) = x(i)")
+    tensor, width = given.lhs.tensor, ir.index(size)
+    array, values, begins = ir.Array("own", FLOAT64), ir.Array("carries", FLOAT64), ir.Array("begins", INT64)
+    at, turn, k = ir.Var("at"), ir.Var("turn"), ir.Var("k")
+    edge = Edge(ir.compare("less", at, width), ir.compare("greater_equal", at, ir.index(6 - size)))
+    carry = Carry(tensor, i, values, begins, ir.multiply(ir.index(2), turn), width)
+    added = combine(tensor, array, at, ir.Cast(ir.add(at, ir.ONE), FLOAT64), "add", replace(given.scope, edge=edge, carry=carry))
+    slots = (ir.index(4), ir.multiply(ir.index(4), width))
+    made = [ir.Allocate(a, n) for a, n in ((array, ir.index(6)), (begins, slots[0]), (values, slots[1]))]
+    cleared = [ir.Fill(a, ir.ZERO, n, ir.constant(0.0, FLOAT64)) for a, n in ((array, ir.index(6)), (values, slots[1]))]
+    run = ir.For(turn, ir.ZERO, ir.index(2), ir.For(at, ir.ZERO, ir.index(6), added))
+    noted = [ir.For(k, ir.ZERO, n, note(ir.Load(a, k))) for a, n in ((begins, slots[0]), (values, slots[1]), (array, ir.index(6)))]
+    freed = [ir.Free(a) for a in (array, begins, values)]
+    found = given.notes(ir.block(*made, *cleared, run, *noted, *freed), 1).on({"x": stored_at("d", (6,), {})})
+    first, last = [n + 1 for n in range(size)], [n + 1 for n in range(6 - size, 6)]
+    between = [2 * (n + 1) if size <= n < 6 - size else 0 for n in range(6)]
+    assert [n for (n,) in found] == [0, 6 - size, 0, 6 - size, *first, *last, *first, *last, *between]
+
+
+def test_only_the_tensor_that_is_carried_has_places_of_its_own() -> None:
+    """And only where runs can be told apart. Of a run that is the first and the last, the first place is the one."""
+    given = conditions("y(i) = x(i)")
+    tensor, array, one = given.lhs.tensor, given.scope.view(given.lhs).values, ir.constant(1.0, FLOAT64)
+    carry = Carry(tensor, i, ir.Array("carries", FLOAT64), ir.Array("begins", INT64), ir.Var("mine"), ir.ONE)
+    there, plain = replace(given.scope, edge=EDGE, carry=carry), ir.Store(array, ir.ZERO, one, "add")
+    assert isinstance(combine(tensor, array, ir.ZERO, one, "add", there), ir.If)
+    assert combine(tensor, array, ir.ZERO, one, "add", replace(there, edge=None)) == plain
+    assert combine(given.access("x").tensor, array, ir.ZERO, one, "add", there) == plain
+    slots = [number(carry.slot(Edge(first, last)), {"mine": 6}) for first in (ir.FALSE, ir.TRUE) for last in (ir.FALSE, ir.TRUE)]
+    assert slots[1:] == [7, 6, 6]
 
 
 def test_a_private_copy_takes_the_place_of_an_array() -> None:

@@ -44,8 +44,6 @@ def told(concrete: Concrete) -> str:
     text = f"{concrete.assign.lhs.tensor}: {type(making).__name__}"
     if isinstance(making, Inserted) and making.driver is not None:
         text += f", and the entries of {making.driver.tensor} tell their rows"
-    if (part := getattr(making, "part", None)) is not None:
-        text += f", in the parts that {part} counts"
     if not isinstance(making, CountedFirst) or making.counting is None:
         return text
     return f"{text}, counted by the same loops" if making.counting is concrete.stmt else f"{text}, counted by\n{full(making.counting)}"
@@ -85,6 +83,7 @@ STATEMENTS = (
     (SPMV, "A:csr", "parallelize(j,CPUThread,Temporary)"),
     (SPMV, "A:dcsr", "fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,3) parallelize(p0,CPUThread,Temporary)"),
     (SPMV, "A:coo", "fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,3) parallelize(p0,CPUThread,Atomics)"),
+    ("y(j) = A(i,j) * x(i)", "A:dcsr", "fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,3) parallelize(p0,CPUThread,Temporary)"),
     (SPMV, "A:csr", "precompute(A(i,j)*x(j),j,jw,w) parallelize(jw,CPUThread,NoRaces)"),
     ("y(j) = A(i,j) * x(i)", "A:csr", "parallelize(i,CPUThread,Temporary)"),
     ("y(j) = A(i,j) * x(i)", "A:csr", "split(i,i0,i1,2) parallelize(i0,CPUThread,Temporary) unroll(i1,2)"),
@@ -95,6 +94,7 @@ STATEMENTS = (
     (ADD, "A:csr B:csr C:csr", ""),
     (ADD, "A:csr B:csr C:csr", ROWS),
     (ADD, "A:dcsr B:csr C:coo", ROWS),
+    (ADD, "A:csr B:csr C:ell", ROWS),
     (ADD, "A:dcsr B:dcsr C:dcsr", f"assemble(C,Insert) {ROWS}"),
     (ADD, "A:csr B:csr C:csr", f"assemble(C,Insert) {ROWS}"),
     (ADD, "A:csr B:csr C:csr", "divide(i,i0,i1,3,A(i,j)) parallelize(i0,CPUThread,NoRaces)"),

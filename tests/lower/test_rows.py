@@ -124,9 +124,9 @@ def test_a_workspace_has_a_place_for_every_coordinate(op: str | None, masked: bo
     """Without a mask, what was never written holds the first value: the identity of the reduction, or the fill."""
     given, access = conditions("y(i,j) = A(i,j)", "A:du~" if op else "A:csr", loops="i j"), temporary(Dense())
     made = Assign(access, given.concrete.assign.rhs, op)
-    row = Workspace(access, access, made, given.scope, masked, (given.stmt, given.stmt))
+    row = Workspace(access, given.scope, masked, given.stmt, Forall(j, made))
     scope = replace(given.scope.holding(row.view, row), operands=(*given.scope.operands, access))
-    assert row.needs_presence == masked
+    assert row.needs_presence == masked and row.mark is None
 
     class Located(RowByRow):
         def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
@@ -151,7 +151,7 @@ def test_a_workspace_begins_where_its_variable_does() -> None:
     """Of a range that outer code has narrowed, only that much is there."""
     given, access = conditions("y(i,j) = A(i,j)", "A:csr", loops="i j"), temporary(Dense())
     narrowed = given.scope.limiting(j, ir.index(2), ir.index(5))
-    row = Workspace(access, access, given.concrete.assign, narrowed, False, (given.stmt, given.stmt))
+    row = Workspace(access, narrowed, False, given.stmt, Forall(j, Assign(access, given.concrete.assign.rhs)))
     assert row.view.starts == (ir.index(2),)
     assert row.view.levels[0].size == row.row(narrowed).count == ir.index(3)
 
@@ -159,7 +159,7 @@ def test_a_workspace_begins_where_its_variable_does() -> None:
 def test_a_mask_is_shared_where_values_are_not() -> None:
     given, access = conditions("y(i,j) = A(i,j)", "A:csr", loops="i j"), temporary(Dense())
     made = Assign(access, given.concrete.assign.rhs, "add")
-    row = Workspace(access, access, made, given.scope, True, (given.stmt, given.stmt))
+    row = Workspace(access, given.scope, True, given.stmt, Forall(j, made))
     there = replace(given.scope, atomic=frozenset({(access.tensor, i)}))
     stored = row.write(made, Value(ir.constant(1.0, access.tensor.dtype), ir.TRUE, 0), there)
     assert [n.atomic for n in walk(stored) if isinstance(n, ir.Store)] == [True, True]
