@@ -135,7 +135,7 @@ def carrying(given: Conditions) -> Maker:
 
 
 ALONE = [case for case in CARRIED if case[2].startswith("fuse(i,j")]
-SIZES = [dict(zip("ijkl", sizes, strict=True)) for sizes in ((4, 3, 3, 2), (1, 4, 1, 1), (5, 1, 2, 3), (2, 0, 2, 2))]
+SIZES = [dict(zip("ijkl", sizes, strict=True)) for sizes in ((4, 3, 3, 2), (1, 4, 1, 1), (5, 1, 2, 3), (2, 0, 2, 2), (0, 3, 2, 2))]
 
 
 @pytest.mark.parametrize(("text", "formats", "steps"), ALONE)
