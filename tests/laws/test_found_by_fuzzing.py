@@ -7,6 +7,7 @@ import pytest
 
 import sparseloom as sl
 
+_LANES = "divide(l,l0,l1,2) parallelize(l0,GPUThread,Temporary)"
 CASES = (
     # what a vector loop reduces was folded to a number, or to a difference
     ("R = logical_not(all({i}, 0))", {}, "split(i,i0,i1,4) parallelize(i0,CPUVector,Temporary)", {"i": 5}),
@@ -18,8 +19,8 @@ CASES = (
 )
 ON_A_GPU = (
     # copies of what a block writes, some of whose places are other blocks'
-    ("R(j,i) = A(l,j) * B(i,l)", {}, "reorder(i,l,j) parallelize(i,GPUBlock,NoRaces) divide(l,l0,l1,2) parallelize(l0,GPUThread,Temporary)", {}),
-)  # fmt: skip
+    ("R(j,i) = A(l,j) * B(i,l)", {}, f"reorder(i,l,j) parallelize(i,GPUBlock,NoRaces) {_LANES}", {}),
+)
 
 
 def operands(statement: str, rng: np.random.Generator) -> dict[str, np.ndarray]:

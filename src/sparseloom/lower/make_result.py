@@ -10,8 +10,10 @@ from sparseloom.iteration.making import Appended, Counted, Dense, Filled, Insert
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import innermost, is_skippable
 from sparseloom.iteration.sharing import is_bounded
+from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
 from sparseloom.lower.counted import CountedResult
+from sparseloom.lower.expression import cast
 from sparseloom.lower.filled import FilledResult
 from sparseloom.lower.insert import InsertResult
 from sparseloom.lower.padded import PaddedResult
@@ -19,7 +21,7 @@ from sparseloom.lower.refill import RefillResult
 from sparseloom.lower.result import DenseResult, Result, SharedResult
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.structure import StructureResult
-from sparseloom.notation.dtyping import fill_of, reduced_dtype
+from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
@@ -75,7 +77,11 @@ def first_value(stmt: Stmt, lhs: Access) -> Scalar:
     if assign.op is not None:
         return algebra.identity(assign.op, reduced_dtype(assign.op, assign.rhs))  # type: ignore[no-any-return]
     fill = fill_of(assign.rhs)
-    return lhs.tensor.fill if fill is None else fill
+    if fill is None:
+        return lhs.tensor.fill
+    # As a value is converted when it is stored: infinity to an integer, too.
+    stored = cast(ir.constant(fill, dtype_of(assign.rhs)), lhs.tensor.dtype)
+    return stored.value if isinstance(stored, ir.Literal) else fill
 
 
 def reduces_outside(stmt: Stmt, lhs: Access, provenance: Provenance) -> bool:
