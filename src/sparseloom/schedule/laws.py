@@ -108,8 +108,10 @@ def unsized(stmt: Stmt) -> Refusal | None:
         for var in read.indices:
             if graph.extent(var) is not None:
                 continue
+            # Coordinates that are found again run as far as they did, wherever their positions are.
+            told = WeightedRelation if graph.position(var) is None else _MEASURED
             made_by = [graph.made_by(above) for above in graph.ancestors(var)]
-            needed = {need for relation in made_by if isinstance(relation, _MEASURED) for need in _needs(graph, relation)}
+            needed = {need for relation in made_by if isinstance(relation, told) for need in _needs(graph, relation)}
             missing = sorted(needed - graph.known(outer), key=str)
             if missing:
                 why = f"how far {var} runs depends on {listed(missing)}, which is not known where {made} is made"
