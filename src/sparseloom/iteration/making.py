@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.padded import Padded as PaddedLevel
@@ -22,22 +23,21 @@ from sparseloom.notation.nodes import Access, IndexVar, Stmt
 
 @dataclass(frozen=True)
 class Making:
-    """How a result is made; ``story`` says it behind the name of its format."""
+    """How a result is made."""
+
+    words: ClassVar[str] = "appended in order"
 
     @property
     def story(self) -> str:
-        """What becomes of entries, in words."""
-        return "appended in order"
+        """What becomes of entries, said behind the name of the format."""
+        return self.words
 
 
 @dataclass(frozen=True)
 class Dense(Making):
-    """Every place exists."""
+    """Every place exists, which the format says."""
 
-    @property
-    def story(self) -> str:
-        """A dense format says it all."""
-        return ""
+    words = ""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,7 @@ class Shared(Making):
 class Filled(Making):
     """Every entry has its place before the loops run."""
 
-    @property
-    def story(self) -> str:
-        """Order does not matter."""
-        return "filled in any order"
+    words = "filled in any order"
 
 
 @dataclass(frozen=True)
@@ -86,12 +83,8 @@ class Refilled(Making):
 class CountedFirst(Making):
     """Entries are counted before they are filled in. ``counting`` is the statement that counts them, once it is chosen."""
 
+    words = "counted and then filled"
     counting: Stmt | None = None
-
-    @property
-    def story(self) -> str:
-        """The loops run twice."""
-        return "counted and then filled"
 
 
 @dataclass(frozen=True)

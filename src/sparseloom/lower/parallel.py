@@ -26,7 +26,7 @@ from sparseloom.lower.result import DenseResult, combine, placed
 from sparseloom.lower.scope import Accumulator, Scope, Sharing
 from sparseloom.notation.nodes import Access, Forall, Races, Unit
 
-_IN_PARTS = {Sharing.PARTS: in_parts, Sharing.COUNTED: in_counted_parts}
+_BY_THREADS = {Sharing.ROWS: forall, Sharing.PARTS: in_parts, Sharing.COUNTED: in_counted_parts}
 
 
 def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
@@ -34,10 +34,9 @@ def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
     target = written(stmt)
     is_scalar = target != scope.context.lhs and target.tensor not in scope.workspaces
     sharing = Sharing.PLACES if is_scalar else scope.sink_of(target).sharing
-    if stmt.tag.unit is Unit.CPUThread and sharing is not Sharing.NOT:
-        if sharing is not Sharing.PLACES:
-            return _IN_PARTS[sharing](stmt, scope) if sharing in _IN_PARTS else forall(stmt, scope)
-    elif stmt.tag.unit is not None and sharing is not Sharing.PLACES:
+    if stmt.tag.unit is Unit.CPUThread and sharing in _BY_THREADS:
+        return _BY_THREADS[sharing](stmt, scope)
+    if stmt.tag.unit is not None and sharing is not Sharing.PLACES:
         raise CompilerBug(stmt, f"{target.tensor} takes entries one after another, so such loops are refused")
     held = scope.accumulators.get(target)
     if not _has_private_places(stmt, target, held, scope):

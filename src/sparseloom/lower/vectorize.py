@@ -123,7 +123,7 @@ class _Lanes:
             case ir.Store(_, index, _):
                 return self._differs(index) and not stmt.atomic
             case ir.If(condition, then, other):
-                branches = [*_flat(then), *_flat(other)]
+                branches = [*ir.stmts_of(then), *ir.stmts_of(other)]
                 return self._differs(condition) and all(self._is_lane_work(s) for s in branches)
         return False
 
@@ -158,10 +158,6 @@ def _terms(expr: ir.Expr) -> list[ir.Expr]:
         case ir.Op("add", args, dtype) if dtype == INT64:
             return [term for arg in args for term in _terms(arg)]
     return [expr]
-
-
-def _flat(stmt: ir.Stmt) -> tuple[ir.Stmt, ...]:
-    return stmt.stmts if isinstance(stmt, ir.Block) else (stmt,)
 
 
 def _varying(loop: ir.For) -> set[str]:
