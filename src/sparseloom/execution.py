@@ -59,7 +59,7 @@ def specialize(
     format: Format | None = None,
     dtype: DType | None = None,
     sizes: Mapping[str, int] | None = None,
-    schedule: str = "",
+    schedule: str | None = None,
     workspace: RowKind | None = None,
     target: Target = C,
 ) -> Specialization:

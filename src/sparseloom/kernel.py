@@ -58,7 +58,7 @@ class Kernel(Inspectable):
         ring: Semiring | None = None,
         sizes: Mapping[str, int] | None = None,
         target: str = DEFAULT,
-        schedule: str = "",
+        schedule: str | None = None,
         workspace: str | None = None,
     ) -> None:
         self._statement = statement

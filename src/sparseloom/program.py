@@ -28,7 +28,7 @@ from sparseloom.tensor.tensor import Tensor
 def program(
     text: str,
     formats: Mapping[str, Format | str] | None = None,
-    schedule: str = "",
+    schedule: str | None = None,
     *,
     dtype: Any = None,
     semiring: Semiring | str | None = None,
@@ -50,7 +50,7 @@ def program(
       forall j
         C(i,j) = A(i,j) + B(i,j)
     """
-    if not isinstance(schedule, str):
+    if not isinstance(schedule, str | None):
         raise ScheduleError(f"[S001] cannot read the schedule: it must be text, not {type(schedule).__name__}\n  help: pass its .text")
     given = dict(formats or {})
     statement = parse(text, tuple(given)).assign
@@ -132,7 +132,7 @@ def _kernel_for(
 ) -> Kernel:
     statement = parse(text, names).assign
     form = None if format is None else as_format(format, statement.lhs.tensor.order)
-    return Kernel(statement, text, None, form, dtype, ring, dict(sizes), target, "", workspace and workspace.value)
+    return Kernel(statement, text, None, form, dtype, ring, dict(sizes), target, None, workspace and workspace.value)
 
 
 def _statement(text: Any) -> str:

@@ -46,7 +46,7 @@ def add_statement(parser: argparse.ArgumentParser) -> None:
         help="what an operand holds (without a name: every operand), float64 if not said; may be repeated",
     )  # fmt: skip
     parser.add_argument(
-        "-s", "--schedule", default="", metavar="STEPS",
+        "-s", "--schedule", default=None, metavar="STEPS",
         help='how the loops run, as in "split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)"',
     )  # fmt: skip
     parser.add_argument(

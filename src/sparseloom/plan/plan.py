@@ -60,7 +60,7 @@ def plan_as_asked(problem: Problem) -> Plan:
     """What a schedule of the user's own starts from. It does not depend on the data, so that what was checked is what runs."""
     assign, blocked, why = _apart(problem, _why_apart(problem, in_any_order=False))
     rows = scheduled_row(_row_extent(assign, problem.sizes), problem.workspace)
-    return Plan(assign, (), True, rows, Work.LITTLE, problem.schedule, _initial(problem, assign), blocked, why, target=problem.target.model)
+    return Plan(assign, (), True, rows, Work.LITTLE, problem.schedule or "", _initial(problem, assign), blocked, why, target=problem.target.model)
 
 
 def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
@@ -73,7 +73,8 @@ def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
     long = frozenset(name for name, size in sizes.items() if is_long(size, entries))
     rows = replace(choose_row(_row_extent(assign, sizes), entries, problem.workspace), long=long)
     cheapest = _with_initial(statistics.cheapest, assign, initial)
-    return Plan(assign, cheapest, not problem.is_empty, rows, statistics.work, "", initial, blocked, why, target=problem.target.model)
+    work = Work.LITTLE if problem.schedule is not None else statistics.work
+    return Plan(assign, cheapest, not problem.is_empty, rows, work, "", initial, blocked, why, target=problem.target.model)
 
 
 def _why_apart(problem: Problem, in_any_order: bool) -> str:

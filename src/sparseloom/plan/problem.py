@@ -38,7 +38,7 @@ class Problem:
     extents: tuple[tuple[str, int], ...]
     narrowest: DType  # what holds every coordinate
     dtype: DType | None = None
-    schedule: str = ""
+    schedule: str | None = None  # the user's own; none is the planner's, an empty one leaves the loops as they are
     workspace: RowKind | None = None
     target: Target = C
     is_stored: bool = True  # whether the operands are at hand, and not only their formats
@@ -60,7 +60,7 @@ class Problem:
         return not all(self.sizes[v.name] for v in reduced)
 
     def without_schedule(self) -> Problem:
-        """The same, run as the compiler likes."""
+        """The same in plain loops."""
         return replace(self, schedule="")
 
     def widened(self, dtype: DType) -> Problem:
@@ -75,7 +75,7 @@ def pose(
     format: Format | None = None,
     dtype: DType | None = None,
     sizes: Mapping[str, int] | None = None,
-    schedule: str = "",
+    schedule: str | None = None,
     workspace: RowKind | None = None,
     target: Target = C,
 ) -> Problem:
@@ -92,7 +92,7 @@ def pose_without_data(
     int32_limit: int,
     format: Format | None,
     dtype: DType | None,
-    schedule: str,
+    schedule: str | None,
     workspace: RowKind | None,
     target: Target = C,
 ) -> Problem:

@@ -28,7 +28,7 @@ class Assignment:
     sizes: Mapping[str, int]
     guards: dict[str, Guard] = field(default_factory=dict)
 
-    def prepare(self, schedule: str = "", target: Target = C) -> Specialization:
+    def prepare(self, schedule: str | None = None, target: Target = C) -> Specialization:
         """The statement made definite, under a schedule, with a result in the format and dtype of the tensor it was assigned to."""
         result = self.statement.lhs.tensor
         return specialize(self.statement, self.operands, result.format, result.dtype, self.sizes, schedule, target=target)
