@@ -17,8 +17,7 @@ from sparseloom.core.errors import DeviceError, NotationError, RaceWarning
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
-from sparseloom.iteration.accumulate import merge_initial
-from sparseloom.iteration.concretize import Concrete, concretize, refilled
+from sparseloom.iteration.concretize import Concrete, refilled
 from sparseloom.loops import printer as loop_printer
 from sparseloom.loops.nodes import Array, Function, Store
 from sparseloom.loops.rename import alpha_rename
@@ -33,11 +32,10 @@ from sparseloom.lower.vectorize import vectorize
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, Unit
 from sparseloom.notation.verify import verify as verify_notation
-from sparseloom.plan.plan import Plan, in_parallel
+from sparseloom.plan.plan import Plan, choose_loops, scheduled
 from sparseloom.runtime.library import EntryPoint, load
 from sparseloom.runtime.settings import verifies
 from sparseloom.schedule.races import ignored
-from sparseloom.schedule.schedule import Schedule
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.targets.c import C
 from sparseloom.targets.target import Target
@@ -156,9 +154,8 @@ class Stages:
 @lru_cache(maxsize=4096)
 def build(plan: Plan, int32_limit: int = 2**31 - 1) -> Stages:
     """Run every stage up to the loop IR."""
-    loops = choose_loops(plan)
-    scheduled = verified(Schedule.from_text(loops, plan.schedule).concrete if plan.schedule else in_parallel(loops, plan.work))
-    return lower_concrete(plan.assign, scheduled, int32_limit, plan.refill, plan.target)
+    loops = verified(choose_loops(plan.plain))
+    return lower_concrete(plan.assign, verified(scheduled(loops, plan.schedule)), int32_limit, plan.refill, plan.target)
 
 
 Made = TypeVar("Made", Concrete, Lowered)
@@ -173,15 +170,6 @@ def verified(made: Made) -> Made:
             case Lowered(function):
                 verify_loops(function)
     return made
-
-
-def choose_loops(plan: Plan) -> Concrete:
-    """Concrete notation, before any schedule."""
-    costs = {operand: float(place) for place, operand in enumerate(plan.cheapest)}
-    if plan.initial is None:
-        return verified(concretize(plan.assign, costs, plan.share, plan.rows))
-    chosen = verified(concretize(merge_initial(plan.assign, plan.initial), costs, plan.share, plan.rows))
-    return replace(chosen, initial=plan.initial.name, made=chosen.made | {plan.initial.name})
 
 
 def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill: bool = False, target: Target = C) -> Stages:

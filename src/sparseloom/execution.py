@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.compiler import Stages, build, choose_loops
+from sparseloom.compiler import Stages, build
 from sparseloom.conversion import convert
 from sparseloom.core.dtypes import BOOL, INT32, INT64, DType, widest
 from sparseloom.core.errors import CompilerBug, DTypeError, FormatError, ScheduleError, ShapeError, StorageError, ToolchainError
@@ -29,7 +29,7 @@ from sparseloom.iteration.rows import RowKind
 from sparseloom.lower.extents import check_ranges
 from sparseloom.lower.promises import broken_promise
 from sparseloom.notation.nodes import Assign, Forall, Races, Stmt, TensorVar
-from sparseloom.plan.plan import Plan, plan, plan_as_asked
+from sparseloom.plan.plan import Plan, choose_loops, plan, plan_as_asked
 from sparseloom.plan.problem import Problem, pose, with_index_dtype
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.relations.bound import BoundRelation
@@ -125,7 +125,7 @@ class Specialization:
 
     def unscheduled(self) -> Concrete:
         """The loops that a schedule starts from, whatever the data are."""
-        return choose_loops(plan_as_asked(self.problem))
+        return choose_loops(plan_as_asked(self.problem).plain)
 
     @property
     def fills_values(self) -> bool:
@@ -149,6 +149,8 @@ class Specialization:
         """Who drives each loop, which races there are, what is converted, and where the result goes."""
         sizes, blocked = self.problem.sizes if self.problem.is_stored else {}, self.plan.blocked
         told = explain(self.stages, sizes, self.experience.stored)
+        if self.plan.decisions:
+            told += "\n\nplan\n" + "\n".join(f"  {decision}" for decision in self.plan.decisions)
         return told if blocked is None else f"{told}\n  then it is converted to {name_of(blocked)}: {self.plan.unblocks}"
 
     @property

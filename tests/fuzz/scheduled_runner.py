@@ -23,6 +23,7 @@ from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
 
 MOST_ATTEMPTS = 150
+Choose = Callable[[Job, Drawn], tuple[Primitive, ...]]
 
 
 @dataclass
@@ -52,16 +53,22 @@ class ScheduledJob:
         return self.job.prepared.stages.gpu_unit is not None
 
 
-def compare(cases: Iterator[Case], wanted: int, targets: Sequence[str] = ("interpret", "c")) -> Tally:
-    """Draw, schedule and compare until ``wanted`` cases were compared."""
+def compare(
+    cases: Iterator[Case], wanted: int, targets: Sequence[str] = ("interpret", "c"), choose: Choose | None = None
+) -> Tally:
+    """Draw, schedule and compare until ``wanted`` cases were compared; steps are random ones where nobody else chooses them."""
     tally = Tally()
     while tally.compared < wanted and len(tally.failures) < 5:
-        _run_batch(list(islice(cases, min(BATCH, wanted - tally.compared))), tally, targets)
+        _run_batch(list(islice(cases, min(BATCH, wanted - tally.compared))), tally, targets, choose or _at_random)
     return tally
 
 
-def _run_batch(batch: Sequence[Case], tally: Tally, targets: Sequence[str]) -> None:
-    jobs = [job for case in batch if (job := _scheduled(case, tally)) is not None]
+def _at_random(job: Job, drawn: Drawn) -> tuple[Primitive, ...]:
+    return draw_steps(job.case, job.prepared.unscheduled(), drawn)
+
+
+def _run_batch(batch: Sequence[Case], tally: Tally, targets: Sequence[str], choose: Choose = _at_random) -> None:
+    jobs = [job for case in batch if (job := _scheduled(case, tally, choose)) is not None]
     if "c" in targets:
         _load([job for job in jobs if not job.uses_gpu], tally)
     for job in jobs:
@@ -77,13 +84,13 @@ def _run_batch(batch: Sequence[Case], tally: Tally, targets: Sequence[str]) -> N
         tally.lengths[len(job.scheduled.steps)] += 1
 
 
-def _scheduled(case: Case, tally: Tally) -> ScheduledJob | None:
-    """Draw a schedule for a case and lower it."""
+def _scheduled(case: Case, tally: Tally, choose: Choose) -> ScheduledJob | None:
+    """Choose a schedule for a case and lower it."""
     unscheduled = Scheduled(case, ())
     job = _guarded(tally, unscheduled, lambda: prepare(case, tally.statements))
     if job is None:
         return None
-    steps = _guarded(tally, unscheduled, lambda: draw_steps(case, job.prepared.unscheduled(), tally.drawn))
+    steps = _guarded(tally, unscheduled, lambda: choose(job, tally.drawn))
     if not steps:
         return None
     scheduled = Scheduled(case, steps)

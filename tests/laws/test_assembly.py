@@ -14,7 +14,7 @@ import sparseloom as sl
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.validate import check
-from sparseloom.plan.statistics import Work
+from sparseloom.plan.choose import WORTH
 from sparseloom.runtime.calling import IndexOverflow
 
 ROWS = "parallelize(i, CPUThread, NoRaces)"
@@ -40,7 +40,7 @@ def operands(names: tuple[str, ...], shape: tuple[int, int], format: str = "csr"
 
 
 def made_by(
-    statement: str, names: tuple[str, ...], result: str, target: str, schedule: str = "", workspace: str | None = None
+    statement: str, names: tuple[str, ...], result: str, target: str, schedule: str | None = None, workspace: str | None = None
 ) -> sl.Kernel:
     formats = {**dict.fromkeys(names, "csr"), "C": result}
     return sl.program(statement, formats=formats, schedule=schedule, target=target, workspace=workspace)
@@ -115,7 +115,7 @@ def test_large_work_is_parallel_without_being_asked() -> None:
     kernel(*small)
     assert "#pragma omp parallel" not in kernel.source
     large = [random_tensor((size, size), "csr", seed, 0.5) for seed in (1, 2)]
-    assert sum(len(one.storage.values) for one in large) >= Work.LARGE
+    assert sum(len(one.storage.values) for one in large) >= WORTH.in_rows
     made = kernel(*large)
     assert "#pragma omp parallel" in kernel.source
     assert "in 64 parts, each appended by one thread, then joined" in kernel.explain()
@@ -125,11 +125,11 @@ def test_large_work_is_parallel_without_being_asked() -> None:
 
 def test_sums_are_parallel_where_there_is_more_to_do() -> None:
     kernel = made_by("C(i,k) = A(i,k) + B(i,k)", ("A", "B"), "csr", "c")
-    for size, wanted in ((400, Work.LARGE), (900, Work.VERY_LARGE)):
+    for size, wanted in ((400, False), (900, True)):
         given = [random_tensor((size, size), "csr", seed, 0.5) for seed in (1, 2)]
-        assert Work.of(sum(len(one.storage.values) for one in given)) is wanted
+        assert (sum(len(one.storage.values) for one in given) >= WORTH.merged) == wanted
         made = kernel(*given)
-        assert ("#pragma omp parallel" in kernel.source) == (wanted is Work.VERY_LARGE)
+        assert ("#pragma omp parallel" in kernel.source) == wanted
         check(made.storage)
         np.testing.assert_array_equal(made.to_numpy(), given[0].to_numpy() + given[1].to_numpy())
 

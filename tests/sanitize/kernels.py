@@ -15,7 +15,6 @@ from sanitize.standalone import Kernel
 from sanitize.wide import draw_wide
 
 from sparseloom import execution
-from sparseloom.compiler import lower_concrete
 from sparseloom.core.errors import SparseloomError
 from sparseloom.core.trees import walk
 from sparseloom.execution import Specialization
@@ -23,8 +22,8 @@ from sparseloom.formats.pack import position_counts
 from sparseloom.formats.storage import Storage
 from sparseloom.loops.nodes import For, LoopKind
 from sparseloom.lower.kernel import Lowered
-from sparseloom.plan.plan import in_parallel
-from sparseloom.plan.statistics import Work
+from sparseloom.plan.choose import AT_ONCE
+from sparseloom.plan.plan import plan_schedule
 from sparseloom.runtime.binding import Call
 
 Draw = Callable[[int, int], Kernel | None]
@@ -109,8 +108,8 @@ def parallel(seed: int, number: int) -> Kernel | None:
         job = _prepared(seed, number)
         if job is None:
             return None
-        concrete = in_parallel(job.prepared.unscheduled(), Work.VERY_LARGE)
-        job.prepared.__dict__["stages"] = lower_concrete(job.assign, concrete, job.case.int32_limit)  # where cached_property keeps it
+        planned = plan_schedule(job.prepared.plan, job.prepared.problem.sizes, job.prepared.statistics, AT_ONCE)
+        job.prepared.__dict__["plan"] = planned  # where cached_property keeps it
         made = kernel_of(f"{job.case}\n  in threads", job.prepared, job.storages)
     return made if made is not None and _has_threads(made) else None
 

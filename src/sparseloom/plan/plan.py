@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from sparseloom.core.errors import ScheduleError
-from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf
-from sparseloom.iteration.accumulate import merges_initial, name_initial
+from sparseloom.iteration.accumulate import merge_initial, merges_initial, name_initial
 from sparseloom.iteration.assembly import can_fill
-from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.layout import appendable, is_filled
+from sparseloom.iteration.concretize import Concrete, concretize
+from sparseloom.iteration.layout import appendable
 from sparseloom.iteration.rows import RowChoice, choose_row, is_long, scheduled_row
 from sparseloom.iteration.sharing import is_made_apart
-from sparseloom.notation.nodes import Access, Assign, Races, TensorVar, Unit, Where
+from sparseloom.notation.nodes import Access, Assign, TensorVar
+from sparseloom.plan.choose import WORTH, Worth, choices
+from sparseloom.plan.decision import Decision
 from sparseloom.plan.problem import Problem, resolve, with_index_dtype
-from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics, Work
-from sparseloom.schedule.laws import appended_result
-from sparseloom.schedule.loops import loops as loops_of
+from sparseloom.plan.space import Space
+from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.c import C
 from sparseloom.targets.target import Target
@@ -38,13 +40,18 @@ class Plan:
     cheapest: tuple[str, ...]
     share: bool
     rows: RowChoice
-    work: Work
     schedule: str = ""
     initial: TensorVar | None = None
     blocked: Format | None = None
     unblocks: str = ""
     refill: bool = False
     target: Target = C
+    decisions: tuple[Decision, ...] = field(default=(), compare=False)
+
+    @property
+    def plain(self) -> Plan:
+        """What decides the loops, before any schedule."""
+        return replace(self, schedule="", refill=False, target=C, blocked=None, unblocks="")
 
     def refilling(self, assign: Assign) -> Plan:
         """The same for the values alone of a result with a known structure."""
@@ -53,14 +60,46 @@ class Plan:
 
 def plan(problem: Problem, statistics: Statistics = NOTHING_KNOWN) -> Plan:
     """How a problem runs."""
-    return plan_as_asked(problem) if problem.schedule else plan_freely(problem, statistics)
+    if problem.schedule:
+        return plan_as_asked(problem)
+    plain = plan_freely(problem, statistics)
+    is_free = problem.schedule is None and problem.is_stored
+    return plan_schedule(plain, problem.sizes, statistics) if is_free else plain
+
+
+def plan_schedule(plain: Plan, sizes: Mapping[str, int], statistics: Statistics, worth: Worth = WORTH) -> Plan:
+    """The plan with the best schedule that its loops allow."""
+    loops = choose_loops(plain.plain)
+    for choice in choices(loops, Space(loops.stmt, sizes, statistics), worth):
+        try:
+            scheduled(loops, choice.schedule)
+        except ScheduleError:
+            continue
+        return replace(plain, schedule=choice.schedule, decisions=choice.decisions)
+    return plain
+
+
+@lru_cache(maxsize=512)
+def choose_loops(plan: Plan) -> Concrete:
+    """Concrete notation, before any schedule."""
+    costs = {operand: float(place) for place, operand in enumerate(plan.cheapest)}
+    if plan.initial is None:
+        return concretize(plan.assign, costs, plan.share, plan.rows)
+    chosen = concretize(merge_initial(plan.assign, plan.initial), costs, plan.share, plan.rows)
+    return replace(chosen, initial=plan.initial.name, made=chosen.made | {plan.initial.name})
+
+
+@lru_cache(maxsize=512)
+def scheduled(loops: Concrete, schedule: str) -> Concrete:
+    """The loops under a schedule."""
+    return Schedule.from_text(loops, schedule).concrete if schedule else loops
 
 
 def plan_as_asked(problem: Problem) -> Plan:
     """What a schedule of the user's own starts from. It does not depend on the data, so that what was checked is what runs."""
     assign, blocked, why = _apart(problem, _why_apart(problem, in_any_order=False))
     rows = scheduled_row(_row_extent(assign, problem.sizes), problem.workspace)
-    return Plan(assign, (), True, rows, Work.LITTLE, problem.schedule or "", _initial(problem, assign), blocked, why, target=problem.target.model)
+    return Plan(assign, (), True, rows, problem.schedule or "", _initial(problem, assign), blocked, why, target=problem.target.model)
 
 
 def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
@@ -73,8 +112,7 @@ def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
     long = frozenset(name for name, size in sizes.items() if is_long(size, entries))
     rows = replace(choose_row(_row_extent(assign, sizes), entries, problem.workspace), long=long)
     cheapest = _with_initial(statistics.cheapest, assign, initial)
-    work = Work.LITTLE if problem.schedule is not None else statistics.work
-    return Plan(assign, cheapest, not problem.is_empty, rows, work, "", initial, blocked, why, target=problem.target.model)
+    return Plan(assign, cheapest, not problem.is_empty, rows, "", initial, blocked, why, target=problem.target.model)
 
 
 def _why_apart(problem: Problem, in_any_order: bool) -> str:
@@ -120,14 +158,3 @@ def _row_extent(assign: Assign, sizes: dict[str, int]) -> int:
     """How many coordinates a row of the result can have."""
     lhs: Access = assign.lhs
     return sizes[lhs.indices[lhs.tensor.format.modes[len(lhs.indices) - 1]].name] if lhs.indices else 1
-
-
-def in_parallel(concrete: Concrete, work: Work) -> Concrete:
-    """The loops of a sparse result with its rows spread over threads; as they are, where that is not allowed or does not pay."""
-    enough = Work.LARGE if any(isinstance(n, Where) for n in walk(concrete.stmt)) else Work.VERY_LARGE
-    if work < enough or appended_result(concrete) is None or is_filled(concrete.assign.lhs.tensor.format):
-        return concrete
-    try:
-        return Schedule(concrete).parallelize(loops_of(concrete.stmt)[0], Unit.CPUThread, Races.NoRaces).concrete
-    except ScheduleError:
-        return concrete

@@ -1,46 +1,134 @@
-"""What is known of the data: roughly how much there is, and which operands have less than others."""
+"""What is known of the data: roughly how much there is, and how the entries of large operands are spread.
+
+Numbers are rounded to powers of two, so that problems that are alike are planned alike. What takes a look into index arrays is kept with
+the storage, and asked only of operands that are large enough for it to matter.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum
+from itertools import pairwise
+from math import frexp
+from typing import Any
+from weakref import WeakKeyDictionary
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.formats.level import Level, LevelData
+from sparseloom.formats.pack import passed_counts
 from sparseloom.formats.storage import Storage
 
+LARGE = 1 << 12  # entries; with fewer, how they are spread does not matter
+PIECES = 16  # as many as many machines have cores
+EVEN = 1.15  # how much more than its share the largest of equal pieces may have
+HEAVY = 1 / 64  # the share of all entries that makes one row too large for one thread
 
-class Work(IntEnum):
-    """How much there is to do: the least number of entries of sparse operands, together."""
+Index = NDArray[np.signedinteger[Any]]
 
-    LITTLE = 0
-    LARGE = 1 << 16  # rows that are built in a workspace take half a millisecond or more
-    VERY_LARGE = 1 << 19  # entries that are merely merged do
 
-    @staticmethod
-    def of(entries: int) -> Work:
-        """What so many entries mean."""
-        return Work.LITTLE if entries < Work.LARGE else Work.LARGE if entries < Work.VERY_LARGE else Work.VERY_LARGE
+class Spread(Enum):
+    """How the entries of an operand are spread over the coordinates of its first level."""
+
+    EVEN = "even"  # pieces of equally many coordinates have equally many entries
+    UNEVEN = "uneven"
+    HEAVY = "heavy"  # one coordinate has more entries than a thread should get
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a sparse operand. ``fans`` says for every level how many positions there are below one of the level above.
+
+    ``imbalance`` is how much more than its share the largest of sixteen equal pieces has, and ``heaviest`` the share of all entries that
+    the largest coordinate of the first level has, where that was asked; both rounded.
+    """
+
+    fans: tuple[float, ...]
+    spread: Spread = Spread.EVEN
+    imbalance: float = 1.0
+    heaviest: float | None = None
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """``entries`` is how many entries sparse operands have together, rounded down to a power of two, so that problems of like size are
-    planned alike. ``cheapest`` has the operands, from the one with fewest values on."""
+    """``entries`` is how many entries sparse operands have together, rounded down to a power of two. ``cheapest`` has the operands, from
+    the one with fewest values on. ``operands`` has what is known of those that are sparse and large."""
 
     entries: int = 0
     cheapest: tuple[str, ...] = ()
+    operands: tuple[tuple[str, Known], ...] = ()
 
     @staticmethod
     def of(operands: Mapping[str, Storage]) -> Statistics:
         """What the operands tell."""
-        entries = sum(len(storage.values) for storage in operands.values() if not storage.format.is_dense)
+        sparse = [(name, storage) for name, storage in operands.items() if not storage.format.is_dense]
+        entries = sum(len(storage.values) for _, storage in sparse)
         cheapest = sorted(operands, key=lambda name: len(operands[name].values))
-        return Statistics(1 << entries.bit_length() >> 1, tuple(cheapest))
+        large = tuple((name, known_of(storage)) for name, storage in sparse) if entries >= LARGE else ()
+        return Statistics(1 << entries.bit_length() >> 1, tuple(cheapest), large)
 
-    @property
-    def work(self) -> Work:
-        """How much there is to do."""
-        return Work.of(self.entries)
+    def known(self, name: str) -> Known | None:
+        """What is known of an operand."""
+        return next((known for other, known in self.operands if other == name), None)
 
 
 NOTHING_KNOWN = Statistics()
+_KNOWN: WeakKeyDictionary[Storage, Known] = WeakKeyDictionary()
+
+
+def known_of(storage: Storage) -> Known:
+    """What is known of a storage. It is found out once: whoever changes index arrays later changes how fast things are, not what."""
+    known = _KNOWN.get(storage)
+    if known is None:
+        known = _KNOWN[storage] = _look(storage)
+    return known
+
+
+def _look(storage: Storage) -> Known:
+    counts = passed_counts(storage)
+    fans = tuple(rounded(below / max(above, 1)) for above, below in pairwise(counts))
+    total, first = counts[-1], counts[1] if len(counts) > 1 else 0
+    if total < LARGE or first < 2:
+        return Known(fans)
+    ends = _entries_before(storage, np.linspace(0, first, PIECES + 1).astype(np.int64))
+    if ends is None:
+        return Known(fans)
+    imbalance = float(np.diff(ends).max()) * PIECES / max(int(ends[-1]), 1)
+    if imbalance <= EVEN:
+        return Known(fans)
+    every = _entries_before(storage, np.arange(first + 1))
+    heaviest = 0.0 if every is None else float(np.diff(every).max()) / max(int(ends[-1]), 1)
+    spread = Spread.HEAVY if heaviest > HEAVY else Spread.UNEVEN
+    return Known(fans, spread, rounded(imbalance), rounded(heaviest))
+
+
+def _entries_before(storage: Storage, places: Index) -> Index | None:
+    """How many entries stand before each of these positions of the first level; None where a level does not tell."""
+    sizes = storage.format.level_sizes(storage.shape)
+    found: Index | None = places
+    for level, data, size in list(zip(storage.format.levels, storage.levels, sizes, strict=True))[1:]:
+        found = None if found is None else _below(level, data, size, found)
+    return found
+
+
+def _below(level: Level, data: LevelData, size: int, places: Index) -> Index | None:
+    """Where the positions below these of the level above begin."""
+    if level.branchless:
+        return places
+    if level.full:
+        return places * size
+    starts = data.arrays.get("pos")
+    return None if starts is None else starts[places].astype(np.int64)
+
+
+def rounded(number: float) -> float:
+    """The nearest power of two, or 0: what is planned should not follow every entry."""
+    if number <= 0:
+        return 0.0
+    fraction, exponent = frexp(number)
+    return 2.0 ** (exponent if fraction > 0.75 else exponent - 1)

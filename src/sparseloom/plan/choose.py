@@ -1,0 +1,98 @@
+"""A schedule for a statement: how threads share the loops, and what runs in vectors.
+
+What is returned is text in the scheduling language, with the decisions behind it. Small problems stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sparseloom.core.names import Names
+from sparseloom.core.trees import walk
+from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.layout import is_filled
+from sparseloom.notation.nodes import Access, Where
+from sparseloom.plan.decision import Decision
+from sparseloom.plan.space import Space
+from sparseloom.plan.threads import choose_threads
+from sparseloom.plan.vectors import choose_vectors
+from sparseloom.schedule.laws import appended_result
+from sparseloom.schedule.loops import taken_names
+
+NANOSECOND = 1e-9
+PER_ENTRY, PER_VALUE = 1.0, 0.3  # nanoseconds for one step of an innermost loop, over entries and over neighbouring values
+
+
+@dataclass(frozen=True)
+class Worth:
+    """How much there must be to do: seconds of work for threads and for vectors, and entries where a result is appended by threads."""
+
+    threads: float = 50e-6  # a team takes some 10 us to start
+    vectors: float = 20e-6  # for a kernel of its own
+    merged: int = 1 << 19
+    in_rows: int = 1 << 16
+
+
+WORTH = Worth()
+AT_ONCE = Worth(0, 0, 0, 0)  # plan even what is small, as tests do
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A schedule, and the decisions that make it."""
+
+    schedule: str = ""
+    decisions: tuple[Decision, ...] = ()
+
+
+def choices(concrete: Concrete, space: Space, worth: Worth = WORTH) -> Iterator[Choice]:
+    """Schedules for a statement, best first; the last one is always that of plain loops."""
+    if appended_result(concrete) is not None:
+        yield from _appended(concrete, space, worth)
+    else:
+        yield from _in_place(concrete, space, worth)
+    yield Choice()
+
+
+def seconds(space: Space) -> float:
+    """Roughly how long plain loops take."""
+    return sum(space.iterations(path, path.variables) * _price(space, path.variables[-1:]) for path in space.paths) * NANOSECOND
+
+
+def _price(space: Space, innermost: tuple[object, ...]) -> float:
+    """The nanoseconds of one step of an innermost loop."""
+    accesses = (n for path in space.paths for n in walk(path.assign.rhs) if isinstance(n, Access))
+    walks = any(space.levels(a)[-1:] == innermost and not a.tensor.format.levels[-1].full for a in accesses if a.indices)
+    return PER_ENTRY if walks else PER_VALUE
+
+
+def _in_place(concrete: Concrete, space: Space, worth: Worth) -> Iterator[Choice]:
+    """A result every place of which is known when the loops begin."""
+    work = seconds(space)
+    if work < worth.vectors:
+        return
+    taken = taken_names(concrete.stmt)
+    if work >= worth.threads:
+        for share in choose_threads(space, concrete.assign.lhs):
+            names = Names(taken)
+            shared = share(names)
+            yield _together(*choose_vectors(space, names, shared.in_one_loop), shared.decision)
+            yield _together(shared.decision)
+    yield _together(*choose_vectors(space, Names(taken), in_one_loop=False))
+
+
+def _appended(concrete: Concrete, space: Space, worth: Worth) -> Iterator[Choice]:
+    """A result whose entries come in order: parts of it are made by threads and joined."""
+    in_rows = any(isinstance(n, Where) for n in walk(concrete.stmt))
+    enough = worth.in_rows if in_rows else worth.merged
+    entries = space.statistics.entries
+    if entries < enough or not space.spine or is_filled(concrete.assign.lhs.tensor.format):
+        return
+    steps = (f"parallelize({space.spine[0]},CPUThread,NoRaces)",)
+    yield _together(Decision(steps, f"threads take parts of {space.spine[0]}", f"operands have about {entries:,} entries"))
+
+
+def _together(*decisions: Decision) -> Choice:
+    steps = [step for decision in decisions for step in decision.steps]
+    return Choice("\n".join(steps), decisions)

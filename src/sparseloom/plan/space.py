@@ -1,0 +1,102 @@
+"""How often loops run, as far as statistics tell: every stored entry is taken to be anywhere with equal chance.
+
+    y(i) = A(i,j) * x(j)     i: 1,000     A has 8 entries below each i     i runs 1,000 times, j inside it 8,000 times
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from sparseloom.core.once import cached_property
+from sparseloom.iteration.formula import ALWAYS, All, Any, Constant, Formula, Stored
+from sparseloom.iteration.provenance import Provenance
+from sparseloom.iteration.region import region
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt
+from sparseloom.plan.statistics import Known, Statistics
+from sparseloom.relations.block import BlockRelation
+from sparseloom.schedule.loops import Path, body_of, paths, provenance
+
+USUAL_FAN = 8.0  # how many entries stand below one position where nothing is known
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The loops of a statement that has no schedule yet, with extents and statistics."""
+
+    stmt: Stmt
+    sizes: Mapping[str, int]
+    statistics: Statistics
+
+    @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        """Every assignment with the loops around it."""
+        return tuple(paths(self.stmt))
+
+    @cached_property
+    def graph(self) -> Provenance:
+        """How the variables of blocks come from others."""
+        return provenance(self.stmt)
+
+    @cached_property
+    def spine(self) -> tuple[IndexVar, ...]:
+        """The loops that stand around everything, outermost first."""
+        found: list[IndexVar] = []
+        body = body_of(self.stmt)
+        while isinstance(body, Forall):
+            found.append(body.var)
+            body = body.body
+        return tuple(found)
+
+    def extent(self, var: IndexVar) -> int:
+        """How many values a variable takes."""
+        match self.graph.made_by(var):
+            case BlockRelation(parent, outer, _, size):
+                return -(-self.extent(parent) // size) if var == outer else size
+        return self.sizes.get(var.name, 1)
+
+    def levels(self, access: Access) -> tuple[IndexVar, ...]:
+        """The variables of an operand's levels, in the order in which they are stored."""
+        return self.graph.stored(access)
+
+    def known(self, access: Access) -> Known | None:
+        """What is known of an operand; one that is converted first has the entries that it had."""
+        return self.statistics.known(access.tensor.name)
+
+    def fan(self, access: Access, depth: int) -> float:
+        """How many positions of a level stand below one of the level above."""
+        if access.tensor.format.levels[depth].full:
+            return float(self.extent(self.levels(access)[depth]))
+        known = self.known(access)
+        return known.fans[depth] if known is not None and depth < len(known.fans) else USUAL_FAN
+
+    def iterations(self, path: Path, outer: Collection[IndexVar]) -> float:
+        """How often the innermost of these loops of a path runs, in all."""
+        formula = region(path.assign, lambda access: Stored(access) if self._is_sparse(access) else ALWAYS)
+        return prod(map(self.extent, outer)) * self._chance(formula, outer)
+
+    def _is_sparse(self, access: Access) -> bool:
+        return not access.tensor.format.is_dense
+
+    def _chance(self, formula: Formula, given: Collection[IndexVar]) -> float:
+        """The share of points at which a formula holds."""
+        match formula:
+            case Constant(value):
+                return float(value)
+            case Stored(access):
+                return self.density(access, given)
+            case All(parts):
+                return prod(self._chance(part, given) for part in parts)
+            case Any(parts):
+                return 1.0 - prod(1.0 - self._chance(part, given) for part in parts)
+        return 1.0
+
+    def density(self, access: Access, given: Collection[IndexVar]) -> float:
+        """The share of points that an operand stores, of those that these variables tell apart."""
+        share = 1.0
+        for depth, var in enumerate(self.levels(access)):
+            if var not in given:
+                break
+            share *= self.fan(access, depth) / max(self.extent(var), 1)
+        return min(share, 1.0)

@@ -1,0 +1,131 @@
+"""How threads share the work.
+
+    rows                        every piece has equally many coordinates of the outermost loop
+    rows of equal entries       every piece has equally many entries of the operand that is walked
+    positions                   the entries themselves are cut; what a piece shares with its neighbours is joined in order
+    private copies              the outermost loop is summed over: every piece has a result of its own, joined in order
+
+There are always equally many pieces, so that results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+from sparseloom.core.names import Names
+from sparseloom.core.trees import walk
+from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.notation.printer import show
+from sparseloom.plan.decision import Decision
+from sparseloom.plan.space import Space
+from sparseloom.plan.statistics import Known, Spread
+
+PIECES = 64
+COPIES = 16  # private results; they are filled and added up
+NO_RACES, TEMPORARY = "NoRaces", "Temporary"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """How threads share the work, and whether outer loops are fused for it."""
+
+    decision: Decision
+    in_one_loop: bool = False
+
+
+def choose_threads(space: Space, result: Access) -> list[Callable[[Names], Shared]]:
+    """The ways in which threads can share the outermost loop, best first; each takes the names that it needs."""
+    if not space.spine:
+        return []
+    var = space.spine[0]
+    is_free = var in space.levels(result)
+    walked = _walked(space, var)
+    found: list[Callable[[Names], Shared]] = []
+    if walked is not None and (chain := _chain(space, walked)) and _cuts_entries(space, walked, is_free):
+        found.append(partial(_by_positions, space, walked, chain))
+    if is_free:
+        found.append(partial(_by_rows, space, var, walked, NO_RACES))
+    elif _affords_copies(space, result):
+        found.append(partial(_by_rows, space, var, walked, TEMPORARY))
+    return found
+
+
+def _walked(space: Space, var: IndexVar) -> Access | None:
+    """The operand whose entries the loops mostly walk: of those that begin with the outermost variable, the one with most entries."""
+    accesses = dict.fromkeys(n for path in space.paths for n in walk(path.assign.rhs) if isinstance(n, Access))
+    sparse = [a for a in accesses if not a.tensor.format.is_dense and space.levels(a)[:1] == (var,)]
+    return max(sparse, key=lambda a: prod(space.fan(a, depth) for depth in range(len(a.indices))), default=None)
+
+
+def _chain(space: Space, access: Access) -> tuple[IndexVar, ...]:
+    """The levels of an operand, if the loops over them stand outermost, in order, around everything; else nothing."""
+    levels = space.levels(access)
+    fits = space.spine[: len(levels)] == levels and len(levels) > 1 and len(space.paths) == 1
+    return levels if fits and not space.graph.relations else ()
+
+
+def _cuts_entries(space: Space, access: Access, is_free: bool) -> bool:
+    """Whether an operand's entries are to be cut, and not its rows: one row is too much for a thread, or rows repeat."""
+    known = space.known(access)
+    if not access.tensor.format.levels[0].unique:
+        return True
+    return is_free and known is not None and known.spread is Spread.HEAVY
+
+
+def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], names: Names) -> Shared:
+    """The entries of an operand in pieces."""
+    steps, fused = [], chain[0].name
+    for var in chain[1:]:
+        into = names.fresh("f")
+        steps.append(f"fuse({fused},{var},{into})")
+        fused = into
+    position, outer, inner = names.fresh("p"), names.fresh("p0"), names.fresh("p1")
+    steps += [f"pos({fused},{position},{show(access)})", f"divide({position},{outer},{inner},{PIECES})"]
+    steps.append(f"parallelize({outer},CPUThread,{TEMPORARY})")
+    known = space.known(access)
+    if access.tensor.format.levels[0].unique and known is not None and known.heaviest is not None:
+        why = f"one {chain[0]} has about {known.heaviest:.0%} of the entries of {access.tensor}"
+    else:
+        why = f"entries of {access.tensor} stand one behind the other, whatever their {chain[0]}"
+    return Shared(Decision(tuple(steps), f"threads take {PIECES} pieces of entries", why, "pieces of rows"), in_one_loop=True)
+
+
+def _by_rows(space: Space, var: IndexVar, walked: Access | None, races: str, names: Names) -> Shared:
+    """The outermost loop in pieces: of equal weight where an operand is spread unevenly, else of equal length."""
+    outer, inner = names.fresh(f"{var}0"), names.fresh(f"{var}1")
+    known = None if walked is None else space.known(walked)
+    by_weight = walked is not None and _is_uneven(known)
+    weight = f",{show(walked)}" if walked is not None and by_weight else ""
+    steps = (f"divide({var},{outer},{inner},{PIECES}{weight})", f"parallelize({outer},CPUThread,{races})")
+    what = f"threads take {PIECES} pieces of {var}" + (f" with equally many entries of {walked.tensor}" if weight and walked else "")
+    if races == TEMPORARY:
+        what += ", each with its own copy of the result"
+    return Shared(Decision(steps, what, _why(space, var, walked, known), _instead(by_weight)))
+
+
+def _is_uneven(known: Known | None) -> bool:
+    return known is not None and known.spread is not Spread.EVEN
+
+
+def _why(space: Space, var: IndexVar, walked: Access | None, known: Known | None) -> str:
+    if walked is None or known is None:
+        return f"{var} has {space.extent(var):,} values"
+    if known.spread is Spread.EVEN:
+        return f"entries of {walked.tensor} are spread evenly over {space.extent(var):,} values of {var}"
+    return f"of 16 equal pieces of {var} the largest has about {known.imbalance:.1f} times its share of the entries of {walked.tensor}"
+
+
+def _instead(by_weight: bool) -> str:
+    return "pieces of equal length" if by_weight else ""
+
+
+def _affords_copies(space: Space, result: Access) -> bool:
+    """Whether there is so much to add up that copies of the result do not matter."""
+    if not result.tensor.format.is_dense:
+        return False
+    places = prod(map(space.extent, space.levels(result)))
+    work = sum(space.iterations(path, path.variables) for path in space.paths)
+    return COPIES * places * 2 <= work

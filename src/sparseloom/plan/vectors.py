@@ -1,0 +1,115 @@
+"""Innermost loops: which run in vectors, which get a constant extent, and where a vector of results stays in registers.
+
+    C(i,k) = A(i,j) * B(j,k)        i, j, k   ==>   i, kb, j        kb in vectors, 32 values: a row of C is in registers while j runs
+    A(i,j) = B(i,j) * C(i,k) * D(j,k)                               k in vectors that are added up in the end
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sparseloom.core.names import Names
+from sparseloom.core.trees import walk
+from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.plan.decision import Decision
+from sparseloom.plan.space import Space
+from sparseloom.schedule.loops import Path
+
+CONSTANT = 256  # the largest extent that is worth a kernel of its own
+SHORTEST = 4  # values; fewer do not fill a vector
+LONG_ROW = 64.0  # entries; gathers into vectors pay from here on
+WIDE = 32  # values that keep enough additions in flight while several loops are summed over
+
+
+class Kind(Enum):
+    """What an innermost loop does."""
+
+    ROW = "row"  # neighbouring values of a dense result
+    DOT = "dot"  # adds up products of neighbouring values
+    GATHER = "gather"  # adds up what the entries of one operand find elsewhere
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """An innermost loop that can run in vectors."""
+
+    path: Path
+    var: IndexVar
+    kind: Kind
+    driver: Access | None = None
+
+
+def choose_vectors(space: Space, names: Names, in_one_loop: bool) -> list[Decision]:
+    """What to do with innermost loops. ``in_one_loop`` says that the outer ones are fused, so that nothing moves between them."""
+    leaves = [leaf for path in space.paths if (leaf := _leaf(space, path)) is not None]
+    alone = [leaf for leaf in leaves if sum(leaf.var in path.variables for path in space.paths) == 1]
+    found = [_decide(space, leaf, names, in_one_loop) for leaf in alone]
+    return [decision for decision in found if decision is not None]
+
+
+def _leaf(space: Space, path: Path) -> Leaf | None:
+    """The innermost loop of an assignment, if all it reads and writes there stands side by side or is found by one operand."""
+    if not path.loops:
+        return None
+    var, lhs = path.variables[-1], path.assign.lhs
+    accesses = [n for n in walk(path.assign.rhs) if isinstance(n, Access)]
+    if any(not _is_innermost(space, access, var) for access in (lhs, *accesses)):
+        return None
+    sparse = [access for access in accesses if var in access.indices and not access.tensor.format.levels[-1].full]
+    driver = sparse[0] if len(sparse) == 1 else None
+    if var in space.levels(lhs):
+        return Leaf(path, var, Kind.ROW) if not sparse and lhs.tensor.format.levels[-1].full else None
+    if path.assign.op is None or len(sparse) > 1:
+        return None
+    return Leaf(path, var, Kind.GATHER if sparse else Kind.DOT, driver)
+
+
+def _is_innermost(space: Space, access: Access, var: IndexVar) -> bool:
+    """Whether a variable indexes nothing but the last level of an operand, if any."""
+    return var not in space.levels(access)[:-1]
+
+
+def _decide(space: Space, leaf: Leaf, names: Names, in_one_loop: bool) -> Decision | None:
+    if leaf.driver is not None:
+        return _gather(space, leaf, leaf.driver)
+    extent = space.extent(leaf.var)
+    if extent < SHORTEST:
+        return None
+    steps: tuple[str, ...] = ()
+    var = leaf.var.name
+    if extent <= CONSTANT:
+        var = names.fresh(f"{leaf.var}b")
+        steps = (f"bound({leaf.var},{var},{extent},MaxExact)",)
+    if leaf.kind is Kind.DOT:
+        why = f"{leaf.var} has {extent:,} values side by side, which are added up"
+        return Decision((*steps, f"parallelize({var},CPUVector,ParallelReduction)"), "vectors that are added up in the end", why)
+    why = f"{leaf.var} has {extent:,} values side by side" + (", few enough for a constant" if steps else "")
+    order = _in_registers(space, leaf, var, extent) if steps and not in_one_loop else None
+    moved = () if order is None else (f"reorder({','.join(order)})",)
+    what = "vectors" if order is None else "vectors that stay in registers while sums run"
+    return Decision((*steps, *moved, f"parallelize({var},CPUVector,NoRaces)"), what, why)
+
+
+def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
+    """A vector of entries, where rows are long."""
+    fan = space.fan(driver, len(driver.tensor.format.levels) - 1)
+    if fan < LONG_ROW or space.levels(driver)[-1] != leaf.var:
+        return None
+    why = f"about {fan:,.0f} entries of {driver.tensor} in a row"
+    return Decision((f"parallelize({leaf.var},CPUVector,ParallelReduction)",), "vectors that are added up in the end", why)
+
+
+def _in_registers(space: Space, leaf: Leaf, name: str, extent: int) -> tuple[str, ...] | None:
+    """The order of loops in which the row of a result is moved out of the sums over it; None if there is none, or it does not pay."""
+    variables = leaf.path.variables
+    if leaf.path.assign.op is None or space.spine != variables:
+        return None
+    written = set(space.levels(leaf.path.assign.lhs))
+    sums = 0
+    while sums + 1 < len(variables) and variables[-2 - sums] not in written:
+        sums += 1
+    if sums == 0 or (sums > 1 and extent < WIDE):
+        return None
+    outer, inner = variables[: -1 - sums], variables[-1 - sums : -1]
+    return (*map(str, outer), name, *map(str, inner))

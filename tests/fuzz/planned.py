@@ -1,0 +1,40 @@
+"""Schedules as the planner chooses them, for statements that are far too small to be worth it, under statistics that are made up."""
+
+from __future__ import annotations
+
+from random import Random
+
+from fuzz.runner import Job
+from fuzz.schedules import Drawn
+
+from sparseloom.core.errors import ScheduleError
+from sparseloom.plan.choose import AT_ONCE, choices
+from sparseloom.plan.space import Space
+from sparseloom.plan.statistics import Known, Spread, Statistics
+from sparseloom.schedule.primitive import Primitive
+from sparseloom.schedule.schedule import Schedule
+
+
+def planned_steps(job: Job, drawn: Drawn) -> tuple[Primitive, ...]:
+    """The steps of the first schedule that the loops allow; those that are refused are counted."""
+    loops = job.prepared.unscheduled()
+    space = Space(loops.stmt, job.prepared.problem.sizes, _made_up(job))
+    for choice in choices(loops, space, AT_ONCE):
+        try:
+            made = Schedule.from_text(loops, choice.schedule)
+        except ScheduleError as refusal:
+            drawn.refused[str(refusal)[:6]] += 1
+            continue
+        return made.trace
+    return ()
+
+
+def _made_up(job: Job) -> Statistics:
+    random = Random(f"statistics {job.case.seed}")
+    sparse = [(name, storage) for name, storage in job.storages.items() if not storage.format.is_dense]
+    known = tuple((name, Known(_fans(storage.format.levels, random), random.choice(list(Spread)), 2.0, 0.25)) for name, storage in sparse)
+    return Statistics(1 << 20, tuple(job.storages), known)
+
+
+def _fans(levels: tuple[object, ...], random: Random) -> tuple[float, ...]:
+    return tuple(random.choice((0.0, 1.0, 8.0, 128.0, 4096.0)) for _ in levels)
