@@ -23,6 +23,7 @@ from sparseloom.formats.storage import Storage
 
 LARGE = 1 << 12  # entries; with fewer, how they are spread does not matter
 PIECES = 16  # as many as many machines have cores
+SMALL_PIECES = 1024
 EVEN = 1.15  # how much more than its share the largest of equal pieces may have
 HEAVY = 1 / 64  # the share of all entries that makes one row too large for one thread
 
@@ -92,28 +93,49 @@ def known_of(storage: Storage) -> Known:
 def _look(storage: Storage) -> Known:
     counts = passed_counts(storage)
     fans = tuple(rounded(below / max(above, 1)) for above, below in pairwise(counts))
-    total, first = counts[-1], counts[1] if len(counts) > 1 else 0
-    if total < LARGE or first < 2:
+    if counts[-1] < LARGE or not storage.format.levels[0].ordered:
         return Known(fans)
-    ends = _entries_before(storage, np.linspace(0, first, PIECES + 1).astype(np.int64))
-    if ends is None:
+    size = storage.format.level_sizes(storage.shape)[0]
+    shares = _shares(storage, np.linspace(0, size, PIECES + 1).astype(np.int64))
+    if shares is None or (imbalance := float(shares.max()) * PIECES) <= EVEN:
         return Known(fans)
-    imbalance = float(np.diff(ends).max()) * PIECES / max(int(ends[-1]), 1)
-    if imbalance <= EVEN:
-        return Known(fans)
-    every = _entries_before(storage, np.arange(first + 1))
-    heaviest = 0.0 if every is None else float(np.diff(every).max()) / max(int(ends[-1]), 1)
-    spread = Spread.HEAVY if heaviest > HEAVY else Spread.UNEVEN
-    return Known(fans, spread, rounded(imbalance), rounded(heaviest))
+    heaviest = _heaviest(storage, size)
+    return Known(fans, Spread.HEAVY if heaviest > HEAVY else Spread.UNEVEN, rounded(imbalance), rounded(heaviest))
 
 
-def _entries_before(storage: Storage, places: Index) -> Index | None:
-    """How many entries stand before each of these positions of the first level; None where a level does not tell."""
+def _heaviest(storage: Storage, size: int) -> float:
+    """The share of all entries that the largest coordinate of the first level has, if that is much; else a bound.
+
+    Only what is in a small piece with many entries can have many, so that few coordinates are looked at.
+    """
+    edges = np.unique(np.linspace(0, size, SMALL_PIECES + 1).astype(np.int64))
+    shares = _shares(storage, edges)
+    if shares is None or shares.max() <= HEAVY:
+        return 0.0 if shares is None else float(shares.max())
+    large = np.flatnonzero(shares > HEAVY)
+    return max(_largest(storage, edges[k], edges[k + 1]) for k in large)
+
+
+def _largest(storage: Storage, first: int, end: int) -> float:
+    """The largest share of one coordinate of the first level, of those from ``first`` on."""
+    crd = storage.levels[0].arrays.get("crd")
+    coordinates = np.arange(first, end + 1)
+    if crd is not None:
+        begin, stop = np.searchsorted(crd, (first, end))
+        if stop - begin < end - first:
+            coordinates = np.append(np.unique(crd[begin:stop]), end)
+    shares = _shares(storage, coordinates)
+    return 0.0 if shares is None or not len(shares) else float(shares.max())
+
+
+def _shares(storage: Storage, coordinates: Index) -> NDArray[np.float64] | None:
+    """The share of all entries between each two of these coordinates of the first level; None where a level does not tell."""
     sizes = storage.format.level_sizes(storage.shape)
-    found: Index | None = places
+    crd = storage.levels[0].arrays.get("crd")
+    found: Index | None = coordinates if crd is None else np.searchsorted(crd, coordinates)
     for level, data, size in list(zip(storage.format.levels, storage.levels, sizes, strict=True))[1:]:
         found = None if found is None else _below(level, data, size, found)
-    return found
+    return None if found is None else np.diff(found) / max(len(storage.values), 1)
 
 
 def _below(level: Level, data: LevelData, size: int, places: Index) -> Index | None:

@@ -44,7 +44,7 @@ def choose_threads(space: Space, result: Access) -> list[Callable[[Names], Share
     is_free = var in space.levels(result)
     walked = _walked(space, var)
     found: list[Callable[[Names], Shared]] = []
-    if walked is not None and (chain := _chain(space, walked)) and _cuts_entries(space, walked, is_free):
+    if is_free and walked is not None and (chain := _chain(space, walked)) and _has_heavy_row(space, walked):
         found.append(partial(_by_positions, space, walked, chain))
     if is_free:
         found.append(partial(_by_rows, space, var, walked, NO_RACES))
@@ -67,12 +67,10 @@ def _chain(space: Space, access: Access) -> tuple[IndexVar, ...]:
     return levels if fits and not space.graph.relations else ()
 
 
-def _cuts_entries(space: Space, access: Access, is_free: bool) -> bool:
-    """Whether an operand's entries are to be cut, and not its rows: one row is too much for a thread, or rows repeat."""
+def _has_heavy_row(space: Space, access: Access) -> bool:
+    """Whether one row of an operand is too much for a thread."""
     known = space.known(access)
-    if not access.tensor.format.levels[0].unique:
-        return True
-    return is_free and known is not None and known.spread is Spread.HEAVY
+    return known is not None and known.spread is Spread.HEAVY
 
 
 def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], names: Names) -> Shared:
@@ -86,10 +84,7 @@ def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], nam
     steps += [f"pos({fused},{position},{show(access)})", f"divide({position},{outer},{inner},{PIECES})"]
     steps.append(f"parallelize({outer},CPUThread,{TEMPORARY})")
     known = space.known(access)
-    if access.tensor.format.levels[0].unique and known is not None and known.heaviest is not None:
-        why = f"one {chain[0]} has about {known.heaviest:.0%} of the entries of {access.tensor}"
-    else:
-        why = f"entries of {access.tensor} stand one behind the other, whatever their {chain[0]}"
+    why = f"one {chain[0]} has about {known.heaviest or 0:.0%} of the entries of {access.tensor}" if known else ""
     return Shared(Decision(tuple(steps), f"threads take {PIECES} pieces of entries", why, "pieces of rows"), in_one_loop=True)
 
 
