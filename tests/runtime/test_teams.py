@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import sparseloom as sl
 from sparseloom.runtime.teams import stack_size
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -92,3 +93,108 @@ def test_the_size_of_a_stack_is_read_as_openmp_reads_it(monkeypatch: pytest.Monk
     monkeypatch.delenv("GOMP_STACKSIZE", raising=False)
     monkeypatch.setenv("OMP_STACKSIZE", text)
     assert stack_size() == size
+
+
+def ran(code: str, **variables: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), **variables}
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+SIZES = """
+import threading
+import numpy as np, sparseloom as sl
+from pathlib import Path
+
+def threads():
+    return len(list(Path("/proc/self/task").iterdir()))
+
+x = np.arange(100_000.0)
+kernel = sl.program("y(i) = 2 * x(i)", schedule="parallelize(i,CPUThread,NoRaces)")
+"""
+
+
+def test_as_many_threads_as_are_set() -> None:
+    code = SIZES + """
+before = threads()
+for size in (1, 3, 5):
+    sl.set_threads(size)
+    kernel(x)
+    print(sl.get_threads(), threads() - before)
+"""
+    assert ran(code, OMP_NUM_THREADS="2") == "1 0\n3 2\n5 4\n"
+
+
+def test_the_number_of_threads_holds_for_every_thread_and_can_be_taken_back() -> None:
+    code = SIZES + """
+sl.set_threads(4)
+before = threads()
+def work():
+    kernel(x)
+    print(threads() - before)
+one = threading.Thread(target=work)
+one.start()
+one.join()
+sl.set_threads(None)
+print(sl.get_threads())
+"""
+    assert ran(code, OMP_NUM_THREADS="2") == "4\n2\n"
+
+
+def test_a_number_of_threads_that_cannot_be() -> None:
+    for wrong in (0, -1, 2.0, "2", True, 100_000):
+        with pytest.raises(sl.ToolchainError, match=r"a kernel cannot run on .* threads"):
+            sl.set_threads(wrong)  # type: ignore[arg-type]
+
+
+def test_calls_at_the_same_time_share_the_machine() -> None:
+    """Of eight threads of Python that compute at once, one has seven helpers; all of them having some would be sixty-four that run."""
+    code = SIZES + """
+import time
+kernel(x)
+most, stop = 0, False
+def work():
+    while not stop:
+        kernel(x)
+def running():
+    states = [Path(f"{task}/stat").read_text().rsplit(")")[-1].split()[0] for task in Path("/proc/self/task").iterdir()]
+    return states.count("R")
+several = [threading.Thread(target=work) for _ in range(8)]
+for one in several:
+    one.start()
+for _ in range(50):
+    time.sleep(0.01)
+    most = max(most, running())
+stop = True
+for one in several:
+    one.join()
+print(most <= 20)
+"""
+    assert ran(code, OMP_NUM_THREADS="8") == "True\n"
+
+
+def test_waiting_threads_sleep() -> None:
+    """Soon after a call, a second of waiting costs next to no time of the processor."""
+    code = SIZES + """
+import time
+kernel(x)
+before = time.process_time()
+time.sleep(0.5)
+print(time.process_time() - before < 0.1)
+"""
+    assert ran(code, OMP_NUM_THREADS="4") == "True\n"
+
+
+@pytest.mark.parametrize("order", ["import torch\n{}", "{}\nimport torch"])
+def test_torch_may_come_before_or_after(order: str) -> None:
+    pytest.importorskip("torch")
+    code = order.format(SIZES + "kernel(x)") + """
+a = torch.rand(500, 500)
+for _ in range(3):
+    (a @ a).sum().item()
+    kernel(x)
+print("both")
+"""
+    assert ran(code) == "both\n"

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO
 
@@ -19,7 +20,7 @@ from sparseloom.runtime.failures import failures
 from sparseloom.runtime.forks import in_child
 from sparseloom.runtime.loading import ENTRY, Library
 from sparseloom.runtime.shelf import shelf
-from sparseloom.runtime.teams import teams
+from sparseloom.runtime.teams import soon_asleep, teams
 from sparseloom.runtime.toolchain import CompileError, Compiler, compile_library, find_compiler, refused_flags, uses_threads
 from sparseloom.runtime.workroom import clear_away, workroom
 
@@ -72,10 +73,7 @@ class _Libraries:
                 with self._lock:
                     if found := self._recall(wish, names):
                         return found
-                library = _find_or_build(source)
-                shelf.connect(library)
-                if uses_threads(source):
-                    teams.connect(library, _find_or_build)
+                library = _connected(source)
                 made = {name: _entry(library, name) for name in names}
                 with self._lock:
                     self._remember(wish, made)
@@ -100,6 +98,17 @@ class _Libraries:
 
 _libraries = _Libraries()
 in_child(lambda: _libraries.renew_locks())
+
+
+def _connected(source: str) -> Library:
+    """The library of a source, which shares memory and threads with the others."""
+    threads = uses_threads(source)
+    with soon_asleep() if threads else nullcontext():
+        library = _find_or_build(source)
+        shelf.connect(library)
+        if threads:
+            teams.connect(library, _find_or_build)
+    return library
 
 
 def _entry(library: Library, name: str) -> EntryPoint:

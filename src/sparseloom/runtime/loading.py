@@ -40,6 +40,7 @@ class Library:
 
 ENTRY: Any = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 TAKES_ADDRESS: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+TAKES_ADDRESSES: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 TAKES_NOTHING: Any = ctypes.CFUNCTYPE(None)
 
 

@@ -6,6 +6,9 @@ Teams are started in turn: what one has found, another cannot take before it is 
 A team that stands costs one look at a word of its thread. The other kernels call this through an address that they are given, so that
 the words are the same for all; and this library, which is never unloaded, keeps OpenMP loaded, whose threads outlive every call.
 
+Threads of Python that compute at the same time share the machine: while one has its team, the others compute alone. Results do not depend
+on it. Threads that wait for work sleep soon, unless the environment says how they wait.
+
 A child of a fork has none of the team's threads, yet gcc's OpenMP would wait for them. They are ended before the fork, and started again
 when they are next needed, on both sides.
 """
@@ -15,11 +18,13 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from sparseloom.core.errors import ToolchainError
 from sparseloom.runtime.forks import before_fork
-from sparseloom.runtime.loading import ENTRY, TAKES_ADDRESS, TAKES_NOTHING, Library
+from sparseloom.runtime.loading import ENTRY, TAKES_ADDRESSES, TAKES_NOTHING, Library
 
 SOURCE = """\
 #include <pthread.h>
@@ -46,6 +51,13 @@ union word {
   void *kept;
 };
 
+// How many threads a team has where that is asked for, counted so that every thread learns of it once.
+static int asked_size, usual_size;
+static _Atomic unsigned asked_times;
+static _Atomic int under_way;
+static __thread unsigned known_times;
+static __thread int lent;  // what the team has when it is not left out
+
 static void take_turn(void) {
   pthread_mutex_lock(&turn);
 }
@@ -54,14 +66,46 @@ static void end_turn(void) {
   pthread_mutex_unlock(&turn);
 }
 
+static void begin_again(void) {
+  under_way = 0;  // the threads that computed are not here
+  end_turn();
+}
+
 int32_t open_team(void **args) {
   stack = (size_t)args[0];
-  pthread_atfork(take_turn, end_turn, end_turn);  // a child would wait for a turn that no thread of it ends
+  pthread_atfork(take_turn, end_turn, begin_again);  // a child would wait for a turn that no thread of it ends
   return pthread_key_create(&key, NULL);
 }
 
 void forget_team(void) {
   pthread_setspecific(key, NULL);
+}
+
+int32_t size_team(void **args) {
+  if (!usual_size) usual_size = omp_get_max_threads();
+  asked_size = (int)(size_t)args[0];
+  asked_times++;
+  return usual_size;
+}
+
+static void follow_size(void) {
+  if (known_times == asked_times) return;
+  known_times = asked_times;
+  omp_set_num_threads(asked_size ? asked_size : usual_size);
+}
+
+// Whether others compute already: then this thread does so alone, which leaves its team as it is.
+static int is_alone(void) {
+  if (!under_way++) return 0;
+  lent = omp_get_max_threads();
+  omp_set_num_threads(1);
+  return 1;
+}
+
+void end_team(void) {
+  under_way--;
+  if (lent) omp_set_num_threads(lent);
+  lent = 0;
 }
 
 static void *wait_for_all(void *started) {
@@ -96,7 +140,7 @@ static uint32_t seconds(void) {
   return (uint32_t)now.tv_sec;
 }
 
-void ready_team(void) {
+static void have_team(void) {
   union word word = {.kept = pthread_getspecific(key)};
   struct team team = word.team;
   int asked = omp_get_max_threads(), has = team.size ? team.size : 1;
@@ -116,8 +160,15 @@ void ready_team(void) {
   word.team = (struct team){(uint16_t)made, made < wanted ? (uint16_t)wanted : 0, seconds()};
   pthread_setspecific(key, word.kept);
 }
+
+void ready_team(void) {
+  follow_size();
+  if (!is_alone()) have_team();
+}
 """
 _OMP_PAUSE_HARD = 2
+MOST_THREADS = 65_535
+SPINS = "2000"  # some 50 us
 _STACK_SIZE = re.compile(r"\s*(\d+)\s*([bkmg]?)\s*", re.IGNORECASE)
 _UNITS = {"b": 0, "": 10, "k": 10, "m": 20, "g": 30}
 
@@ -127,22 +178,39 @@ class Teams:
 
     def __init__(self) -> None:
         self._ready: Any = None
+        self._end: Any = None
+        self._resize: Any = None
         self._forget: Any = None
         self._pause: Any = None
+        self._size: int | None = None
 
     def connect(self, library: Library, load: Callable[[str], Library]) -> None:
         """Let a library's parallel kernels, if they do, ask for their teams here."""
         if self._ready is None:
             self._open(load(SOURCE))
-        use = library.function("use_team", TAKES_ADDRESS)
+        use = library.function("use_team", TAKES_ADDRESSES)
         if use is not None:
-            use(ctypes.cast(self._ready, ctypes.c_void_p).value)
+            use(*(ctypes.cast(function, ctypes.c_void_p).value for function in (self._ready, self._end)))
+
+    @property
+    def size(self) -> int:
+        """How many threads a kernel has, at most."""
+        return self._size or usual_size()
+
+    def resize(self, size: int | None) -> None:
+        """Let kernels have so many threads, on whatever thread of Python they are called from; None is the usual number."""
+        self._size = size
+        if self._resize is not None:
+            self._resize((ctypes.c_size_t * 1)(size or 0))
 
     def _open(self, library: Library) -> None:
         """Take the functions, which keep the library loaded."""
         library.function("open_team", ENTRY)((ctypes.c_size_t * 1)(stack_size()))
         self._pause = library.function("omp_pause_resource_all", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int))
-        self._forget, self._ready = library.function("forget_team", TAKES_NOTHING), library.function("ready_team", TAKES_NOTHING)
+        self._forget, self._end = library.function("forget_team", TAKES_NOTHING), library.function("end_team", TAKES_NOTHING)
+        self._resize, self._ready = library.function("size_team", ENTRY), library.function("ready_team", TAKES_NOTHING)
+        if self._size is not None:
+            self.resize(self._size)
 
     def end_threads(self) -> None:
         """Let OpenMP end the idle threads of the calling thread."""
@@ -153,6 +221,46 @@ class Teams:
 
 teams = Teams()
 before_fork(teams.end_threads)
+
+
+def set_threads(count: int | None) -> None:
+    """Let kernels run on so many threads at most; None is as many as the machine has, or ``$OMP_NUM_THREADS`` says.
+
+    Results do not depend on it, unless a schedule adds up in no fixed order.
+
+    >>> import sparseloom as sl
+    >>> sl.set_threads(2)
+    >>> sl.get_threads()
+    2
+    >>> sl.set_threads(None)
+    """
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_THREADS):
+        raise ToolchainError(f"a kernel cannot run on {count!r} threads\n  help: give a whole number from 1 to {MOST_THREADS}, or None")
+    teams.resize(count)
+
+
+def get_threads() -> int:
+    """How many threads a kernel runs on at most."""
+    return teams.size
+
+
+def usual_size() -> int:
+    """How many threads kernels have where nothing is set: as the environment says, else one for each core that this process may use."""
+    first = (os.environ.get("OMP_NUM_THREADS") or "").split(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) else len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def soon_asleep() -> Iterator[None]:
+    """While OpenMP is first loaded: let its threads sleep soon after their work, unless the environment says how they wait."""
+    if any(name in os.environ for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")):
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = SPINS
+    try:
+        yield
+    finally:
+        os.environ.pop("GOMP_SPINCOUNT", None)
 
 
 def stack_size() -> int:

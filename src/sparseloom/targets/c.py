@@ -108,7 +108,8 @@ class _Parameter:
 
 def _entry(name: str, entry: str, params: Sequence[_Parameter], threads: bool) -> list[str]:
     arguments = [p.argument.format(k) for k, p in enumerate(params, 1)]
-    call = _signature(f"  return {name}(", [*arguments, "(int32_t (*)(void))args[0]"], ");")
+    head, tail = (f"  return dismiss_team({name}(", "));") if threads else (f"  return {name}(", ");")
+    call = _signature(head, [*arguments, "(int32_t (*)(void))args[0]"], tail)
     return [f"int32_t {legal(entry)}(void **args) {{", *(["  prepare_team();"] if threads else []), *call, "}"]
 
 

@@ -68,13 +68,14 @@ static int ascends_{W}(const int64_t *claim) {
   const int64_t count = claim[2], count_of = claim[5];
   const column_{W} *columns = (const column_{W} *)(claim + 6);
   int holds = 1;
-  if (count > 1 << 19) prepare_team();
-#pragma omp parallel for schedule(static) reduction(&& : holds) if (count > 1 << 19)
+  if (count <= 1 << 19) return block_{W}(columns, count_of, 0, count, count, (int)claim[3], (const uint64_t *)claim[4]);
+  prepare_team();
+#pragma omp parallel for schedule(static) reduction(&& : holds)
   for (int64_t begin = 0; begin < count; begin += 8192) {
     const int64_t end = begin + 8192 < count ? begin + 8192 : count;
     holds = holds && block_{W}(columns, count_of, begin, end, count, (int)claim[3], (const uint64_t *)claim[4]);
   }
-  return holds;
+  return dismiss_team(holds);
 }
 """
 

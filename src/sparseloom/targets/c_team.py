@@ -1,17 +1,23 @@
-"""The C that a kernel with threads begins with: how many threads it has is asked first.
+"""The C that a kernel with threads begins and ends with: how many threads it has is asked first, and said to be over in the end.
 
 OpenMP ends the process when a thread cannot be started. The runtime knows how many can be, and is asked once per call.
 """
 
-TEAM_NAMES = ("ready_team", "use_team")  # what the helper declares beside itself
+TEAM_NAMES = ("ready_team", "end_team", "use_team")  # what the helpers declare beside themselves
 TEAM_HELPER = """
-static void (*ready_team)(void);
+static void (*ready_team)(void), (*end_team)(void);
 
-void use_team(void (*given)(void)) {
-  ready_team = given;
+void use_team(void (*ready)(void), void (*end)(void)) {
+  ready_team = ready;
+  end_team = end;
 }
 
 static void prepare_team(void) {
   if (ready_team) ready_team();
+}
+
+static int32_t dismiss_team(int32_t status) {
+  if (end_team) end_team();
+  return status;
 }
 """
