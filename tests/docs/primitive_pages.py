@@ -131,6 +131,16 @@ EXAMPLES = {
         "bound(j, jb, 5, MaxExact)",
         formats=(),
     ),
+    "prefetch": Example(
+        (
+            "`i` is a loop that reads `access`, an operand, and each of its iterations reads another part of it.",
+            "That part lies together: what the operand is stored along before `i` is known outside the loop.",
+            "Where it begins follows from `i`, or from the stored entries that the loop follows; nothing is searched.",
+            "The loop is serial, or run by CPUThread.",
+            "`distance` is at least 1. An operand is asked for once in a loop.",
+        ),
+        "prefetch(x(j), j, 4)",
+    ),
     "assemble": Example(
         (
             "`tensor` is the result, sparse, with a structure of its own.",

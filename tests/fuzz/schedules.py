@@ -26,7 +26,7 @@ SPACE_STEPS = ("pos", "fuse", "precompute")  # those that change what a loop run
 # How often each step is drawn.
 WEIGHTS = {
     "split": 4, "divide": 3, "fuse": 4, "pos": 4, "coord": 3, "reorder": 3, "precompute": 5, "bound": 2, "unroll": 2, "mergeby": 1,
-    "parallelize": 4, "assemble": 2,
+    "parallelize": 4, "assemble": 2, "prefetch": 2,
 }  # fmt: skip
 
 

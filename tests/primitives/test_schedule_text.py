@@ -15,7 +15,7 @@ from sparseloom.schedule.schedule import Schedule
 NESTS = [heading for file in sorted((GOLDEN / "nests").glob("*.txt")) if file.stem != "paper" for heading in read_cases(file)]
 
 
-WORDS = "assemble, bound, coord, divide, fuse, mergeby, parallelize, pos, precompute, reorder, split, unroll"
+WORDS = "assemble, bound, coord, divide, fuse, mergeby, parallelize, pos, precompute, prefetch, reorder, split, unroll"
 
 
 @pytest.mark.parametrize("heading", [*NESTS, *(" | ".join(paper[1:]) for paper in PAPER)])

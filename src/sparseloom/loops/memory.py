@@ -87,6 +87,11 @@ class Cells:
         self.peek(place)
         return self.data.item(place)
 
+    def require(self, place: int) -> None:
+        """There must be an element at ``place``, which nobody touches."""
+        if not 0 <= place < len(self.known):
+            raise self._outside(place)
+
     load = peek
     load_number = peek_number
 

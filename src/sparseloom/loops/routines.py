@@ -140,6 +140,20 @@ PREFETCH = Routine(
 )
 
 
+def prefetch_read(array: Array, place: Expr) -> Call:
+    """An element that will be read soon. It is not touched, but it is there."""
+    return Call(PREFETCH_READ, (array,), (place,))
+
+
+PREFETCH_READ = Routine(
+    "prefetch_read",
+    (Use.READS,),
+    lambda arrays, args: f"prefetch {arrays[0]}[{args[0]}]",
+    lambda arrays, args: arrays[0].require(args[0]),
+    lambda s: f"__builtin_prefetch({s.arrays[0]} + {s.args[0]});",
+)
+
+
 def grow(array: Array, capacity: Var, needed: Expr) -> Call:
     """Make sure ``array`` holds at least ``needed`` elements: if ``capacity`` is less, reallocate to twice as much or ``needed``.
 

@@ -32,7 +32,7 @@ def carried_by(loop: Forall, outer: set[IndexVar], graph: Provenance) -> PosRela
     it writes must be one place, or places that follow each other.
     """
     lhs, inner, relation = written(loop), loop.body, graph.position(loop.var)
-    if relation is None or relation.position == loop.var or not isinstance(inner, Forall) or inner.tag != Tag():
+    if relation is None or relation.position == loop.var or not isinstance(inner, Forall) or replace(inner.tag, prefetches=()) != Tag():
         return None
     known = {*outer, loop.var}
     if relation.position not in graph.known({*known, inner.var}) or not graph.is_leading(relation.position, inner.var, known):

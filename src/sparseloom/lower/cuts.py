@@ -73,6 +73,8 @@ def _divided(stmt: Stmt, loops: list[Forall], name: str, count: int) -> Stmt:
         # Other loops over the variable, as in a producer, stay as they are.
         if found not in loops:
             return found
-        return Forall(block, Forall(within, found.body, Tag(unroll=found.tag.unroll)), replace(found.tag, unroll=0))
+        tag = found.tag
+        inside = Forall(within, found.body, Tag(unroll=tag.unroll, prefetches=tag.prefetches))
+        return Forall(block, inside, replace(tag, unroll=0, prefetches=()))
 
     return replace_loops(stmt, var, cut, DivideRelation(var, block, within, count))

@@ -19,6 +19,7 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.again import at_found_again, blocks_of, confined
+from sparseloom.lower.ahead import asking_ahead
 from sparseloom.lower.context import Home
 from sparseloom.lower.coordinates import over_coordinates
 from sparseloom.lower.device import awaited
@@ -61,7 +62,7 @@ def over_here(stmt: Forall, scope: Scope, then: Then, around: Callable[[ir.Stmt]
     style = replace(style_of(stmt.tag), around=around, held=held)
     if stmt.tag.unit is not None and FACTS[stmt.tag.unit].needs_constant:
         style = replace(style, factor=scope.provenance.extent(stmt.var) or 0)
-    asked = Asked(stmt, stmt.var, style, _run_by(stmt.tag.unit, then))
+    asked = Asked(stmt, stmt.var, style, asking_ahead(stmt, scope, _run_by(stmt.tag.unit, then)))
     if stmt.tag.unit is not Unit.CPUVector or scope.broken is not None:
         return awaited(stmt, over_digit(asked, scope), scope)
     broken = ir.Var(scope.fresh("broken"), BOOL)

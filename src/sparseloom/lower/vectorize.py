@@ -21,6 +21,7 @@ from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import is_lanewise
+from sparseloom.loops.routines import PREFETCH_READ, Call
 
 BLOCKS = (4, 1)  # how many vectors a block has: first four, for as long as that fits, then one
 
@@ -76,7 +77,7 @@ class _Lanes:
     def __init__(self, loop: ir.For, base: ir.Var, width: int, names: Names) -> None:
         self._width = width
         self._lane = ir.Var(names.fresh(f"{loop.var.name}_lane"))
-        self._var, self._coordinate = loop.var, ir.add(base, self._lane)
+        self._var, self._base, self._coordinate = loop.var, base, ir.add(base, self._lane)
         self._varying = _varying(loop)
         declared = {n.var for n in walk(loop.body) if isinstance(n, ir.Declare) and n.var.name in self._varying}
         ordered = sorted(declared, key=lambda v: v.name)
@@ -97,9 +98,27 @@ class _Lanes:
                 return ir.If(condition, self.spread(then), self.spread(other))
             case ir.Declare(var, value) | ir.Assign(var, value) if var.name not in self._varying and not self._differs(value):
                 return stmt
+            case Call(routine=routine) if routine is PREFETCH_READ:
+                return self._asked_once(stmt)
         if self._is_lane_work(stmt):
             return self._per_lane((stmt,))
         raise _Divergent
+
+    def _asked_once(self, stmt: ir.Stmt) -> ir.Stmt:
+        """Neighbouring lanes read neighbouring numbers, so the first of them asks for all."""
+
+        def rule(found: object) -> ir.Expr | None:
+            match found:
+                case ir.Var() if found == self._var:
+                    return self._base
+                case ir.Var() if found in self._arrays:
+                    return ir.Load(self._arrays[found], ir.ZERO)
+            return None
+
+        made = rewrite(stmt, rule)
+        if any(isinstance(n, ir.Var) and n.name in self._varying for n in walk(made)):
+            raise _Divergent
+        return made
 
     def _grouped(self, stmts: Sequence[ir.Stmt]) -> Iterator[ir.Stmt]:
         """Neighbouring statements that differ between lanes share one loop over lanes."""

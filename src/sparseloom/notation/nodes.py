@@ -155,13 +155,22 @@ class Assembly(Enum):
 
 
 @node
+class Prefetched(Node):
+    """What a loop asks for ahead of time: the part of an operand that the iteration ``distance`` further on will read."""
+
+    access: Access
+    distance: int
+
+
+@node
 class Tag(Node):
-    """How a loop runs: in parallel, unrolled, or merging in a certain way."""
+    """How a loop runs: in parallel, unrolled, merging in a certain way, or asking for operands ahead of time."""
 
     unit: Unit | None = None
     races: Races | None = None
     unroll: int = 0
     merge: Merge | None = None
+    prefetches: tuple[Prefetched, ...] = ()
 
 
 SERIAL = Tag()

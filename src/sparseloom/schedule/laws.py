@@ -21,6 +21,7 @@ from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Line
 from sparseloom.relations.rename import RenameRelation
 from sparseloom.relations.weighted import WeightedRelation
+from sparseloom.schedule.asked_ahead import not_ahead
 from sparseloom.schedule.loops import Path, paths, provenance, reads, relations_of, result, temporaries
 from sparseloom.schedule.races import unresolved
 from sparseloom.schedule.refusal import Refusal, listed
@@ -39,6 +40,7 @@ def breach(concrete: Concrete) -> Refusal | None:
         or written_again(stmt)
         or unvisited(stmt)
         or misplaced(stmt)
+        or not_ahead(stmt)
         or unresolved(stmt, appended, _own_rows(concrete))
     )
 

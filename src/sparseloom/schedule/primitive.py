@@ -183,4 +183,5 @@ def describe(tag: Tag) -> str:
         words.append(f"unrolled by {tag.unroll}")
     if tag.merge is not None:
         words.append(f"merged by {tag.merge.name}")
+    words += [f"prefetching {show(one.access)} {one.distance} ahead" for one in tag.prefetches]
     return ", ".join(words)

@@ -92,6 +92,10 @@ class Schedule:
         """Choose how the entries of a sparse result are put together."""
         return self._do(primitives.Assemble, tensor, way)
 
+    def prefetch(self, access: Access | str, i: Variable, distance: int) -> Self:
+        """Ask for what a later iteration of a loop will read of an operand."""
+        return self._do(primitives.Prefetch, access, i, distance)
+
     def then(self, *steps: Primitive) -> Self:
         """Take steps that are ready-made, as in ``Schedule(concrete).then(*other.trace)``."""
         made = self

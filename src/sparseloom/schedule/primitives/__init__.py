@@ -9,8 +9,11 @@ from sparseloom.schedule.primitives.mergeby import MergeBy
 from sparseloom.schedule.primitives.parallelize import Parallelize
 from sparseloom.schedule.primitives.pos import Pos
 from sparseloom.schedule.primitives.precompute import Precompute
+from sparseloom.schedule.primitives.prefetch import Prefetch
 from sparseloom.schedule.primitives.reorder import Reorder
 from sparseloom.schedule.primitives.split import Split
 from sparseloom.schedule.primitives.unroll import Unroll
 
-__all__ = ["Assemble", "Bound", "Coord", "Divide", "Fuse", "MergeBy", "Parallelize", "Pos", "Precompute", "Reorder", "Split", "Unroll"]
+__all__ = [
+    "Assemble", "Bound", "Coord", "Divide", "Fuse", "MergeBy", "Parallelize", "Pos", "Precompute", "Prefetch", "Reorder", "Split", "Unroll",
+]  # fmt: skip
