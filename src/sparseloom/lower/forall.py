@@ -38,6 +38,8 @@ from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.targets.target import FACTS
 
+FEW_PIECES = 4096
+
 
 def forall(stmt: Forall, scope: Scope) -> ir.Stmt:
     """The loop over the variable of ``stmt``."""
@@ -60,7 +62,9 @@ def over_here(stmt: Forall, scope: Scope, then: Then, around: Callable[[ir.Stmt]
     """The same, in the memory of whoever runs it. Lanes cannot end the kernel, so they note what breaks a bound."""
     held = scope.reductions() if stmt.tag.unit in (Unit.CPUThread, Unit.CPUVector) else ()
     style = replace(style_of(stmt.tag), around=around, held=held)
-    if stmt.tag.unit is not None and FACTS[stmt.tag.unit].needs_constant:
+    if stmt.tag.unit is Unit.CPUThread:
+        style = replace(style, factor=_at_a_time(scope.provenance.extent(stmt.var)))
+    elif stmt.tag.unit is not None and FACTS[stmt.tag.unit].needs_constant:
         style = replace(style, factor=scope.provenance.extent(stmt.var) or 0)
     asked = Asked(stmt, stmt.var, style, asking_ahead(stmt, scope, _run_by(stmt.tag.unit, then)))
     if stmt.tag.unit is not Unit.CPUVector or scope.broken is not None:
@@ -73,10 +77,15 @@ def over_here(stmt: Forall, scope: Scope, then: Then, around: Callable[[ir.Stmt]
     return ir.block(ir.Declare(broken, ir.FALSE), made, ir.If(broken, ir.Fail(ir.Status.BOUND_VIOLATED)))
 
 
+def _at_a_time(extent: int | None) -> int:
+    """How many iterations a thread takes at a time: of few pieces, one, since some may take longer; 0 leaves it to OpenMP."""
+    return 1 if extent is not None and extent <= FEW_PIECES else 0
+
+
 def with_team(made: ir.Stmt, home: Home, at_a_time: int = 0) -> ir.Stmt:
     """The threads loop among these statements, with what each thread runs before and after it."""
     first, last = ir.block(*home.first), ir.block(*home.last)
-    return with_threads(made, lambda loop: ir.Team(first, replace(loop, factor=at_a_time), last))
+    return with_threads(made, lambda loop: ir.Team(first, replace(loop, factor=at_a_time or loop.factor), last))
 
 
 def with_threads(made: ir.Stmt, change: Callable[[ir.For], ir.Stmt]) -> ir.Stmt:

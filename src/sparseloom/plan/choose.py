@@ -12,16 +12,13 @@ from sparseloom.core.names import Names
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.layout import is_filled
-from sparseloom.notation.nodes import Access, Where
+from sparseloom.notation.nodes import Where
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
 from sparseloom.plan.threads import choose_threads
 from sparseloom.plan.vectors import choose_vectors
 from sparseloom.schedule.laws import appended_result
 from sparseloom.schedule.loops import taken_names
-
-NANOSECOND = 1e-9
-PER_ENTRY, PER_VALUE = 1.0, 0.3  # nanoseconds for one step of an innermost loop, over entries and over neighbouring values
 
 
 @dataclass(frozen=True)
@@ -55,21 +52,9 @@ def choices(concrete: Concrete, space: Space, worth: Worth = WORTH) -> Iterator[
     yield Choice()
 
 
-def seconds(space: Space) -> float:
-    """Roughly how long plain loops take."""
-    return sum(space.iterations(path, path.variables) * _price(space, path.variables[-1:]) for path in space.paths) * NANOSECOND
-
-
-def _price(space: Space, innermost: tuple[object, ...]) -> float:
-    """The nanoseconds of one step of an innermost loop."""
-    accesses = (n for path in space.paths for n in walk(path.assign.rhs) if isinstance(n, Access))
-    walks = any(space.levels(a)[-1:] == innermost and not a.tensor.format.levels[-1].full for a in accesses if a.indices)
-    return PER_ENTRY if walks else PER_VALUE
-
-
 def _in_place(concrete: Concrete, space: Space, worth: Worth) -> Iterator[Choice]:
     """A result every place of which is known when the loops begin."""
-    work = seconds(space)
+    work = space.seconds
     if work < worth.vectors:
         return
     taken = taken_names(concrete.stmt)

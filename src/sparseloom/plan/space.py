@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from sparseloom.core.once import cached_property
+from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, All, Any, Constant, Formula, Stored
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import region
@@ -18,6 +19,8 @@ from sparseloom.plan.statistics import Known, Statistics
 from sparseloom.relations.block import BlockRelation
 from sparseloom.schedule.loops import Path, body_of, paths, provenance
 
+NANOSECOND = 1e-9
+PER_ENTRY, PER_VALUE = 1.0, 0.3  # nanoseconds for one step of an innermost loop, over entries and over neighbouring values
 USUAL_FAN = 8.0  # how many entries stand below one position where nothing is known
 
 
@@ -75,6 +78,17 @@ class Space:
         """How often the innermost of these loops of a path runs, in all."""
         formula = region(path.assign, lambda access: Stored(access) if self._is_sparse(access) else ALWAYS)
         return prod(map(self.extent, outer)) * self._chance(formula, outer)
+
+    @cached_property
+    def seconds(self) -> float:
+        """Roughly how long plain loops take on one thread."""
+        return sum(self.iterations(path, path.variables) * self._price(path) for path in self.paths) * NANOSECOND
+
+    def _price(self, path: Path) -> float:
+        """The nanoseconds of one step of an innermost loop."""
+        accesses = (n for n in walk(path.assign.rhs) if isinstance(n, Access) and n.indices)
+        walks = any(self.levels(a)[-1:] == path.variables[-1:] and not a.tensor.format.levels[-1].full for a in accesses)
+        return PER_ENTRY if walks else PER_VALUE
 
     def _is_sparse(self, access: Access) -> bool:
         return not access.tensor.format.is_dense

@@ -25,7 +25,7 @@ LARGE = 1 << 12  # entries; with fewer, how they are spread does not matter
 PIECES = 16  # as many as many machines have cores
 SMALL_PIECES = 1024
 EVEN = 1.15  # how much more than its share the largest of equal pieces may have
-HEAVY = 1 / 64  # the share of all entries that makes one row too large for one thread
+HEAVY = 1 / 16  # the share of all entries that makes one row too large for one thread
 
 Index = NDArray[np.signedinteger[Any]]
 

@@ -24,7 +24,11 @@ from sparseloom.plan.space import Space
 from sparseloom.plan.statistics import Known, Spread
 
 PIECES = 64
+MANY_PIECES = 256  # rows can be cut further where there is more to do
+VERY_HEAVY = 1 / 4  # the share of all entries in one row
+MUCH = 2e-3  # seconds of work
 COPIES = 16  # private results; they are filled and added up
+PER_PLACE = 0.6e-9  # seconds for one place of a copy
 NO_RACES, TEMPORARY = "NoRaces", "Temporary"
 
 
@@ -68,9 +72,11 @@ def _chain(space: Space, access: Access) -> tuple[IndexVar, ...]:
 
 
 def _has_heavy_row(space: Space, access: Access) -> bool:
-    """Whether one row of an operand is too much for a thread."""
+    """Whether one row of an operand is too much for a thread. Cutting it costs more where every entry makes a row of results."""
     known = space.known(access)
-    return known is not None and known.spread is Spread.HEAVY
+    if known is None or known.spread is not Spread.HEAVY:
+        return False
+    return space.spine[-1] == space.levels(access)[-1] or (known.heaviest or 0) >= VERY_HEAVY
 
 
 def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], names: Names) -> Shared:
@@ -91,11 +97,12 @@ def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], nam
 def _by_rows(space: Space, var: IndexVar, walked: Access | None, races: str, names: Names) -> Shared:
     """The outermost loop in pieces: of equal weight where an operand is spread unevenly, else of equal length."""
     outer, inner = names.fresh(f"{var}0"), names.fresh(f"{var}1")
+    pieces = MANY_PIECES if races == NO_RACES and space.seconds >= MUCH else PIECES
     known = None if walked is None else space.known(walked)
     by_weight = walked is not None and _is_uneven(known)
     weight = f",{show(walked)}" if walked is not None and by_weight else ""
-    steps = (f"divide({var},{outer},{inner},{PIECES}{weight})", f"parallelize({outer},CPUThread,{races})")
-    what = f"threads take {PIECES} pieces of {var}" + (f" with equally many entries of {walked.tensor}" if weight and walked else "")
+    steps = (f"divide({var},{outer},{inner},{pieces}{weight})", f"parallelize({outer},CPUThread,{races})")
+    what = f"threads take {pieces} pieces of {var}" + (f" with equally many entries of {walked.tensor}" if weight and walked else "")
     if races == TEMPORARY:
         what += ", each with its own copy of the result"
     return Shared(Decision(steps, what, _why(space, var, walked, known), _instead(by_weight)))
@@ -122,5 +129,4 @@ def _affords_copies(space: Space, result: Access) -> bool:
     if not result.tensor.format.is_dense:
         return False
     places = prod(map(space.extent, space.levels(result)))
-    work = sum(space.iterations(path, path.variables) for path in space.paths)
-    return COPIES * places * 2 <= work
+    return COPIES * places * PER_PLACE <= space.seconds / 4

@@ -278,7 +278,7 @@ class Statements:
             case ir.LoopKind.VECTOR:
                 words = ["#pragma omp simd", *([f"simdlen({loop.factor})"] if loop.factor else [])]
             case ir.LoopKind.THREADS:
-                words = ["#pragma omp parallel for", *_copied(loop)]
+                words = ["#pragma omp parallel for", *([f"schedule(dynamic, {loop.factor})"] if loop.factor else []), *_copied(loop)]
             case _:
                 raise CompilerBug(loop, f"a {loop.kind.value} loop runs on a device, not in C")
         return [" ".join([*words, *(self._clause(one.var, one.op, loop) for one in loop.reduces)])]
