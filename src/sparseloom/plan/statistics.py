@@ -6,8 +6,8 @@ the storage, and asked only of operands that are large enough for it to matter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 from math import frexp
@@ -58,24 +58,36 @@ class Known:
 @dataclass(frozen=True)
 class Statistics:
     """``entries`` is how many entries sparse operands have together, rounded down to a power of two. ``cheapest`` has the operands, from
-    the one with fewest values on. ``operands`` has what is known of those that are sparse and large."""
+    the one with fewest values on. ``stored`` has the entries of each sparse operand, rounded too, and ``operands`` what is known of those
+    that are large."""
 
     entries: int = 0
     cheapest: tuple[str, ...] = ()
+    stored: tuple[tuple[str, int], ...] = ()
     operands: tuple[tuple[str, Known], ...] = ()
 
     @staticmethod
     def of(operands: Mapping[str, Storage]) -> Statistics:
         """What the operands tell."""
-        sparse = [(name, storage) for name, storage in operands.items() if not storage.format.is_dense]
-        entries = sum(len(storage.values) for _, storage in sparse)
-        cheapest = sorted(operands, key=lambda name: len(operands[name].values))
-        large = tuple((name, known_of(storage)) for name, storage in sparse) if entries >= LARGE else ()
-        return Statistics(1 << entries.bit_length() >> 1, tuple(cheapest), large)
+        counts = {name: len(storage.values) for name, storage in operands.items()}
+        sparse = [name for name, storage in operands.items() if not storage.format.is_dense]
+        known = Statistics.counted(counts, sparse)
+        return known if known.entries < LARGE else replace(known, operands=tuple((name, known_of(operands[name])) for name in sparse))
+
+    @staticmethod
+    def counted(counts: Mapping[str, int], sparse: Collection[str]) -> Statistics:
+        """What the numbers of values tell, some of which are those of sparse operands."""
+        cheapest = sorted(counts, key=counts.__getitem__)
+        stored = tuple((name, _rounded_down(counts[name])) for name in sparse)
+        return Statistics(_rounded_down(sum(counts[name] for name in sparse)), tuple(cheapest), stored)
 
     def known(self, name: str) -> Known | None:
         """What is known of an operand."""
         return next((known for other, known in self.operands if other == name), None)
+
+
+def _rounded_down(count: int) -> int:
+    return 1 << count.bit_length() >> 1
 
 
 NOTHING_KNOWN = Statistics()

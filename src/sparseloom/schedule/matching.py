@@ -136,6 +136,12 @@ _DISTRIBUTIVE = frozenset({
 })  # fmt: skip
 
 
+def is_distributive(op: str, reduction: str, dtype: DType) -> bool:
+    """Whether an operation distributes over a reduction, in ``dtype``."""
+    # The identity of min and max is no neutral guest in a sum unless it is infinite.
+    return (op, reduction) in _DISTRIBUTIVE and (op != "add" or dtype.kind in "fc")
+
+
 def distributes(expr: Expr, inner: Access, reduction: str, dtype: DType) -> bool:
     """Whether ``expr`` of a reduced ``inner`` equals the reduction of ``expr`` of each, in ``dtype``."""
     if expr == inner:
@@ -144,10 +150,7 @@ def distributes(expr: Expr, inner: Access, reduction: str, dtype: DType) -> bool
         case Apply("divide", (above, below)) if reduction == "add":
             # By 0, parts become infinities of both signs, and their sum does not.
             return distributes(above, inner, reduction, dtype) and bool(constant_of(below))
-        case Apply(op, args) if (op, reduction) in _DISTRIBUTIVE:
-            # The identity of min and max is no neutral guest in a sum unless it is infinite.
-            if op == "add" and dtype.kind not in "fc":
-                return False
+        case Apply(op, args) if is_distributive(op, reduction, dtype):
             holding = [arg for arg in args if any(found.tensor.name == inner.tensor.name for found in accesses(arg))]
             return len(holding) == 1 and distributes(holding[0], inner, reduction, dtype)
     return False

@@ -1,0 +1,271 @@
+"""What it costs to multiply several tensors in an order: sizes and densities in, the cheapest tree of nests out.
+
+    A(i,j) * B(j,k) * x(k)      factors 0, 1, 2
+    (0, 1, 2)                   one nest over all of them
+    (0, (1, 2))                 first B*x, then A times that
+
+The cost of a nest is how often its innermost loop runs, and what it writes; of a tree, that of its nests together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import expm1, inf, log1p, prod
+
+from sparseloom.core.once import cached_property
+
+Tree = tuple["int | Tree", ...]
+"""A nest over factors, by number, and over what other nests made."""
+
+Best = dict[int, tuple[float, int, bool]]
+"""For sets of factors: the price, the factors of a temporary to make first, and whether the others are made into one too."""
+
+MOST_EXACT = 7  # up to so many factors every tree is weighed; more are paired greedily
+CALL = 5_000.0  # what one more nest costs, in runs of an innermost loop: some microseconds
+FACTOR = 0.3  # what one more factor adds to a run of the innermost loop
+SPARSE_WRITE = 4.0  # what writing an entry of a sparse temporary costs, where a dense value costs 1
+FULL = 0.5  # a temporary of which more than this is stored is dense
+CACHE = 1 << 20  # bytes; a temporary that fits in there may be dense in any case
+LARGEST = 1 << 30  # bytes of a temporary
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something that a nest reads: the set of its variables, as bits, and the share of its places that are stored."""
+
+    variables: int
+    density: float = 1.0
+    is_sparse: bool = False  # whether loops visit stored places only
+    may_lack: bool = False  # whether some place may have no entry, though all are stored
+
+    def entries(self, size: float) -> float:
+        """How many entries loops must pass, at least."""
+        return size * self.density if self.is_sparse else 0.0
+
+
+@dataclass(frozen=True)
+class Network:
+    """The factors of a product, how far each variable runs, and which variables the result has.
+
+    ``hides`` allows dense temporaries of products in which entries may be absent; others are exact in what they store.
+    """
+
+    factors: tuple[Part, ...]
+    extents: tuple[int, ...]
+    result: int
+    hides: bool = True
+    is_sparse: bool = False  # whether the result is
+    itemsize: int = 8
+    _sizes: dict[int, float] = field(default_factory=dict, compare=False, repr=False)
+    _temporaries: dict[int, Part | None] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def everything(self) -> int:
+        """The set of all factors, as bits."""
+        return (1 << len(self.factors)) - 1
+
+    def size(self, variables: int) -> float:
+        """How many places a set of variables spans."""
+        known = self._sizes.get(variables)
+        if known is None:
+            known = self._sizes[variables] = float(prod(self.extents[k] for k in bits(variables)))
+        return known
+
+    @cached_property
+    def spanned(self) -> tuple[int, ...]:
+        """The variables of every set of factors."""
+        found = [0]
+        for part in self.factors:
+            found += [before | part.variables for before in found]
+        return tuple(found)
+
+    @cached_property
+    def _densities(self) -> tuple[float, ...]:
+        """The share of places at which every factor of a set has an entry, for every set."""
+        found = [1.0]
+        for part in self.factors:
+            found += [before * part.density for before in found]
+        return tuple(found)
+
+    @cached_property
+    def _passed(self) -> tuple[float, ...]:
+        """How many entries the loops over a set of factors must pass at least, for every set: those of the largest sparse one.
+
+        What survives innermost may be far less, as in a cyclic join.
+        """
+        found = [0.0]
+        for part in self.factors:
+            own = part.entries(self.size(part.variables))
+            found += [max(before, own) for before in found]
+        return tuple(found)
+
+    def kept(self, factors: int) -> int:
+        """The variables of some factors that are needed outside."""
+        return self.spanned[factors] & (self.result | self.spanned[self.everything & ~factors])
+
+    def density(self, factors: int) -> float:
+        """The share of places at which the product of some factors, summed over what is not needed outside, has an entry.
+
+        A sum over a variable that no sparse factor has makes no more entries.
+        """
+        stored = 0
+        for k in bits(factors):
+            if self.factors[k].density < 1.0 or self.factors[k].is_sparse:
+                stored |= self.factors[k].variables
+        return union(self._densities[factors], self.size(stored & self.spanned[factors] & ~self.kept(factors)))
+
+    def temporary(self, factors: int) -> Part | None:
+        """What a nest over some factors leaves for the next; None if it cannot be stored as it must be."""
+        try:
+            return self._temporaries[factors]
+        except KeyError:
+            made = self._temporaries[factors] = self._temporary(factors)
+            return made
+
+    def _temporary(self, factors: int) -> Part | None:
+        kept, density = self.kept(factors), self.density(factors)
+        may_lack = any(self.factors[k].is_sparse or self.factors[k].may_lack for k in bits(factors))
+        bytes_dense = self.size(kept) * self.itemsize
+        if not may_lack:
+            return Part(kept) if bytes_dense <= LARGEST else None
+        is_matrix = kept.bit_count() >= 2
+        if self.hides and bytes_dense <= LARGEST and (density > FULL or bytes_dense <= CACHE or not is_matrix):
+            return Part(kept, may_lack=True)
+        fits = is_matrix and bytes_dense * density * 2 <= LARGEST
+        return Part(kept, density, is_sparse=True, may_lack=True) if fits else None
+
+    def written(self, factors: int) -> float:
+        """What writing the result of a nest costs."""
+        size = self.size(self.kept(factors))
+        if factors == self.everything:
+            return size * self.density(factors) * SPARSE_WRITE if self.is_sparse else size
+        made = self.temporary(factors)
+        return inf if made is None else size * made.density * SPARSE_WRITE if made.is_sparse else size
+
+    def nest(self, leaves: int, made: Sequence[Part] = ()) -> float:
+        """How much the loops of one nest over factors and temporaries do."""
+        variables, density, passed = self.spanned[leaves], self._densities[leaves], self._passed[leaves]
+        for part in made:
+            variables |= part.variables
+            density *= part.density
+            passed = max(passed, part.entries(self.size(part.variables)))
+        count = leaves.bit_count() + len(made)
+        return max(self.size(variables) * density, passed) * (1 + FACTOR * max(count - 2, 0))
+
+    def price(self, tree: Tree) -> float:
+        """What a tree costs altogether."""
+        leaves = set_of([part for part in tree if isinstance(part, int)])
+        below = [part for part in tree if not isinstance(part, int)]
+        made = [self.temporary(factors_of(part)) for part in below]
+        read = [part for part in made if part is not None]
+        if len(read) < len(made):
+            return inf
+        return self.nest(leaves, read) + self.written(factors_of(tree)) + CALL + sum(map(self.price, below))
+
+    @cached_property
+    def one_nest(self) -> Tree:
+        """All factors in one nest."""
+        return tuple(range(len(self.factors)))
+
+    def cheapest(self) -> Tree:
+        """The tree that costs least: found exactly for few factors, by pairing for many."""
+        return self._exactly() if len(self.factors) <= MOST_EXACT else self._greedily()
+
+    def _exactly(self) -> Tree:
+        """The best tree of every set of factors, from small sets to large ones.
+
+        A nest reads factors alone, factors and one temporary, or two temporaries.
+        """
+        best: Best = {}
+        for factors in range(1, self.everything + 1):
+            best[factors] = self._best(best, factors)
+        return _unfold(best, self.everything)
+
+    def _best(self, best: Best, factors: int) -> tuple[float, int, bool]:
+        written = self.written(factors) + CALL
+        least, chosen, is_pair = self.nest(factors) + written, 0, False
+        part = factors  # every set of factors that may be made first
+        while part := (part - 1) & factors:
+            sofar = best[part][0] + written
+            if sofar >= least or not self._reduces(part) or (made := self.temporary(part)) is None:
+                continue
+            others = factors ^ part
+            price = sofar + self.nest(others, (made,))
+            if price < least:
+                least, chosen, is_pair = price, part, False
+            sofar += best[others][0]
+            if part > others and sofar < least and self._reduces(others) and (other := self.temporary(others)) is not None:
+                price = sofar + self.nest(0, (made, other))
+                if price < least:
+                    least, chosen, is_pair = price, part, True
+        return least, chosen, is_pair
+
+    def _reduces(self, factors: int) -> bool:
+        """Whether a temporary of these factors would be anything but a copy."""
+        return factors & (factors - 1) != 0 or self.kept(factors) != self.spanned[factors]
+
+    def _greedily(self) -> Tree:
+        """Pair whatever costs least to pair, again and again. Sums over variables of one factor come first, where there is a gain."""
+        nodes: list[tuple[int, int | Tree]] = [(1 << k, k) for k in range(len(self.factors))]
+        nodes = [(own, (tree,) if isinstance(tree, int) and self._sums_early(own) else tree) for own, tree in nodes]
+        while len(nodes) > 2:
+            one, other = min(combinations(nodes, 2), key=lambda pair: self._paired(*pair))
+            nodes = [*(node for node in nodes if node not in (one, other)), (one[0] | other[0], (one[1], other[1]))]
+        return tuple(tree for _, tree in nodes)
+
+    def _sums_early(self, own: int) -> bool:
+        return self._reduces(own) and self.temporary(own) is not None
+
+    def _paired(self, one: tuple[int, int | Tree], other: tuple[int, int | Tree]) -> float:
+        """What the nest over two nodes costs."""
+        leaves = set_of([tree for _, tree in (one, other) if isinstance(tree, int)])
+        made = [self.temporary(factors) for factors, tree in (one, other) if not isinstance(tree, int)]
+        read = [part for part in made if part is not None]
+        return inf if len(read) < len(made) else self.nest(leaves, read) + self.written(one[0] | other[0])
+
+
+def _unfold(best: Best, factors: int) -> Tree:
+    _, part, is_pair = best[factors]
+    if not part:
+        return tuple(bits(factors))
+    others = factors & ~part
+    rest: tuple[int | Tree, ...] = (_unfold(best, others),) if is_pair else tuple(bits(others))
+    return in_order((*rest, _unfold(best, part)))
+
+
+def in_order(tree: Tree) -> Tree:
+    """The parts of a nest by their first factors."""
+    return tuple(sorted(tree, key=lambda part: part if isinstance(part, int) else min(bits(factors_of(part)))))
+
+
+def factors_of(tree: int | Tree) -> int:
+    """The factors of a tree, as bits."""
+    return 1 << tree if isinstance(tree, int) else set_of_sets(factors_of(part) for part in tree)
+
+
+def set_of(numbers: Sequence[int]) -> int:
+    """Numbers as bits."""
+    return set_of_sets(1 << number for number in numbers)
+
+
+def set_of_sets(sets: Iterator[int] | Sequence[int]) -> int:
+    """The union of sets of bits."""
+    found = 0
+    for one in sets:
+        found |= one
+    return found
+
+
+def bits(numbers: int) -> Iterator[int]:
+    """The numbers in a set, from the smallest on."""
+    while numbers:
+        lowest = numbers & -numbers
+        yield lowest.bit_length() - 1
+        numbers ^= lowest
+
+
+def union(density: float, count: float) -> float:
+    """The share of places at which at least one of ``count`` terms of this density has an entry."""
+    return density if count <= 1.0 or density >= 1.0 else -expm1(count * log1p(-density))
