@@ -13,7 +13,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
 from sparseloom.kernel import BoundKernel, Kernel
 from sparseloom.notation.nodes import Assembly, IndexVar, Merge, Races, Unit
-from sparseloom.program import einsum, evaluate, program
+from sparseloom.program import einsum, evaluate, plan, program
 from sparseloom.relations.bound import BoundType
 from sparseloom.runtime.shelf import release_memory
 from sparseloom.runtime.teams import get_threads, set_threads
@@ -50,6 +50,6 @@ __all__ = [
     "cbrt", "ceil", "conjugate", "coo", "cos", "cosh", "csc", "csf", "csr", "dcsc", "dcsr", "dense", "dia", "einsum", "ell", "equal",
     "evaluate", "exp", "expm1", "floor", "from_arrays", "from_coo", "full", "get_threads", "hypot", "imag", "indices", "isfinite",
     "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "max", "maximum", "min",
-    "minimum", "not_equal", "power", "prod", "program", "random", "read", "real", "release_memory", "set_threads", "sign", "sin", "sinh",
-    "sqrt", "square", "sum", "tan", "tanh", "trunc", "where", "write", "zeros",
+    "minimum", "not_equal", "plan", "power", "prod", "program", "random", "read", "real", "release_memory", "set_threads", "sign", "sin",
+    "sinh", "sqrt", "square", "sum", "tan", "tanh", "trunc", "where", "write", "zeros",
 ]  # fmt: skip

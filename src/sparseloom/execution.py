@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -145,6 +145,15 @@ class Specialization:
         if not out.values.flags.writeable:
             raise StorageError("out is read-only")
 
+    @property
+    def source(self) -> str:
+        """The C of the kernel."""
+        return self.stages.source
+
+    def show(self, stage: str) -> str:
+        """The kernel at one stage."""
+        return self.stages.show(stage)
+
     def explain(self) -> str:
         """Who drives each loop, which races there are, what is converted, and where the result goes."""
         sizes, blocked = self.problem.sizes if self.problem.is_stored else {}, self.plan.blocked
@@ -269,20 +278,34 @@ class Specialization:
         return None
 
 
+class Inspected(Protocol):
+    """What can be looked into: a specialization, or several in a row."""
+
+    @property
+    def source(self) -> str:
+        """The C of it."""
+
+    def show(self, stage: str) -> str:
+        """One stage of it."""
+
+    def explain(self) -> str:
+        """What it does, in words."""
+
+
 class Inspectable:
     """Something that runs a specialization and lets the user look into it."""
 
-    def _inspected(self) -> Specialization:
+    def _inspected(self) -> Inspected:
         raise CompilerBug(self, "a kernel must say what it runs")
 
     @property
     def source(self) -> str:
         """The C of the kernel, in the user's names: what ran last, or what would run on float64 operands."""
-        return self._inspected().stages.source
+        return self._inspected().source
 
     def show(self, stage: str) -> str:
         """The kernel at one stage: notation, concrete, loops or c."""
-        return self._inspected().stages.show(stage)
+        return self._inspected().show(stage)
 
     def explain(self) -> str:
         """Who drives each loop, which races there are, what is converted, and where the result goes."""

@@ -9,27 +9,31 @@ from typing import Any
 
 import numpy as np
 
+from sparseloom.chain import Chain, Setting, preview, specialize, specialize_all
 from sparseloom.conversion import convert
-from sparseloom.core.algebra import Scalar, Semiring, same_value
-from sparseloom.core.dtypes import DType, value_dtype
-from sparseloom.core.errors import FormatError, NotationError, ShapeError, StorageError
+from sparseloom.core.algebra import Semiring
+from sparseloom.core.dtypes import FLOAT64, DType, value_dtype
+from sparseloom.core.errors import NotationError, ShapeError, StorageError
 from sparseloom.execution import Inspectable, Specialization
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
-from sparseloom.formats.storage import Storage, same_arrays, share_memory, with_own_indices
+from sparseloom.formats.storage import Storage
 from sparseloom.iteration.rows import known_workspace
+from sparseloom.notation.dtyping import promoted_dtype
 from sparseloom.notation.nodes import Assign
-from sparseloom.notation.terms import close_over, operand_dtype, semiring_zero, tensors_of
+from sparseloom.notation.terms import close_over, semiring_zero, tensors_of, zero_in
 from sparseloom.notation.text import declare
-from sparseloom.plan.problem import declared, known_sizes, pose, pose_without_data, usually_stored
+from sparseloom.plan.contraction import Path, Step
+from sparseloom.plan.problem import declared, known_sizes, usually_stored
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
+from sparseloom.replay import PlanText, plan_text, the_schedule
 from sparseloom.runtime.binding import Call
-from sparseloom.runtime.settings import settings
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.intake import enter_aloud
-from sparseloom.tensor.operators import cast
+from sparseloom.tensor.outputs import as_output, is_stored_alike, overlaps, structure_of
 from sparseloom.tensor.recall import Recall, recall
+from sparseloom.tensor.ring_operands import dtype_under, under_semiring
 from sparseloom.tensor.tensor import Tensor
 
 MOST_SPECIALIZED = 64  # how many combinations of formats, dtypes and shapes a kernel remembers
@@ -52,7 +56,7 @@ class Kernel(Inspectable):
         self,
         statement: Assign,
         text: str,
-        formats: Mapping[str, Format] | None = None,
+        formats: Mapping[str, Format | None] | None = None,
         format: Format | None = None,
         dtype: DType | None = None,
         ring: Semiring | None = None,
@@ -60,8 +64,12 @@ class Kernel(Inspectable):
         target: str = DEFAULT,
         schedule: str | None = None,
         workspace: str | None = None,
+        path: Path | None = None,
+        before: Sequence[Step] = (),
     ) -> None:
         self._statement = statement
+        self._path = path
+        self._before = tuple(before)
         self._text = text
         self._format = format
         self._dtype = dtype
@@ -71,14 +79,16 @@ class Kernel(Inspectable):
         self._schedule = schedule
         self._workspace = known_workspace(workspace)
         self.result_name = statement.lhs.tensor.name
-        found = [t for t in tensors_of(statement.rhs) if t.name != self.result_name]
+        made = {self.result_name, *(step.name for step in self._before)}
+        read = [t for one in (*(step.statement for step in self._before), statement) for t in tensors_of(one.rhs)]
+        found = [t for t in dict.fromkeys(read) if t.name not in made]
         self.operand_names = tuple(t.name for t in found)
         self._orders = {t.name: t.order for t in (statement.lhs.tensor, *found)}
-        self._formats = None if formats is None else {t.name: formats.get(t.name) or dense(t.order) for t in found}
-        self._specialized: dict[tuple[Any, ...], Specialization] = {}
+        self._formats = None if formats is None else {t.name: formats.get(t.name, dense(t.order)) for t in found}
+        self._specialized: dict[tuple[Any, ...], Specialization | Chain] = {}
         self._recalled: dict[tuple[Any, ...], Recall] = {}
         self._assembled: weakref.WeakKeyDictionary[Storage, Mapping[str, Storage]] = weakref.WeakKeyDictionary()
-        self._last: Specialization | None = None
+        self._last: Specialization | Chain | None = None
 
     def __repr__(self) -> str:
         return f"<sparseloom kernel: {self._text}>"
@@ -86,7 +96,7 @@ class Kernel(Inspectable):
     def __reduce__(self) -> tuple[Any, ...]:
         workspace = None if self._workspace is None else self._workspace.value
         options = (self._formats, self._format, self._dtype, self._ring, self._sizes, self._target.name, self._schedule, workspace)
-        return Kernel, (self._statement, self._text, *options)
+        return Kernel, (self._statement, self._text, *options, self._path, self._before)
 
     # Calling
 
@@ -117,10 +127,10 @@ class Kernel(Inspectable):
         return Tensor(made, self.result_name)
 
     def _fill(
-        self, special: Specialization, storages: Mapping[str, Storage], out: Any, key: tuple[Any, ...], passed: Sequence[Any]
+        self, special: Specialization | Chain, storages: Mapping[str, Storage], out: Any, key: tuple[Any, ...], passed: Sequence[Any]
     ) -> Tensor:
         """Compute into an existing tensor."""
-        tensor = _as_output(out)
+        tensor = as_output(out)
         given = tensor.storage
         special.check_output(given)
         if not special.fills_values and tensor is not out:
@@ -128,7 +138,7 @@ class Kernel(Inspectable):
                 f"out cannot be {type(out).__name__}: {self.result_name} is sparse, and gets new arrays with every call\n"
                 "  help: pass an sl.Tensor, which takes them over, or leave out= away"
             )
-        if not special.fills_values or _overlaps(given, storages, self.result_name):
+        if not special.fills_values or overlaps(given, storages, self.result_name):
             made = special.run(storages)
             if special.fills_values:
                 given.values[:] = made.values
@@ -169,9 +179,9 @@ class Kernel(Inspectable):
         special = self._specialize(storages)
         values = None
         if out is not None:
-            tensor = _as_output(out)
+            tensor = as_output(out)
             special.check_output(tensor.storage)
-            if not special.fills_values or _overlaps(tensor.storage, storages, self.result_name):
+            if not special.fills_values or overlaps(tensor.storage, storages, self.result_name):
                 raise ShapeError("bind cannot fill this output in place: it is sparse, or overlaps an operand\n  help: leave out= away")
             values = tensor.storage.values
         call = special.bind(storages, values=values)
@@ -192,7 +202,7 @@ class Kernel(Inspectable):
         """
         storages = self._operands(args, named, None)
         made = self._specialize(storages).run(storages)
-        self._assembled[made] = {name: _structure(storage) for name, storage in storages.items()}
+        self._assembled[made] = {name: structure_of(storage) for name, storage in storages.items()}
         return Tensor(made, self.result_name)
 
     def compute(self, /, *args: Any, out: Tensor, **named: Any) -> Tensor:
@@ -213,7 +223,7 @@ class Kernel(Inspectable):
     def _check_structures(self, operands: Mapping[str, Storage], assembled: Mapping[str, Storage]) -> None:
         """Refuse operands whose entries are elsewhere than those that a result was assembled from."""
         for name, storage in operands.items():
-            if not _is_stored_alike(storage, assembled[name]):
+            if not is_stored_alike(storage, assembled[name]):
                 result = self.result_name
                 raise StorageError(
                     f"{name} is not stored as it was when {result} was assembled, and only values may change\n"
@@ -231,7 +241,9 @@ class Kernel(Inspectable):
                 raise ShapeError(f"{name} has {modes} in {self._text}, but the operand has shape {storage.shape}")
             storages[name] = storage
         if self._ring is not None:
-            storages = self._under_semiring(storages, self._ring)
+            common = self._common_dtype({name: storage.dtype for name, storage in storages.items()})
+            forms = {name: self._wanted(name) for name in storages}
+            storages = under_semiring(storages, forms, zero_in(common, self._ring), common)
         if self._formats is not None:
             # Only now, for what a conversion fills up must be worth what absent entries are worth.
             for name, storage in storages.items():
@@ -272,49 +284,71 @@ class Kernel(Inspectable):
             raise NotationError(f"{self._text} needs {', '.join(missing)}, and nothing was given for it\n  help: pass {them}")
         return given
 
-    def _under_semiring(self, storages: Mapping[str, Storage], ring: Semiring) -> dict[str, Storage]:
-        """Absent entries are the semiring's zero, and integers of different widths meet in one dtype.
+    def _common_dtype(self, dtypes: Mapping[str, DType]) -> DType:
+        """The dtype to which all operands promote."""
+        return promoted_dtype([dtypes[name] for name in self.operand_names]) if self.operand_names else FLOAT64
 
-        A dense operand stays as it is; what is to be stored sparsely leaves out the semiring's zero and nothing else.
-        """
-        typed = declare(self._statement, {name: declared(name, storage) for name, storage in storages.items()})
-        common = operand_dtype(typed)
-        zero = semiring_zero(typed, ring)
-        made = {}
-        for name, storage in storages.items():
-            wanted = self._wanted(name)
-            if storage.format.is_dense:
-                stays = wanted is None or wanted.is_dense
-                made[name] = storage if stays else _filled_with(storage, zero, common)
-                continue
-            if storage.fill != 0 and not same_value(storage.fill, zero):
-                raise FormatError(f"absent entries of {name} are {storage.fill}, but under this semiring they must be its zero, {zero}")
-            made[name] = _filled_with(storage, zero, common)
-        return made
+    @property
+    def _steps(self) -> tuple[Step, ...]:
+        """All statements, each with the dtype that was asked for."""
+        last = Step(self._statement, self._format, self._schedule)
+        return tuple(replace(step, dtype=self._dtype) for step in (*self._before, last))
 
-    def _specialize(self, storages: Mapping[str, Storage]) -> Specialization:
+    def _specialize(self, storages: Mapping[str, Storage]) -> Specialization | Chain:
         # A schedule's loops do not depend on what operands hold; those that the compiler chooses do.
-        known = NOTHING_KNOWN if self._schedule else Statistics.of(storages)
+        known = NOTHING_KNOWN if self._schedule and not self._before else Statistics.of(storages)
         key = (known, *((id(s.format), s.shape, s.dtype.num, s.index_dtype, s.fill or str(s.fill)) for s in storages.values()))
         made = self._specialized.get(key)
         if made is None:
             if len(self._specialized) >= MOST_SPECIALIZED:
                 self._specialized.clear()
-            typed = declare(self._statement, {name: declared(name, storage) for name, storage in storages.items()})
-            if self._ring is not None and self._statement.op is None:
-                typed = declare(typed, {self.result_name: replace(typed.lhs.tensor, fill=semiring_zero(typed, self._ring))})
-            options = (self._format, self._dtype, self._sizes, self._schedule, self._workspace, self._target)
-            problem = pose(close_over(typed, self._ring), storages, settings.int32_limit, *options)
-            made = self._specialized[key] = Specialization(problem, Statistics.of(storages))
+            made = self._specialized[key] = self._chained(storages) if self._before else self._alone(storages)
         self._last = made
         return made
 
+    def _alone(self, storages: Mapping[str, Storage]) -> Specialization | Chain:
+        """The only statement on these operands."""
+        typed = declare(self._statement, {name: declared(name, storage) for name, storage in storages.items()})
+        if self._ring is not None and self._statement.op is None:
+            typed = declare(typed, {self.result_name: replace(typed.lhs.tensor, fill=semiring_zero(typed, self._ring))})
+        options = (self._format, self._dtype, self._sizes, self._schedule, self._workspace, self._target, self._path)
+        return specialize(close_over(typed, self._ring), storages, *options)
+
+    def _chained(self, storages: Mapping[str, Storage]) -> Chain:
+        """All statements on these operands."""
+        return specialize_all(self._steps, storages, self._setting)
+
+    @property
+    def _setting(self) -> Setting:
+        return Setting(self._ring, self._sizes, self._workspace, self._target)
+
     # Looking inside
 
-    def _inspected(self) -> Specialization:
+    def _inspected(self) -> Specialization | Chain:
         return self._last.current if self._last is not None else self.preview()
 
-    def preview(self, dtypes: Mapping[str, Any] | None = None) -> Specialization:
+    @property
+    def plan(self) -> PlanText:
+        """How it runs, as a program: what ran last, or what would run where nothing is known of the operands.
+
+        >>> import sparseloom as sl
+        >>> sl.program("y(i) = A(i,j) * x(j)", formats={"A": "csr"}).plan
+        A: csr
+        y(i) = A(i,j) * x(j)
+          plain
+        """
+        return plan_text(self._inspected(), self._ring)
+
+    @property
+    def schedule(self) -> str:
+        """The schedule of the only statement, as text."""
+        return the_schedule(self._inspected())
+
+    def plan_for(self, /, *args: Any, **named: Any) -> PlanText:
+        """How it would run on these operands. Nothing is computed, and no C compiler is needed."""
+        return plan_text(self._specialize(self._operands(args, named, None)), self._ring)
+
+    def preview(self, dtypes: Mapping[str, Any] | None = None) -> Specialization | Chain:
         """What would run on operands of these dtypes, float64 where none is given. It needs no data, and no C compiler.
 
         >>> import sparseloom as sl
@@ -331,14 +365,14 @@ class Kernel(Inspectable):
             name: usually_stored(name, formats.get(name) or dense(self._orders[name]), given.get(name, usual))
             for name in self.operand_names
         }
-        typed = declare(self._statement, tensors)
         if self._ring is not None:
-            zero, common = semiring_zero(typed, self._ring), operand_dtype(typed)
+            common = self._common_dtype({name: tensor.dtype for name, tensor in tensors.items()})
+            zero = zero_in(common, self._ring)
             sparse = [t for t in tensors.values() if not t.format.is_dense]
-            filled = [replace(t, fill=zero, dtype=_dtype_under(zero, t.dtype, common)) for t in sparse]
-            typed = declare(typed, {tensor.name: tensor for tensor in (*filled, replace(typed.lhs.tensor, fill=zero))})
-        options = (self._format, self._dtype, self._schedule, self._workspace, self._target)
-        return Specialization(pose_without_data(close_over(typed, self._ring), settings.int32_limit, *options))
+            tensors |= {t.name: replace(t, fill=zero, dtype=dtype_under(zero, t.dtype, common)) for t in sparse}
+            tensors |= {self.result_name: replace(self._statement.lhs.tensor, fill=zero)} if self._statement.op else {}
+        made = preview(self._steps, tensors, self._setting)
+        return made if self._before else made.last
 
 
 def name_is_an_option(name: str, text: str) -> NotationError:
@@ -384,55 +418,3 @@ class BoundKernel:
         if self._fills:
             self._tensor = made
         return made
-
-
-def _as_output(out: Any) -> Tensor:
-    """What a result is written to: a tensor, or an array in memory that can be shared."""
-    if isinstance(out, Tensor):
-        return out
-    if isinstance(out, (list, tuple, int, float, complex, np.generic)):
-        raise StorageError(
-            f"out cannot be {type(out).__name__}: nothing that is written there would be seen again\n"
-            "  help: pass an array or an sl.Tensor, or leave out= away"
-        )
-    return asarray(out, copy=False)
-
-
-def _structure(storage: Storage) -> Storage:
-    """Where the entries of a storage stand, kept apart from what a caller can change."""
-    own = storage if storage.is_sealed else with_own_indices(storage)
-    return replace(own, values=np.empty(0, storage.dtype))
-
-
-def _overlaps(out: Storage, operands: Mapping[str, Storage], result: str) -> bool:
-    """Whether filling ``out`` would change an operand: its values, or the index arrays that the loops follow."""
-    read = (s for name, s in operands.items() if name != result)
-    return share_memory((out.values,), (array for s in read for array in (s.values, *s.indices)))
-
-
-def _is_stored_alike(one: Storage, other: Storage) -> bool:
-    """Whether two tensors have their entries at the same places."""
-    if one.format != other.format or one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    has_same_scalars = all(a.scalars == b.scalars for a, b in zip(one.levels, other.levels, strict=True))
-    return has_same_scalars and same_arrays(one.indices, other.indices)
-
-
-def _filled_with(storage: Storage, zero: Scalar, common: DType) -> Storage:
-    """The same entries under another fill."""
-    dtype = _dtype_under(zero, storage.dtype, common)
-    same = storage if storage.dtype == dtype else cast(replace(storage, fill=0), dtype)
-    return replace(same, fill=zero)
-
-
-def _dtype_under(zero: Scalar, own: DType, common: DType) -> DType:
-    """The dtype of a sparse operand under a semiring: its own, or that to which all promote if it is an integer or its own has no zero."""
-    return common if np.issubdtype(common, np.integer) or not _holds(own, zero) else own
-
-
-def _holds(dtype: DType, value: Scalar) -> bool:
-    """Whether a dtype has this very value."""
-    if dtype.kind in "iu" and not np.isfinite(value):
-        return False
-    with np.errstate(all="ignore"):
-        return same_value(np.asarray(value).astype(dtype).item(), value)

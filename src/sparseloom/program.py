@@ -1,4 +1,4 @@
-"""What users call: ``program``, ``evaluate`` and ``einsum``. Each makes a ``Kernel``; the last two also run it."""
+"""What users call: ``program``, ``evaluate``, ``einsum`` and ``plan``. Each makes a ``Kernel``; ``evaluate`` and ``einsum`` also run it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from sparseloom.iteration.rows import RowKind, known_workspace
 from sparseloom.kernel import Kernel, name_is_an_option
 from sparseloom.notation.einsum import broadcast, converted, parse_einsum
 from sparseloom.notation.nodes import Assign
-from sparseloom.notation.terms import tensors_of
-from sparseloom.notation.text import parse
+from sparseloom.notation.script import Script, read_script
+from sparseloom.plan.contraction import Path, Step
 from sparseloom.plan.problem import known_sizes
+from sparseloom.replay import PlanText
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.tensor import Tensor
@@ -36,12 +37,16 @@ def program(
     target: str = DEFAULT,
     deterministic: bool = False,
     workspace: str | None = None,
+    optimize: bool = True,
 ) -> Kernel:
-    """Compile a statement for given formats. Tensors without one are dense, the result too.
+    """Compile a statement, or several, for given formats. Tensors without one are dense, the result too.
 
     ``schedule`` says how the loops run, step by step: ``split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)``. It never changes the
     result. ``deterministic`` refuses strategies that add in no fixed order. ``workspace`` says in what the rows of a sparse result are
     built where their entries come in no order: ``dense``, ``hash`` or ``sort``; left out, it follows from their length.
+
+    Without a schedule it is chosen, and a product of several tensors may be cut into statements. ``optimize=False`` leaves the
+    loops as they are, as ``schedule=""`` does.
 
     >>> import sparseloom as sl
     >>> k = sl.program("C(i,j) = A(i,j) + B(i,j)", formats={"A": "csr", "B": "csr", "C": "csr"})
@@ -49,25 +54,81 @@ def program(
     forall i
       forall j
         C(i,j) = A(i,j) + B(i,j)
+
+    Several statements stand on lines of their own, each with its schedule below it, if it has one. The last makes the result:
+
+    >>> k = sl.program('''
+    ...     A: csr
+    ...     t(k) = A(k,l) * x(l)
+    ...       split(k,k0,k1,64) parallelize(k0,CPUThread,NoRaces)
+    ...     y(i) = A(i,k) * t(k)
+    ... ''')
+    >>> k.operand_names
+    ('A', 'x')
     """
-    if not isinstance(schedule, str | None):
-        raise ScheduleError(f"[S001] cannot read the schedule: it must be text, not {type(schedule).__name__}\n  help: pass its .text")
-    given = dict(formats or {})
-    statement = parse(text, tuple(given)).assign
-    orders = {t.name: t.order for t in tensors_of(statement)}
-    for name in given:
-        if name not in orders:
-            raise NotationError(f"formats names {name!r}, but {text} has {', '.join(orders)}")
-    resolved = {name: as_format(form, orders[name]) for name, form in given.items()}
-    result = statement.lhs.tensor
-    form = resolved.pop(result.name, dense(result.order))
-    for name, found in (*resolved.items(), (result.name, form)):
-        if found.order != orders[name]:
-            raise FormatError(f"{name} has {orders[name]} modes, but {name_of(found)} stores {found.order}")
-    kernel = Kernel(statement, text, resolved, form, _dtype(dtype), _semiring(semiring), sizes, target, schedule, workspace)
-    if schedule:
+    script, resolved = _read(text, formats or {})
+    last = script.last
+    form = resolved.pop(last.parsed.result, dense(last.assign.lhs.tensor.order))
+    chosen = _plain(_schedule(script, schedule), optimize)
+    before = _before(script, chosen, {name: resolved.pop(name, None) or dense(order) for name, order in _made(script)})
+    options = _dtype(dtype), _semiring(semiring), sizes, target, chosen, workspace, None, before
+    kernel = Kernel(last.assign, text, resolved, form, *options)
+    if chosen or any(step.schedule for step in before):
         kernel.preview().check_schedule(deterministic)
     return kernel
+
+
+def _read(text: str, formats: Mapping[str, Format | str], names: Sequence[str] = ()) -> tuple[Script, dict[str, Format]]:
+    """A program, and the formats that it or the caller declares. ``names`` are known to be tensors."""
+    script = read_script(text, (*formats, *names))
+    orders = script.orders
+    for name in formats:
+        if name not in orders:
+            raise NotationError(f"formats names {name!r}, but {text} has {', '.join(orders)}")
+    for name in script.formats:
+        if name not in orders:
+            raise NotationError(f"the program gives a format to {name!r}, but has {', '.join(orders)}")
+        if name in formats:
+            raise NotationError(f"the format of {name} is given twice, in the program and by formats=")
+    found = {name: as_format(form, orders[name]) for name, form in {**script.formats, **formats}.items()}
+    for name, form in found.items():
+        if form.order != orders[name]:
+            raise FormatError(f"{name} has {orders[name]} modes, but {name_of(form)} stores {form.order}")
+    return script, found
+
+
+def _made(script: Script) -> list[tuple[str, int]]:
+    """The temporaries of a program, with the number of their modes."""
+    return [(step.parsed.result, step.assign.lhs.tensor.order) for step in script.steps[:-1]]
+
+
+def _before(script: Script, schedule: str | None, formats: Mapping[str, Format | None]) -> tuple[Step, ...]:
+    """The statements before the last. One without a schedule is planned, unless no statement is."""
+    default = "" if schedule == "" and script.last.schedule is None else None
+    return tuple(
+        Step(step.assign, formats[step.parsed.result], default if step.schedule is None else step.schedule) for step in script.steps[:-1]
+    )
+
+
+def _schedule(script: Script, schedule: str | None) -> str | None:
+    """The schedule of the last statement: as the program has it, or as it was given beside it."""
+    if not isinstance(schedule, str | None):
+        raise ScheduleError(f"[S001] cannot read the schedule: it must be text, not {type(schedule).__name__}\n  help: pass its .text")
+    if schedule is None:
+        return script.last.schedule
+    if any(step.schedule is not None for step in script.steps):
+        raise ScheduleError("[S001] cannot read the schedule: the program has one already\n  help: leave schedule= away")
+    if schedule and len(script.steps) > 1:
+        help = "write the steps below the statement that they are for"
+        raise ScheduleError(f"[S001] cannot read the schedule: the program has {len(script.steps)} statements\n  help: {help}")
+    return schedule
+
+
+def _plain(schedule: str | None, optimize: Any) -> str | None:
+    """A schedule; an empty one where nothing is to be chosen."""
+    if not isinstance(optimize, bool):
+        raise NotationError(f"optimize is True or False, not {optimize!r}")
+    return schedule if optimize or schedule is not None else ""
 
 
 def evaluate(
@@ -81,9 +142,10 @@ def evaluate(
     target: str = DEFAULT,
     out: Any = None,
     workspace: str | None = None,
+    optimize: bool = True,
     **named: Any,
 ) -> Tensor:
-    """Compute a statement on operands as they are stored. ``workspace`` is as in ``program``.
+    """Compute a statement, or several, on operands as they are stored. ``workspace`` and ``optimize`` are as in ``program``.
 
     >>> import numpy as np, sparseloom as sl
     >>> sl.evaluate("y(i) = A(i,j) * x(j)", A=np.eye(2), x=np.array([3.0, 4.0])).to_numpy()
@@ -94,26 +156,44 @@ def evaluate(
     >>> sl.evaluate("y(i) = out(i) + dtype(i)", {"out": np.ones(2), "dtype": np.ones(2)}).to_numpy()
     array([2., 2.])
     """
+    kernel = _evaluating(text, operands, named, format, dtype, semiring, sizes, target, workspace, optimize)
+    return kernel(*operands, out=out, **named)
+
+
+def _evaluating(
+    text: str,
+    operands: Sequence[Any],
+    named: Mapping[str, Any],
+    format: Format | str | None,
+    dtype: Any,
+    semiring: Semiring | str | None,
+    sizes: Mapping[str, int] | None,
+    target: str,
+    workspace: str | None,
+    optimize: bool,
+) -> Kernel:
+    """The kernel of a statement for operands as they are stored."""
     in_dict = operands[0] if operands and isinstance(operands[0], dict) else {}
     names = tuple(sorted({*named, *(name for name in in_dict if isinstance(name, str))}))
     given = {"format": format, "dtype": dtype, "semiring": semiring, "sizes": sizes, "workspace": workspace}
     options = [name for name, value in given.items() if value is not None]
     if not isinstance(target, str) or target != DEFAULT:
         options.append("target")
+    if optimize is not True:
+        options.append("optimize")
     if options and not (operands and not in_dict):
         _check_options(_statement(text), names, tuple(options))
     wanted = None if format is None else (format if isinstance(format, Format) else str(format))
     extents = tuple(sorted(known_sizes(sizes).items()))
     arguments = wanted, _dtype(dtype), _semiring(semiring), extents, find_target(target).name, known_workspace(workspace)
-    kernel = _kernel_for(_statement(text), names, *arguments)
-    return kernel(*operands, out=out, **named)
+    return _kernel_for(_statement(text), names, *arguments, _plain(None, optimize))
 
 
 @lru_cache(maxsize=512)
 def _check_options(text: str, names: tuple[str, ...], options: tuple[str, ...]) -> None:
     """Refuse an option that was meant as the operand of that name."""
-    parsed = parse(text, names)
-    needed = (*parsed.operands, parsed.result) if parsed.assign.op else parsed.operands
+    script = read_script(text, names)
+    needed = (*script.operands, script.last.parsed.result) if script.last.assign.op else script.operands
     for name in options:
         if name in needed and name not in names:
             raise name_is_an_option(name, text)
@@ -129,15 +209,22 @@ def _kernel_for(
     sizes: tuple[tuple[str, int], ...],
     target: str,
     workspace: RowKind | None,
+    schedule: str | None,
 ) -> Kernel:
-    statement = parse(text, names).assign
-    form = None if format is None else as_format(format, statement.lhs.tensor.order)
-    return Kernel(statement, text, None, form, dtype, ring, dict(sizes), target, None, workspace and workspace.value)
+    script, forms = _read(text, {}, names)
+    last = script.last
+    given = None if format is None else as_format(format, last.assign.lhs.tensor.order)
+    chosen = _schedule(script, schedule)
+    before = _before(script, chosen, {name: forms.pop(name, None) for name, _ in _made(script)})
+    form = forms.pop(last.parsed.result, None) if given is None else given
+    operands = {name: forms.get(name) for name in script.operands} if forms else None  # one that is not declared stays as it is stored
+    options = dtype, ring, dict(sizes), target, chosen, workspace and workspace.value, None, before
+    return Kernel(last.assign, text, operands, form, *options)
 
 
 def _statement(text: Any) -> str:
     """A statement, which must be text: it is looked up before it is read."""
-    return text if isinstance(text, str) else parse(text).text
+    return text if isinstance(text, str) else read_script(text).last.parsed.text
 
 
 def einsum(
@@ -147,15 +234,32 @@ def einsum(
     dtype: Any = None,
     format: Format | str | None = None,
     target: str = DEFAULT,
+    optimize: Any = True,
 ) -> Tensor:
     """Einstein summation as NumPy spells it, on sparse and dense operands.
 
     >>> import numpy as np, sparseloom as sl
     >>> float(sl.einsum("i,i->", np.arange(3.0), np.ones(3)).to_numpy())
     3.0
+
+    The order in which operands are multiplied is chosen by what they hold. ``optimize=False`` multiplies all of them in one loop nest; a
+    path, as ``np.einsum_path`` gives it, asks for an order. NumPy's "greedy" and "optimal" leave the choice to us, as True does.
+
+    >>> A, x = np.ones((2, 2)), np.ones(2)
+    >>> sl.einsum("ij,jk,k->i", A, A, x, optimize=["einsum_path", (1, 2), (0, 1)]).to_numpy()
+    array([4., 4.])
     """
+    kernel, tensors = _einsum(subscripts, operands, dtype, format, target, optimize)
+    return kernel(out=out, **tensors)
+
+
+def _einsum(
+    subscripts: Any, operands: Sequence[Any], dtype: Any, format: Format | str | None, target: str, optimize: Any
+) -> tuple[Kernel, dict[str, Tensor]]:
+    """The kernel of subscripts, and its operands by name."""
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists(subscripts, operands)
+    schedule, path = _contraction_path(optimize)
     tensors = [asarray(operand) for operand in operands]
     statement = parse_einsum(subscripts, [t.ndim for t in tensors])
     statement, squeezed = broadcast(statement, [t.shape for t in tensors])
@@ -165,13 +269,65 @@ def einsum(
     wanted = _dtype(dtype)
     statement = converted(statement, [t.dtype for t in tensors], wanted)
     form = None if format is None else as_format(format, statement.lhs.tensor.order)
-    kernel = _einsum_kernel(statement, subscripts, form, wanted, target)
-    return kernel(out=out, **{f"op{k}": tensor for k, tensor in enumerate(tensors)})
+    kernel = _einsum_kernel(statement, subscripts, form, wanted, target, schedule, path)
+    return kernel, {f"op{k}": tensor for k, tensor in enumerate(tensors)}
 
 
 @lru_cache(maxsize=512)
-def _einsum_kernel(statement: Assign, text: str, format: Format | None, dtype: DType | None, target: str) -> Kernel:
-    return Kernel(statement, text, None, format, dtype, None, None, target)
+def _einsum_kernel(
+    statement: Assign, text: str, format: Format | None, dtype: DType | None, target: str, schedule: str | None, path: Path | None
+) -> Kernel:
+    return Kernel(statement, text, None, format, dtype, None, None, target, schedule, None, path)
+
+
+def _contraction_path(optimize: Any) -> tuple[str | None, Path | None]:
+    """What NumPy's ``optimize`` asks for: plain loops, our choice, or a path."""
+    match optimize:
+        case bool():
+            return _plain(None, optimize), None
+        case "greedy" | "optimal" | ("greedy" | "optimal", int() | float()):
+            return None, None
+        case ["einsum_path", *steps] if all(isinstance(step, tuple | list) for step in steps):
+            try:
+                return None, tuple(tuple(operator.index(place) for place in step) for step in steps)
+            except TypeError:
+                pass
+    help = "pass True, False, 'greedy', 'optimal', or a path such as ['einsum_path', (0, 1), (0, 1)]"
+    raise NotationError(f"optimize cannot be {optimize!r}\n  help: {help}")
+
+
+def plan(text: Any, /, *operands: Any, **named: Any) -> PlanText:
+    """How ``evaluate`` or ``einsum`` would compute a statement or subscripts on these operands; nothing is computed.
+
+    The arguments are theirs. What it gives is text, which ``program`` reads and runs.
+
+    >>> import numpy as np, scipy.sparse as sp, sparseloom as sl
+    >>> A, x = sp.random_array((3000, 3000), density=0.01, format="csr"), np.ones(3000)
+    >>> sl.plan("y(i) = A(i,j) * B(j,k) * x(k)", A=A, B=np.ones((3000, 3000)), x=x)
+    A: csr
+    t1: dense(1)
+    t1(j) = B(j,k) * x(k)
+      plain
+    y(i) = A(i,j) * t1(j)
+      plain
+    >>> sl.plan("ij,j->i", A, x)
+    op0: csr
+    T(i) = op0(i,j) * op1(j)
+      plain
+    """
+    named.pop("out", None)
+    if isinstance(text, str) and "=" in text:
+        options = {key: named.pop(key, default) for key, default in _EVALUATES.items()}
+        return _evaluating(text, operands, named, **options).plan_for(*operands, **named)
+    options = {key: named.pop(key, default) for key, default in _EINSUMS.items()}
+    if named:
+        raise NotationError(f"einsum has no argument {next(iter(named))!r}\n  help: operands go by position")
+    kernel, tensors = _einsum(text, operands, **options)
+    return kernel.plan_for(**tensors)
+
+
+_EINSUMS: dict[str, Any] = {"dtype": None, "format": None, "target": DEFAULT, "optimize": True}
+_EVALUATES: dict[str, Any] = {**_EINSUMS, "semiring": None, "sizes": None, "workspace": None}
 
 
 def _from_lists(first: Any, rest: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from sparseloom.cli.arguments import Subcommands, add_statement, add_subcommand, dtypes, named_values
 from sparseloom.cli.terminal import say
 from sparseloom.compiler import STAGES
-from sparseloom.execution import Specialization
+from sparseloom.execution import Inspected
 from sparseloom.program import program
 from sparseloom.tensor.io.source import replacing
 
@@ -49,10 +49,10 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _text(made: Specialization, options: argparse.Namespace) -> str:
+def _text(made: Inspected, options: argparse.Namespace) -> str:
     """The stages, with a heading each when there are several."""
     wanted = options.show or ([] if options.explain else ["c"])
-    parts = {stage: made.stages.show(stage) for stage in wanted}
+    parts = {stage: made.show(stage) for stage in wanted}
     if options.explain:
         parts["explain"] = made.explain()
     if len(parts) == 1:

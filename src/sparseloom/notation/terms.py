@@ -100,9 +100,53 @@ def _translate(assign: Assign, semiring: Semiring) -> Assign:
     return Assign(assign.lhs, rewrite(assign.rhs, rule), op)
 
 
+def reopen(closed: Assign, semiring: Semiring | None = None) -> Assign:
+    """A statement whose reductions are explicit, as it would be written: ``close_over`` makes the same of it.
+
+    Sums over what the left side lacks are left out, and a semiring's operators are + and * again.
+    """
+    written = closed if semiring is None else _untranslate(closed, semiring)
+    bare = Assign(written.lhs, _bare(written.rhs), written.op)
+    try:
+        return bare if close_over(bare, semiring) == closed else written
+    except NotationError:
+        return written
+
+
+def _bare(expr: Expr) -> Expr:
+    """An expression without the sums of its top-level terms."""
+    match expr:
+        case Apply(op, args, zero) if op in _ADDITIVE:
+            return Apply(op, tuple(map(_bare, args)), zero)
+        case Reduce("add", _, body):
+            return body
+    return expr
+
+
+def _untranslate(assign: Assign, semiring: Semiring) -> Assign:
+    """Put add and multiply in place of the semiring's operators."""
+    written = {semiring.add: "add", semiring.multiply: "multiply"}
+
+    def rule(found: object) -> Expr | None:
+        match found:
+            case Apply(op, args, zero) if zero is not None or op == semiring.multiply != semiring.add:
+                return Apply("multiply", args)
+            case Apply(op, args) if op == semiring.add:
+                return Apply("add", args)
+            case Reduce(op, variables, body) if op in written:
+                return Reduce(written[op], variables, body)
+        return None
+
+    return Assign(assign.lhs, rewrite(assign.rhs, rule), assign.op and written.get(assign.op, assign.op))
+
+
 def semiring_zero(assign: Assign, semiring: Semiring) -> Scalar:
     """The semiring's zero in the dtype to which the operands promote. Absent entries of the operands must have this value."""
-    dtype = operand_dtype(assign)
+    return zero_in(operand_dtype(assign), semiring)
+
+
+def zero_in(dtype: DType, semiring: Semiring) -> Scalar:
+    """The semiring's zero in the dtype to which operands promote."""
     try:
         return semiring.zero_of(dtype)
     except (OverflowError, TypeError, ValueError):

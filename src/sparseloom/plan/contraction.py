@@ -40,7 +40,7 @@ Path = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Step:
-    """A statement that is one nest, and the format of what it makes; None is left to the rule for results.
+    """A statement that is one nest, and the format and dtype of what it makes; None is left to the rules for results.
 
     ``schedule`` is as in a problem: none is the planner's, an empty one the loops as they are.
     """
@@ -48,6 +48,7 @@ class Step:
     statement: Assign
     format: Format | None = None
     schedule: str | None = None
+    dtype: DType | None = None
 
     @property
     def name(self) -> str:
@@ -70,7 +71,7 @@ class Contraction:
 
 @dataclass(frozen=True)
 class Product:
-    """A term of a right side that is a reduced product: its factors, beside those without variables, which stay where the result is made."""
+    """A term of a right side that is a reduced product: its factors, and those without variables, which stay where the result is made."""
 
     term: Expr
     reduction: str
@@ -175,17 +176,19 @@ class _Cut:
         """Put the last nest of a tree in the place of the product, and the others before it."""
         self.one_nest += network.price(network.one_nest)
         self.work += network.price(tree)
-        parts = [self._made(product, network, part) for part in tree]
+        parts = [made for part in tree for made in self._made(product, network, part)]
         last = _reduced(product, (*product.scalars, *parts), frozenset(self.problem.assign.lhs.indices))
         self.rhs = _in_place(self.rhs, product.term, last)
 
-    def _made(self, product: Product, network: Network, tree: int | Tree) -> Expr:
-        """A factor, or the temporary that stands for a tree."""
+    def _made(self, product: Product, network: Network, tree: int | Tree) -> list[Expr]:
+        """A factor, or the temporary that stands for a tree; what cannot be stored as it must be is left to the nest that reads it."""
         if isinstance(tree, int):
-            return _with_room(product.factors[tree], product.dtype)
-        below = [self._made(product, network, part) for part in tree]
+            return [_with_room(product.factors[tree], product.dtype)]
+        below = [made for part in tree for made in self._made(product, network, part)]
         factors = factors_of(tree)
         kept = tuple(product.variables[k] for k in bits(network.kept(factors)))
+        if network.temporary(factors) is None and not kept:
+            return below
         rhs = _reduced(product, below, frozenset(kept))
         self.numbered += 1
         name = self.names.fresh(f"t{self.numbered}")
@@ -193,16 +196,14 @@ class _Cut:
         form = self._format(Assign(Access(plain, kept), rhs), network, factors)
         made = Access(replace(plain, format=form), kept)
         self.steps.append(Step(Assign(made, rhs), form))
-        return made
+        return [made]
 
     def _format(self, assign: Assign, network: Network, factors: int) -> Format:
-        """How a temporary is stored: as its network says; sparse by the rule for results, or with every level compressed."""
+        """How a temporary is stored: dense if its network says so, or else with the entries that it has and no others."""
         part, order = network.temporary(factors), len(assign.lhs.indices)
-        if part is None and order == 0:
-            raise NotationError("the path asks for a sum that may have no entries, and a number alone cannot say so\n  help: use another path")
         if part is None or part.is_sparse:
             form = default_format(assign)
-            return entries(order) if form.is_dense else form
+            return entries(order) if form.blocks or form.levels[-1].full else form
         self.may_hide |= part.may_lack and assign.lhs.tensor.dtype.kind in "fc"
         return dense(order)
 

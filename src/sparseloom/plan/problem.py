@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,6 +27,18 @@ from sparseloom.targets.target import Target
 
 MOST_SPARSE = 500
 USUAL = 1000  # how far variables run where nothing is said
+
+
+class Shaped(Protocol):
+    """What must be known of an operand to pose a problem: a storage, or one that is still to be made."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of its modes."""
+
+    @property
+    def index_dtype(self) -> DType | None:
+        """The dtype of its index arrays, if it has any."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +82,7 @@ class Problem:
 
 def pose(
     statement: Assign,
-    operands: Mapping[str, Storage],
+    operands: Mapping[str, Shaped],
     int32_limit: int,
     format: Format | None = None,
     dtype: DType | None = None,
@@ -112,7 +124,7 @@ def usually_stored(name: str, format: Format, dtype: DType) -> TensorVar:
     return TensorVar(name, format.order, format, dtype, INT32 if is_indexed else None)
 
 
-def find_extents(assign: Assign, operands: Mapping[str, Storage], sizes: Mapping[str, int]) -> dict[str, int]:
+def find_extents(assign: Assign, operands: Mapping[str, Shaped], sizes: Mapping[str, int]) -> dict[str, int]:
     """The extent of every variable; operands that disagree are refused."""
     _check_sizes(assign, sizes)
     found = dict(sizes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from sparseloom import chain
 from sparseloom.execution import Inspectable, Specialization, specialize
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Assign, IndexVar
@@ -36,7 +37,8 @@ class Assignment:
     def run(self) -> Storage:
         """Compute the result, from what the operands hold now."""
         self.check_operands()
-        return self.prepare().run(self.operands)
+        result = self.statement.lhs.tensor
+        return chain.specialize(self.statement, self.operands, result.format, result.dtype, self.sizes).run(self.operands)
 
     def check_operands(self) -> None:
         """Look again at operands that a caller may have changed since the assignment was written down."""

@@ -1,0 +1,64 @@
+"""A plan as text: statements, formats and schedules, which ``program`` reads again and makes the same code of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparseloom.chain import Chain
+from sparseloom.core.algebra import Semiring
+from sparseloom.core.errors import ScheduleError
+from sparseloom.execution import Specialization
+from sparseloom.formats.named import name_of
+from sparseloom.notation.nodes import TensorVar
+from sparseloom.notation.printer import show
+from sparseloom.notation.script import PLAIN
+from sparseloom.notation.terms import reopen, tensors_of
+from sparseloom.plan.statistics import Work
+
+
+class PlanText(str):
+    """The text of a plan; it is shown as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def plan_text(made: Specialization | Chain, ring: Semiring | None = None) -> PlanText:
+    """How something runs, in the language that ``program`` reads. Options such as a semiring or a dtype are not part of it."""
+    links = made.links if isinstance(made, Chain) else (made,)
+    lines = [f"{name}: {form}" for name, form in _formats(links)]
+    for link in links:
+        lines.append(show(reopen(link.problem.statement, ring)))
+        lines += [f"  {step.strip()}" for step in schedule_of(link).split("\n") if step.strip()]
+    return PlanText("\n".join(lines))
+
+
+def the_schedule(made: Specialization | Chain) -> str:
+    """The schedule of the only statement."""
+    if isinstance(made, Chain):
+        raise ScheduleError(f"this runs in {len(made.links)} statements, each with a schedule of its own\n  help: look at .plan")
+    return made.plan.schedule
+
+
+def schedule_of(link: Specialization) -> str:
+    """The schedule of one statement as lines of a program; none where threads are chosen when it is compiled."""
+    if link.plan.schedule:
+        return link.plan.schedule
+    is_threaded = link.plan.work > Work.LITTLE and not link.plan.assign.lhs.tensor.format.is_dense
+    return "" if is_threaded else PLAIN
+
+
+def _formats(links: tuple[Specialization, ...]) -> Iterator[tuple[str, str]]:
+    """The formats to declare: of temporaries, and of whatever else is not dense."""
+    made = [link.problem.assign.lhs.tensor for link in links]
+    names = {tensor.name for tensor in made}
+    operands: dict[str, TensorVar] = {t.name: t for link in links for t in tensors_of(link.problem.statement.rhs) if t.name not in names}
+    for tensor in operands.values():
+        if not tensor.format.is_dense:
+            yield tensor.name, name_of(tensor.format)
+    for tensor in made[:-1]:
+        yield tensor.name, name_of(tensor.format)
+    if not made[-1].format.is_dense:
+        yield made[-1].name, name_of(made[-1].format)
