@@ -15,7 +15,7 @@ from sparseloom.plan import contraction, network
 from sparseloom.runtime.settings import settings
 
 CHUNKS = 6
-CASES = 60  # for each chunk
+CASES = 52  # for each chunk
 FORMATS = {1: ("d", "s", "b"), 2: ("dd", "ds", "ss", "ds:1,0", "uq", "ell", "db"), 3: ("ddd", "sss", "dss", "sss:2,0,1")}
 DTYPES = ("int64", "int64", "int8", "float64", "float32", "complex128", "bool")
 
@@ -65,7 +65,7 @@ def test_random_chains_are_those_of_numpy(chunk: int, seed: int) -> None:
     random = Random(seed * 1000 + chunk)
     for case in range(CASES):
         subscripts, operands = draw(random)
-        target = "c" if case % 6 == 0 else "interpret"
+        target = "c" if case % 8 == 0 else "interpret"
         want = expected(subscripts, operands)
         one = sl.einsum(subscripts, *operands, target=target, optimize=False)
         for optimize in (True, path(random, len(operands))):
