@@ -31,7 +31,7 @@ from sparseloom.notation.terms import close_over, semiring_zero, tensors_of
 from sparseloom.notation.text import declare
 from sparseloom.plan.contraction import Contraction, Path, Step, contract, contract_along, density
 from sparseloom.plan.problem import Problem, Shaped, declared, pose, pose_without_data
-from sparseloom.plan.statistics import Statistics
+from sparseloom.plan.statistics import Known, Statistics
 from sparseloom.runtime.binding import Call, allocate
 from sparseloom.runtime.calling import IndexOverflow
 from sparseloom.runtime.settings import settings
@@ -97,16 +97,22 @@ def _chained(
     known = {name: declared(name, storage) for name, storage in operands.items()}
     shapes = {name: _Expected(storage.shape, storage.index_dtype) for name, storage in operands.items()}
     counts = {name: len(storage.values) for name, storage in operands.items()}
+    large = dict(Statistics.of(operands).operands)
     fallback = whole if cut is not None and cut.may_hide else None
 
     def widened() -> Chain:
-        return Chain(_linked(steps, known, shapes, counts, replace(setting, wide=True)), cut, fallback)
+        return Chain(_linked(steps, known, shapes, counts, large, replace(setting, wide=True)), cut, fallback)
 
-    return Chain(_linked(steps, known, shapes, counts, setting), cut, fallback, widened)
+    return Chain(_linked(steps, known, shapes, counts, large, setting), cut, fallback, widened)
 
 
 def _linked(
-    steps: Sequence[Step], known: Mapping[str, TensorVar], shapes: Mapping[str, Shaped], counts: Mapping[str, int], setting: Setting
+    steps: Sequence[Step],
+    known: Mapping[str, TensorVar],
+    shapes: Mapping[str, Shaped],
+    counts: Mapping[str, int],
+    large: Mapping[str, Known],
+    setting: Setting,
 ) -> tuple[Specialization, ...]:
     """Each step made definite, with what the steps before it make among its operands."""
     links = []
@@ -121,7 +127,9 @@ def _linked(
             problem = problem.widened(INT64)
         read = [tensor.name for tensor in tensors_of(closed) if tensor.name in counts]
         sparse = [name for name in read if not known[name].format.is_dense]
-        links.append(Specialization(problem, Statistics.counted({name: counts[name] for name in read}, sparse)))
+        statistics = Statistics.counted({name: counts[name] for name in read}, sparse)
+        told = tuple((name, large[name]) for name in sparse if name in large)
+        links.append(Specialization(problem, replace(statistics, operands=told)))
         tensor, size = temporary(problem), prod(problem.shape)
         share = 1.0 if tensor.format.is_dense else density(closed.rhs, problem.sizes, counts)
         known[step.name], counts[step.name] = tensor, int(size * share)

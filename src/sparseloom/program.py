@@ -307,13 +307,17 @@ def plan(text: Any, /, *operands: Any, **named: Any) -> PlanText:
     A: csr
     t1: dense(1)
     t1(j) = B(j,k) * x(k)
-      plain
+      parallelize(k,CPUVector,ParallelReduction)
+      divide(j,j0,j1,256)
+      parallelize(j0,CPUThread,NoRaces)
     y(i) = A(i,j) * t1(j)
-      plain
+      divide(i,i0,i1,64)
+      parallelize(i0,CPUThread,NoRaces)
     >>> sl.plan("ij,j->i", A, x)
     op0: csr
     T(i) = op0(i,j) * op1(j)
-      plain
+      divide(i,i0,i1,64)
+      parallelize(i0,CPUThread,NoRaces)
     """
     named.pop("out", None)
     if isinstance(text, str) and "=" in text:

@@ -13,7 +13,6 @@ from sparseloom.notation.nodes import TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.script import PLAIN
 from sparseloom.notation.terms import reopen, tensors_of
-from sparseloom.plan.statistics import Work
 
 
 class PlanText(str):
@@ -43,11 +42,8 @@ def the_schedule(made: Specialization | Chain) -> str:
 
 
 def schedule_of(link: Specialization) -> str:
-    """The schedule of one statement as lines of a program; none where threads are chosen when it is compiled."""
-    if link.plan.schedule:
-        return link.plan.schedule
-    is_threaded = link.plan.work > Work.LITTLE and not link.plan.assign.lhs.tensor.format.is_dense
-    return "" if is_threaded else PLAIN
+    """The schedule of one statement as lines of a program."""
+    return link.plan.schedule or PLAIN
 
 
 def _formats(links: tuple[Specialization, ...]) -> Iterator[tuple[str, str]]:
