@@ -29,7 +29,7 @@ from sparseloom.iteration.rows import RowKind
 from sparseloom.lower.extents import check_ranges
 from sparseloom.lower.promises import broken_promise
 from sparseloom.notation.nodes import Assign, Forall, Races, Stmt, TensorVar
-from sparseloom.plan.plan import Plan, choose_loops, plan, plan_as_asked
+from sparseloom.plan.plan import Plan, choose_loops, plan, plan_as_asked, plan_with, problem_text
 from sparseloom.plan.problem import Problem, pose, with_index_dtype
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.relations.bound import BoundRelation
@@ -37,6 +37,7 @@ from sparseloom.runtime.binding import Call, aligned, allocate, bind_entry, bind
 from sparseloom.runtime.calling import BoundViolated, IndexOverflow
 from sparseloom.runtime.library import EntryPoint
 from sparseloom.runtime.settings import settings
+from sparseloom.runtime.tuned import known_schedule
 from sparseloom.schedule.loops import relations_of
 from sparseloom.targets.c import C
 from sparseloom.targets.registry import find_target
@@ -79,11 +80,17 @@ class Specialization:
     problem: Problem
     statistics: Statistics = NOTHING_KNOWN
     experience: Experience = field(default_factory=Experience)
+    pinned: Plan | None = None  # what to follow instead of the planner
 
     @cached_property
     def plan(self) -> Plan:
-        """How it runs."""
-        return plan(self.problem, self.statistics)
+        """How it runs: as the planner says, unless something else was measured to be better."""
+        if self.pinned is not None:
+            return self.pinned
+        is_free = self.problem.schedule is None and self.problem.is_stored
+        best = known_schedule(problem_text(self.problem, self.statistics)) if is_free else None
+        tuned = None if best is None else plan_with(self.problem, self.statistics, best)
+        return tuned or plan(self.problem, self.statistics)
 
     @cached_property
     def stages(self) -> Stages:

@@ -35,6 +35,7 @@ from sparseloom.tensor.outputs import as_output, is_stored_alike, overlaps, stru
 from sparseloom.tensor.recall import Recall, recall
 from sparseloom.tensor.ring_operands import dtype_under, under_semiring
 from sparseloom.tensor.tensor import Tensor
+from sparseloom.tuning import Tuned, tune
 
 MOST_SPECIALIZED = 64  # how many combinations of formats, dtypes and shapes a kernel remembers
 
@@ -321,6 +322,24 @@ class Kernel(Inspectable):
     @property
     def _setting(self) -> Setting:
         return Setting(self._ring, self._sizes, self._workspace, self._target)
+
+    def tune(self, /, *args: Any, seconds: float = 2.0, progress: bool | None = None, **named: Any) -> tuple[Tuned, ...]:
+        """Measure the planner's best candidates on these operands for some seconds, and keep the quickest.
+
+        It is used from then on for operands like these, by every kernel on this machine, and other processes find it on disk. What is
+        returned tells for each statement what was measured. Sums may be added up in another order than before.
+
+        >>> import numpy as np, sparseloom as sl
+        >>> k = sl.program("C(i,j) = A(i,k) * B(k,j)")
+        >>> tuned, = k.tune(np.ones((64, 64)), np.ones((64, 64)), seconds=0.01)
+        >>> tuned.statement
+        'C(i,j) = sum(k, A(i,k) * B(k,j))'
+        """
+        storages = self._operands(args, named, None)
+        found = tune(self._specialize(storages), storages, seconds, progress)
+        self._specialized.clear()
+        self._recalled.clear()
+        return found
 
     # Looking inside
 

@@ -15,7 +15,7 @@ from sparseloom.iteration.layout import is_filled
 from sparseloom.notation.nodes import Where
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
-from sparseloom.plan.threads import choose_threads
+from sparseloom.plan.threads import choose_threads, every_way
 from sparseloom.plan.vectors import choose_vectors
 from sparseloom.schedule.laws import appended_result
 from sparseloom.schedule.loops import taken_names
@@ -62,9 +62,26 @@ def _in_place(concrete: Concrete, space: Space, worth: Worth) -> Iterator[Choice
         for share in choose_threads(space, concrete.assign.lhs):
             names = Names(taken)
             shared = share(names)
-            yield _together(*choose_vectors(space, names, shared.in_one_loop), shared.decision)
+            yield _together(*choose_vectors(space, names, not shared.in_one_loop), shared.decision)
             yield _together(shared.decision)
-    yield _together(*choose_vectors(space, Names(taken), in_one_loop=False))
+    yield _together(*choose_vectors(space, Names(taken)))
+
+
+def variants(concrete: Concrete, space: Space) -> Iterator[Choice]:
+    """Schedules that may be better than the first choice, for whoever has the time to measure them; plain loops among them."""
+    yield Choice()
+    taken = taken_names(concrete.stmt)
+    if appended_result(concrete) is not None:
+        yield from _appended(concrete, space, AT_ONCE)
+        return
+    for share in (None, *every_way(space, concrete.assign.lhs)):
+        for may_move in (True, False):
+            names = Names(taken)
+            shared = None if share is None else share(names)
+            vectors = choose_vectors(space, names, may_move and not (shared is not None and shared.in_one_loop))
+            yield _together(*vectors, *(() if shared is None else (shared.decision,)))
+        if shared is not None:
+            yield _together(shared.decision)
 
 
 def _appended(concrete: Concrete, space: Space, worth: Worth) -> Iterator[Choice]:

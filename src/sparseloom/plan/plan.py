@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -16,11 +16,14 @@ from sparseloom.iteration.layout import appendable
 from sparseloom.iteration.rows import RowChoice, choose_row, is_long, scheduled_row
 from sparseloom.iteration.sharing import is_made_apart
 from sparseloom.notation.nodes import Access, Assign, TensorVar
-from sparseloom.plan.choose import WORTH, Worth, choices
+from sparseloom.notation.printer import show
+from sparseloom.notation.terms import tensors_of
+from sparseloom.plan.choose import WORTH, Choice, Worth, choices, variants
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.problem import Problem, resolve, with_index_dtype
 from sparseloom.plan.space import Space
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
+from sparseloom.plan.vectors import CONSTANT
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.c import C
 from sparseloom.targets.target import Target
@@ -70,13 +73,43 @@ def plan(problem: Problem, statistics: Statistics = NOTHING_KNOWN) -> Plan:
 def plan_schedule(plain: Plan, sizes: Mapping[str, int], statistics: Statistics, worth: Worth = WORTH) -> Plan:
     """The plan with the best schedule that its loops allow."""
     loops = choose_loops(plain.plain)
-    for choice in choices(loops, Space(loops.stmt, sizes, statistics), worth):
+    return next(_allowed(plain, loops, choices(loops, Space(loops.stmt, sizes, statistics), worth)))
+
+
+def plan_variants(problem: Problem, statistics: Statistics) -> tuple[Plan, ...]:
+    """Plans to choose from by measuring, the planner's own first."""
+    plain = plan_freely(problem, statistics)
+    loops = choose_loops(plain.plain)
+    own = plan_schedule(plain, problem.sizes, statistics)
+    others = _allowed(plain, loops, variants(loops, Space(loops.stmt, problem.sizes, statistics)))
+    return tuple({plan.schedule: plan for plan in (own, *others)}.values())
+
+
+def plan_with(problem: Problem, statistics: Statistics, schedule: str) -> Plan | None:
+    """The plan with a schedule that was found to be best; None if the loops do not allow it."""
+    plain = plan_freely(problem, statistics)
+    decision = Decision(tuple(schedule.split("\n")), "as measured", "this was the quickest schedule when the kernel was tuned")
+    return next(_allowed(plain, choose_loops(plain.plain), [Choice(schedule, (decision,))]), None)
+
+
+def problem_text(problem: Problem, statistics: Statistics) -> str:
+    """What decides which schedule is best: the statement, how tensors are stored, small extents, and rounded numbers."""
+    extents = tuple((name, size if size <= CONSTANT else _rounded(size)) for name, size in problem.extents)
+    return repr((show(problem.assign), tensors_of(problem.assign), extents, statistics, problem.workspace, problem.target.name))
+
+
+def _rounded(size: int) -> int:
+    return 1 << size.bit_length()
+
+
+def _allowed(plain: Plan, loops: Concrete, found: Iterable[Choice]) -> Iterator[Plan]:
+    """Plans with those schedules that the loops allow."""
+    for choice in found:
         try:
             scheduled(loops, choice.schedule)
         except ScheduleError:
             continue
-        return replace(plain, schedule=choice.schedule, decisions=choice.decisions)
-    return plain
+        yield replace(plain, schedule=choice.schedule, decisions=choice.decisions)
 
 
 @lru_cache(maxsize=512)

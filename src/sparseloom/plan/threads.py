@@ -44,21 +44,39 @@ def choose_threads(space: Space, result: Access) -> list[Callable[[Names], Share
     """The ways in which threads can share the outermost loop, best first; each takes the names that it needs."""
     if not space.spine:
         return []
-    var = space.spine[0]
-    is_free = var in space.levels(result)
-    walked = _walked(space, var)
-    found: list[Callable[[Names], Shared]] = []
-    if is_free and walked is not None and (chain := _chain(space, walked)) and _has_heavy_row(space, walked):
-        found.append(partial(_by_positions, space, walked, chain))
-    if is_free:
-        found.append(partial(_by_rows, space, var, walked, NO_RACES))
-    elif _affords_copies(space, result):
-        found.append(partial(_by_rows, space, var, walked, TEMPORARY))
-    return found
+    walked = _walked(space)
+    is_uneven = walked is not None and _is_uneven(space.known(walked))
+    if _is_free(space, result):
+        by_positions = _ways_by_positions(space, walked) if walked is not None and _has_heavy_row(space, walked) else []
+        return [*by_positions, partial(_by_rows, space, walked, is_uneven, NO_RACES)]
+    return [partial(_by_rows, space, walked, is_uneven, TEMPORARY)] if _affords_copies(space, result) else []
 
 
-def _walked(space: Space, var: IndexVar) -> Access | None:
+def every_way(space: Space, result: Access) -> list[Callable[[Names], Shared]]:
+    """All ways in which threads can share the outermost loop, whatever the statistics say."""
+    if not space.spine:
+        return []
+    walked = _walked(space)
+    weights = (False,) if walked is None else (True, False)
+    if not _is_free(space, result):
+        return [partial(_by_rows, space, walked, by_weight, TEMPORARY) for by_weight in weights] if result.tensor.format.is_dense else []
+    by_rows = [partial(_by_rows, space, walked, by_weight, NO_RACES) for by_weight in weights]
+    return [*by_rows, *(_ways_by_positions(space, walked) if walked is not None else [])]
+
+
+def _is_free(space: Space, result: Access) -> bool:
+    """Whether the outermost loop runs over the result, and not over what is summed."""
+    return space.spine[0] in space.levels(result)
+
+
+def _ways_by_positions(space: Space, walked: Access) -> list[Callable[[Names], Shared]]:
+    chain = _chain(space, walked)
+    return [partial(_by_positions, space, walked, chain)] if chain else []
+
+
+def _walked(space: Space) -> Access | None:
     """The operand whose entries the loops mostly walk: of those that begin with the outermost variable, the one with most entries."""
+    var = space.spine[0]
     accesses = dict.fromkeys(n for path in space.paths for n in walk(path.assign.rhs) if isinstance(n, Access))
     sparse = [a for a in accesses if not a.tensor.format.is_dense and space.levels(a)[:1] == (var,)]
     return max(sparse, key=lambda a: prod(space.fan(a, depth) for depth in range(len(a.indices))), default=None)
@@ -94,12 +112,12 @@ def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], nam
     return Shared(Decision(tuple(steps), f"threads take {PIECES} pieces of entries", why, "pieces of rows"), in_one_loop=True)
 
 
-def _by_rows(space: Space, var: IndexVar, walked: Access | None, races: str, names: Names) -> Shared:
-    """The outermost loop in pieces: of equal weight where an operand is spread unevenly, else of equal length."""
+def _by_rows(space: Space, walked: Access | None, by_weight: bool, races: str, names: Names) -> Shared:
+    """The outermost loop in pieces, of equal weight or of equal length."""
+    var = space.spine[0]
     outer, inner = names.fresh(f"{var}0"), names.fresh(f"{var}1")
     pieces = MANY_PIECES if races == NO_RACES and space.seconds >= MUCH else PIECES
     known = None if walked is None else space.known(walked)
-    by_weight = walked is not None and _is_uneven(known)
     weight = f",{show(walked)}" if walked is not None and by_weight else ""
     steps = (f"divide({var},{outer},{inner},{pieces}{weight})", f"parallelize({outer},CPUThread,{races})")
     what = f"threads take {pieces} pieces of {var}" + (f" with equally many entries of {walked.tensor}" if weight and walked else "")

@@ -40,11 +40,11 @@ class Leaf:
     driver: Access | None = None
 
 
-def choose_vectors(space: Space, names: Names, in_one_loop: bool) -> list[Decision]:
-    """What to do with innermost loops. ``in_one_loop`` says that the outer ones are fused, so that nothing moves between them."""
+def choose_vectors(space: Space, names: Names, may_move: bool = True) -> list[Decision]:
+    """What to do with innermost loops, which ``may_move`` out of sums, unless outer loops are fused."""
     leaves = [leaf for path in space.paths if (leaf := _leaf(space, path)) is not None]
     alone = [leaf for leaf in leaves if sum(leaf.var in path.variables for path in space.paths) == 1]
-    found = [_decide(space, leaf, names, in_one_loop) for leaf in alone]
+    found = [_decide(space, leaf, names, may_move) for leaf in alone]
     return [decision for decision in found if decision is not None]
 
 
@@ -70,7 +70,7 @@ def _is_innermost(space: Space, access: Access, var: IndexVar) -> bool:
     return var not in space.levels(access)[:-1]
 
 
-def _decide(space: Space, leaf: Leaf, names: Names, in_one_loop: bool) -> Decision | None:
+def _decide(space: Space, leaf: Leaf, names: Names, may_move: bool) -> Decision | None:
     if leaf.driver is not None:
         return _gather(space, leaf, leaf.driver)
     extent = space.extent(leaf.var)
@@ -85,7 +85,7 @@ def _decide(space: Space, leaf: Leaf, names: Names, in_one_loop: bool) -> Decisi
         why = f"{leaf.var} has {extent:,} values side by side, which are added up"
         return Decision((*steps, f"parallelize({var},CPUVector,ParallelReduction)"), "vectors that are added up in the end", why)
     why = f"{leaf.var} has {extent:,} values side by side" + (", few enough for a constant" if steps else "")
-    order = _in_registers(space, leaf, var, extent) if steps and not in_one_loop else None
+    order = _in_registers(space, leaf, var, extent) if steps and may_move else None
     moved = () if order is None else (f"reorder({','.join(order)})",)
     what = "vectors" if order is None else "vectors that stay in registers while sums run"
     return Decision((*steps, *moved, f"parallelize({var},CPUVector,NoRaces)"), what, why)
