@@ -53,6 +53,15 @@ class Experience:
         self.stored: Mapping[str, Sequence[int]] = {}
         self.wide: Specialization | None = None
 
+    def expect(self, entries: int) -> int:
+        """For how many entries of a result to make room, where so many are read."""
+        made, read = self.room
+        return max(entries, min(made, made * entries // read + 1))
+
+    def learn(self, made: int, entries: int) -> None:
+        """Keep in mind how many entries a result had."""
+        self.room = made, max(1, entries)
+
 
 def specialize(
     assign: Assign,
@@ -217,8 +226,7 @@ class Specialization:
         if initialised and values is not None and structure is None:
             values[:] = convert(storages[tensor.name], tensor.format).values
         entries = sum(stored_count(storages[name]) for name in stages.sparse_reads) if values is None else 0
-        made, for_read = self.experience.room
-        guess = max(entries, min(made, made * entries // for_read + 1))
+        guess = self.experience.expect(entries)
         own = {var.name: size for var, size in zip(lowered.result.indices, shape, strict=True)}
         arguments = gather(lowered, storages, {**own, **sizes}, values, guess)
 
@@ -272,7 +280,7 @@ class Specialization:
             return self.widened().run(operands, target)
         counts = position_counts(made)
         found = (count for level, count in zip(made.format.levels, counts[1:], strict=True) if not level.full)
-        self.experience.room = max(found, default=0), max(1, call.entries)
+        self.experience.learn(max(found, default=0), call.entries)
         return made
 
     def _allocate(self, stages: Stages, storages: Mapping[str, Storage]) -> NDArray[Any] | None:

@@ -40,8 +40,15 @@ CALLERS_VALUES = Seal()
 """For storage without index arrays whose values are a caller's."""
 
 
+class _Passable:
+    """Room for how a storage is laid before a kernel (``runtime.laying``). It is no field, so no copy takes it along."""
+
+    __slots__ = ("laid",)
+    laid: Any
+
+
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
-class Storage:
+class Storage(_Passable):
     """One tensor's arrays. ``values`` is one-dimensional and C-contiguous, one value per position of the last level.
 
     Without a ``seal`` the arrays may be a caller's, who may change them.

@@ -96,7 +96,7 @@ _watch = _Watch()
 # Asks a generator of the calling thread. There is no Python function on the way, for the reason above.
 _answers = map(next, map(operator.methodcaller("pop"), map(operator.attrgetter("ready"), itertools.repeat(_watch))))
 _cancelled = ctypes.CFUNCTYPE(ctypes.c_int32)(_answers.__next__)
-_CANCELLED_ADDRESS = ctypes.cast(_cancelled, ctypes.c_void_p).value or 0
+CANCELLED_ADDRESS = ctypes.cast(_cancelled, ctypes.c_void_p).value or 0
 
 
 class Pack:
@@ -110,7 +110,7 @@ class Pack:
 
     def __init__(self, values: Sequence[Value], keep: object = None) -> None:
         # Integers are sorted out first: this is on the way of every call.
-        self._words = array("q", [_CANCELLED_ADDRESS, *[value if type(value) is int else _word(value) for value in values]])
+        self._words = array("q", [CANCELLED_ADDRESS, *[value if type(value) is int else _word(value) for value in values]])
         self.address: int = self._words.buffer_info()[0]
         self.values = tuple(values)
         self._keep = keep

@@ -18,7 +18,7 @@ from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.indexing import transposed
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
-from sparseloom.tensor.operators import Argument, dot, elementwise, matmul
+from sparseloom.tensor.operators import Argument, Array, Given, dot, elementwise, matmul
 from sparseloom.tensor.reductions import as_float, reduce, reduced_count
 
 _BITWISE = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "invert": "logical_not"}
@@ -49,7 +49,7 @@ class Arithmetic:
         raise CompilerBug(self, "a tensor must wrap results")
 
     def _binary(self, op: str, other: Any, swapped: bool = False) -> Self:
-        argument = as_argument(other)
+        argument = _given(other)
         if argument is None:
             return NotImplemented  # type: ignore[no-any-return]  # Python then asks the other operand
         pair = (argument, self.storage) if swapped else (self.storage, argument)
@@ -101,12 +101,12 @@ class Arithmetic:
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __matmul__(self, other: Any) -> Self:
-        argument = as_argument(other)
-        return self._made(matmul(self.storage, _as_storage(argument))) if argument is not None else NotImplemented
+        argument = _given(other)
+        return self._made(matmul(self.storage, _as_array(argument))) if argument is not None else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Self:
-        argument = as_argument(other)
-        return self._made(matmul(_as_storage(argument), self.storage)) if argument is not None else NotImplemented
+        argument = _given(other)
+        return self._made(matmul(_as_array(argument), self.storage)) if argument is not None else NotImplemented
 
     def dot(self, other: Any) -> Any:
         """NumPy's dot: ``A @ other`` up to two modes each, ``A * other`` for a number.
@@ -144,7 +144,7 @@ class Arithmetic:
             raise _not_offered(f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else ""), out is not None or bool(options))
         match name:
             case "matmul":
-                return self._made(matmul(_as_storage(given[0]), _as_storage(given[1])))
+                return self._made(matmul(_as_array(given[0]), _as_array(given[1])))
             case "positive":
                 return +self
             case _ if name in _BITWISE and _are_truths(given):
@@ -240,9 +240,14 @@ def as_arguments(values: Sequence[Any]) -> list[Argument] | None:
     return arguments if len(arguments) == len(values) else None
 
 
-def _as_storage(argument: Argument | None) -> Storage:
+def _given(value: Any) -> Given | None:
+    """As ``as_argument``, but plain arrays stay what they are."""
+    return value if type(value) is np.ndarray else as_argument(value)
+
+
+def _as_array(given: Given | None) -> Array:
     """An operand of ``@``; numbers become tensors of order 0, which ``matmul`` refuses with a reason."""
-    return argument if isinstance(argument, Storage) else from_numpy(np.asarray(argument)).storage
+    return given if isinstance(given, Storage | np.ndarray) else from_numpy(np.asarray(given)).storage
 
 
 def _are_truths(arguments: Sequence[Argument]) -> bool:

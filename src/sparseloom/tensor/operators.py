@@ -6,16 +6,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import ShapeError
-from sparseloom.execution import specialize
+from sparseloom.doors import doors, specialized
+from sparseloom.execution import Specialization
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
@@ -23,9 +26,13 @@ from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Lit
 from sparseloom.notation.text import placeholder
 from sparseloom.plan.problem import declared
 from sparseloom.tensor.indexing import select
+from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.interop.numpy import dense_storage
 
 Argument = Storage | Scalar | np.generic
+Array = Storage | NDArray[Any]
+Given = Argument | NDArray[Any]
+"""What operators take: an array is made a storage only where nothing is known of its like."""
 
 
 class Statement:
@@ -33,6 +40,7 @@ class Statement:
 
     def __init__(self) -> None:
         self.operands: dict[str, Storage] = {}
+        self.special: Specialization | None = None
 
     def access(self, storage: Storage, variables: Sequence[IndexVar]) -> Access:
         """An access to ``storage``, which gets a name at its first use."""
@@ -45,7 +53,21 @@ class Statement:
         """Compute ``R(variables) = rhs``; without a format, in the one that follows from the operands."""
         lhs = Access(placeholder("R", len(variables)), tuple(variables))
         extents = {variable.name: size for variable, size in zip(variables, sizes, strict=True)}
-        return specialize(Assign(lhs, rhs), self.operands, format, sizes=extents).run(self.operands)
+        self.special = specialized(Assign(lhs, rhs), self.operands, format, extents)
+        return self.special.run(self.operands)
+
+    def learn(self, door: Hashable, given: Sequence[Given], stored: Sequence[Storage | Scalar], by_value: bool = False) -> None:
+        """Let a door remember what it ran on ``given``, which are ``stored`` so; nothing, where something else was computed with."""
+        at = {id(storage): place for place, storage in reversed(list(enumerate(stored)))}
+        if self.special is None or not all(id(storage) in at for storage in self.operands.values()):
+            return
+        places = {name: at[id(storage)] for name, storage in self.operands.items()}
+        numbers = {
+            places[name]: storage.dtype
+            for name, storage in self.operands.items()
+            if not isinstance(given[places[name]], Storage | np.ndarray)
+        }
+        doors.learn(door, given, self.special, places, numbers, by_value)
 
     def run_product(self, variables: Sequence[IndexVar], summed: IndexVar, factors: Sequence[Access], sizes: Sequence[int]) -> Storage:
         """Compute the sum of a product. One with a dense tensor has hardly an empty place, so it is dense on either side, as in SciPy."""
@@ -59,20 +81,38 @@ def variables(count: int) -> tuple[IndexVar, ...]:
     return tuple(IndexVar("ijklmn"[number] if number < 6 else f"i{number}") for number in range(count))
 
 
-def elementwise(op: str, *arguments: Argument) -> Storage:
-    """An operator of ``core.algebra`` on tensors and numbers, broadcast as NumPy does."""
+def elementwise(op: str, *given: Given) -> Storage:
+    """An operator of ``core.algebra`` on tensors, arrays and numbers, broadcast as NumPy does."""
+    made = doors.through(op, *given)
+    return _elementwise(op, given) if made is None else made
+
+
+def _elementwise(op: str, given: Sequence[Given]) -> Storage:
+    """As ``elementwise``, where nothing like it was computed before."""
+    arguments = [_entered(value) for value in given]
     shape = broadcast_shape(op, [argument.shape for argument in arguments if isinstance(argument, Storage)])
     loops = variables(len(shape))
     statement = Statement()
+    settled = _settled(op, arguments)
     nodes: list[Expr] = [
-        _broadcast(statement, argument, loops, shape) if isinstance(argument, Storage) else Literal(argument)
-        for argument in _settled(op, arguments)
+        _broadcast(statement, argument, loops, shape) if isinstance(argument, Storage) else Literal(argument) for argument in settled
     ]
-    return statement.run(loops, Apply(op, tuple(nodes)), shape)
+    made = statement.run(loops, Apply(op, tuple(nodes)), shape)
+    # An operand that was converted first is none that a door has seen, and neither is a number that stands in the statement.
+    stored = [argument if isinstance(argument, Storage) else became for argument, became in zip(arguments, settled, strict=True)]
+    statement.learn(op, given, stored, by_value=not all(isinstance(became, Storage) for became in settled))
+    return made
 
 
-def matmul(left: Storage, right: Storage) -> Storage:
+def matmul(left: Array, right: Array) -> Storage:
     """``left @ right`` as NumPy's matmul: vectors are rows or columns, and modes before the last two broadcast."""
+    made = doors.through("@", left, right)
+    return _matmul(left, right) if made is None else made
+
+
+def _matmul(*given: Array) -> Storage:
+    """As ``matmul``, where nothing like it was computed before."""
+    left, right = map(as_storage, given)
     if not left.shape or not right.shape:
         raise ShapeError("@ needs tensors with at least one mode; multiply by a number with *")
     inner = _common_size(left, right, f"{left.shape} @ {right.shape}")
@@ -84,7 +124,9 @@ def matmul(left: Storage, right: Storage) -> Storage:
     statement = Statement()
     first = _broadcast(statement, left, (*batches, *free[: len(rows)], summed), (*batch, *rows, inner))
     second = _broadcast(statement, right, (*batches, summed, *free[len(rows) :]), (*batch, inner, *columns))
-    return statement.run_product(outer, summed, (first, second), (*batch, *rows, *columns))
+    made = statement.run_product(outer, summed, (first, second), (*batch, *rows, *columns))
+    statement.learn("@", given, (left, right))
+    return made
 
 
 def dot(left: Storage, right: Storage) -> Storage:
@@ -99,6 +141,16 @@ def dot(left: Storage, right: Storage) -> Storage:
     first = statement.access(left, (*rows, summed))
     second = statement.access(right, (*columns[:place], summed, *columns[place:]))
     return statement.run_product(outer, summed, (first, second), (*left.shape[:-1], *right.shape[:place], *right.shape[place + 1 :]))
+
+
+def as_storage(array: Array) -> Storage:
+    """A storage, or the storage of an array."""
+    return enter_aloud(array) if isinstance(array, np.ndarray) else array
+
+
+def _entered(value: Given) -> Argument:
+    """What an operator computes with: arrays as storages."""
+    return enter_aloud(value) if isinstance(value, np.ndarray) else value
 
 
 def _common_size(left: Storage, right: Storage, what: str) -> int:

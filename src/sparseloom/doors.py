@@ -1,0 +1,166 @@
+"""From operands to the kernel that was called on their like before, by one look into one cache.
+
+Operators, reductions, ``einsum`` and kernels are *doors*: each makes a statement of its operands, and what it makes follows from their
+formats, dtypes, sizes and fills, and roughly from how many entries they have. So the second time neither notation is built, nor a problem
+posed, nor a plan made::
+
+    ("matmul", (csr 100 x 100 float64, 500), array of 100 float64)   ->   the way into the compiled kernel
+
+Where a call needs more than its kernel (an operand is converted, say), no way is known, but its specialization is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.core.dtypes import DType
+from sparseloom.core.trees import walk
+from sparseloom.execution import Specialization, specialize
+from sparseloom.formats.format import Format
+from sparseloom.formats.storage import Storage
+from sparseloom.notation.nodes import Assign, TensorVar
+from sparseloom.plan.statistics import Statistics
+from sparseloom.relations.bound import BoundRelation
+from sparseloom.runtime.calling import IndexOverflow, address_of
+from sparseloom.runtime.laying import Laid, count_of, lay, spelled
+from sparseloom.runtime.settings import settings
+from sparseloom.runtime.ways import Destination, Way, way_to
+from sparseloom.schedule.loops import relations_of
+from sparseloom.targets.target import Calling
+
+MOST_WAYS = 1024
+MOST_SPECIALIZED = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A way that was gone before: which operands are sparse, as often as they are read, and which numbers become arrays of what dtype."""
+
+    way: Way
+    special: Specialization
+    reads: tuple[int, ...]
+    numbers: tuple[tuple[int, DType], ...]
+
+    def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage:
+        """The result of the same kernel on these operands, which lie before it as ``laid``."""
+        words = [each[1] for each in laid]
+        kept: list[NDArray[Any]] = []  # while the kernel runs
+        for k, dtype in self.numbers:
+            kept.append(np.asarray(operands[k], dtype))
+            words[k] = (address_of(kept[-1]),)
+        return self.way.make(operands, words, sum([count_of(laid[k][0]) for k in self.reads]))
+
+
+class Other(Enum):
+    """What may be known of a call besides its way."""
+
+    NO_WAY = "more is to be done than calling a kernel"
+    BY_VALUE = "it depends on the numbers among the operands"
+
+
+class Doors:
+    """The ways that are known, by door and operands. It holds nothing of what a caller passed, and is emptied when it is full."""
+
+    def __init__(self, most: int = MOST_WAYS) -> None:
+        self._most = most
+        self._known: dict[Hashable, Known | Other] = {}
+
+    def through(self, door: Hashable, *operands: Any) -> Storage | None:
+        """The result, if the way is known. Operands are storages, which are valid, plain arrays and numbers."""
+        laid: list[Any] = [lay(operand) for operand in operands]
+        if None in laid:
+            return None
+        known = self.find(door, operands, laid)
+        if known is None:
+            return None
+        try:
+            return known.make(operands, laid)
+        except (IndexOverflow, MemoryError):
+            return None  # the long way knows what to do, or to say
+
+    def find(self, door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Known | None:
+        """The way of a call, if it is known."""
+        key = _key(door, operands, laid)
+        found = self._known.get(key)
+        if found is Other.BY_VALUE:
+            found = self._known.get((key, *_values(operands)))
+        return found if type(found) is Known else None
+
+    def learn(
+        self,
+        door: Hashable,
+        operands: Sequence[Any],
+        special: Specialization,
+        places: Mapping[str, int],
+        numbers: Mapping[int, DType] | None = None,
+        by_value: bool = False,
+    ) -> None:
+        """Keep in mind the way of a call that was just made on these operands.
+
+        ``places`` says where among them those of the statement are, ``numbers`` what numbers became that are not part of it.
+        """
+        laid: list[Any] = [lay(operand) for operand in operands]
+        if None in laid or len({*map(id, operands)}) < len(operands) > 2:
+            return
+        key: Hashable = _key(door, operands, laid)
+        if by_value:
+            self._keep(key, Other.BY_VALUE)
+            key = (key, *_values(operands))
+        if self._known.get(key) is not Other.NO_WAY:
+            self._keep(key, _known(special.current, places, numbers or {}) or Other.NO_WAY)
+
+    def _keep(self, key: Hashable, known: Known | Other) -> None:
+        if len(self._known) >= self._most:
+            self._known.clear()
+        self._known[key] = known
+
+
+doors = Doors()
+"""Those of tensors and of ``einsum``; every kernel has its own beside them, which go when it goes."""
+
+
+def _key(door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Hashable:
+    """By what a call is known. One operand in two places makes another statement than two of a kind."""
+    return (door, settings.int32_limit, len({*map(id, operands)}), *[mark for mark, _ in laid])
+
+
+def _values(operands: Sequence[Any]) -> list[Hashable]:
+    """The numbers among operands."""
+    return [spelled(operand) for operand in operands if not isinstance(operand, Storage | np.ndarray)]
+
+
+def _known(special: Specialization, places: Mapping[str, int], numbers: Mapping[int, DType]) -> Known | None:
+    """The way into the kernel of a specialization, if calling that is all there is to do."""
+    stages, plan, problem = special.stages, special.plan, special.problem
+    entry = stages.loaded_entry
+    if entry is None or problem.target.calling is not Calling.COMPILED or problem.is_empty:
+        return None
+    if plan.assign.op is not None or plan.blocked is not None or plan.initial is not None or stages.concrete.conversions:
+        return None
+    if any(isinstance(relation, BoundRelation) for relation in relations_of(stages.concrete.stmt)):
+        return None
+    experience, formats = special.experience, {n.name: n.format for n in walk(plan.assign.rhs) if isinstance(n, TensorVar)}
+    there = Destination(entry, stages.lowered, problem.sizes, problem.shape, experience.expect, experience.learn)
+    way = way_to(there, formats, places)
+    return None if way is None else Known(way, special, tuple(places[name] for name in stages.sparse_reads), tuple(numbers.items()))
+
+
+_specialized: dict[Hashable, Specialization] = {}
+
+
+def specialized(assign: Assign, operands: Mapping[str, Storage], format: Format | None, sizes: Mapping[str, int]) -> Specialization:
+    """As ``execution.specialize``, for statements that come again and again."""
+    shapes = tuple(storage.shape for storage in operands.values())
+    key = (assign, shapes, format, tuple(sizes.items()), Statistics.of(operands), settings.int32_limit)
+    found = _specialized.get(key)
+    if found is None:
+        if len(_specialized) >= MOST_SPECIALIZED:
+            _specialized.clear()
+        found = _specialized[key] = specialize(assign, operands, format, sizes=sizes)
+    return found
