@@ -28,7 +28,7 @@ from sparseloom.notation.nodes import Assign, TensorVar
 from sparseloom.plan.statistics import Statistics
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.runtime.calling import IndexOverflow, address_of
-from sparseloom.runtime.laying import Laid, count_of, lay, spelled
+from sparseloom.runtime.laying import Laid, lay, spelled
 from sparseloom.runtime.settings import settings
 from sparseloom.runtime.ways import Destination, Way, way_to
 from sparseloom.schedule.loops import relations_of
@@ -40,21 +40,22 @@ MOST_SPECIALIZED = 1024
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A way that was gone before: which operands are sparse, as often as they are read, and which numbers become arrays of what dtype."""
+    """A way that was gone before. ``numbers`` are the operands that become arrays of one value, and the dtypes of these."""
 
     way: Way
     special: Specialization
-    reads: tuple[int, ...]
-    numbers: tuple[tuple[int, DType], ...]
+    numbers: tuple[tuple[int, DType], ...] = ()
 
-    def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage:
-        """The result of the same kernel on these operands, which lie before it as ``laid``."""
-        words = [each[1] for each in laid]
+    def make(self, operands: Sequence[Any], laid: list[Laid]) -> Storage | None:
+        """The result of the same kernel on these operands, which lie before it as ``laid``; None where it takes the long way after all."""
         kept: list[NDArray[Any]] = []  # while the kernel runs
         for k, dtype in self.numbers:
             kept.append(np.asarray(operands[k], dtype))
-            words[k] = (address_of(kept[-1]),)
-        return self.way.make(operands, words, sum([count_of(laid[k][0]) for k in self.reads]))
+            laid[k] = (None, (address_of(kept[-1]),))
+        try:
+            return self.way.make(operands, laid)
+        except (IndexOverflow, MemoryError):
+            return None
 
 
 class Other(Enum):
@@ -74,15 +75,8 @@ class Doors:
     def through(self, door: Hashable, *operands: Any) -> Storage | None:
         """The result, if the way is known. Operands are storages, which are valid, plain arrays and numbers."""
         laid: list[Any] = [lay(operand) for operand in operands]
-        if None in laid:
-            return None
-        known = self.find(door, operands, laid)
-        if known is None:
-            return None
-        try:
-            return known.make(operands, laid)
-        except (IndexOverflow, MemoryError):
-            return None  # the long way knows what to do, or to say
+        known = None if None in laid else self.find(door, operands, laid)
+        return None if known is None else known.make(operands, laid)
 
     def find(self, door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Known | None:
         """The way of a call, if it is known."""
@@ -127,7 +121,7 @@ doors = Doors()
 
 def _key(door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Hashable:
     """By what a call is known. One operand in two places makes another statement than two of a kind."""
-    return (door, settings.int32_limit, len({*map(id, operands)}), *[mark for mark, _ in laid])
+    return (door, settings.int32_limit, operands[0] is operands[-1], *[mark for mark, _ in laid])
 
 
 def _values(operands: Sequence[Any]) -> list[Hashable]:
@@ -146,9 +140,10 @@ def _known(special: Specialization, places: Mapping[str, int], numbers: Mapping[
     if any(isinstance(relation, BoundRelation) for relation in relations_of(stages.concrete.stmt)):
         return None
     experience, formats = special.experience, {n.name: n.format for n in walk(plan.assign.rhs) if isinstance(n, TensorVar)}
-    there = Destination(entry, stages.lowered, problem.sizes, problem.shape, experience.expect, experience.learn)
+    learnt = (experience.expect, experience.learn)
+    there = Destination(entry, stages.lowered, problem.sizes, problem.shape, stages.sparse_reads, *learnt)
     way = way_to(there, formats, places)
-    return None if way is None else Known(way, special, tuple(places[name] for name in stages.sparse_reads), tuple(numbers.items()))
+    return None if way is None else Known(way, special, tuple(numbers.items()))
 
 
 _specialized: dict[Hashable, Specialization] = {}

@@ -77,7 +77,7 @@ def lay(value: Any) -> Laid | None:
         except AttributeError:
             return _laid_storage(value)
     if type(value) is np.ndarray:
-        return lay_array(value)
+        return _laid_array(value)
     return (_class_of(value), ()) if isinstance(value, Number) else None
 
 
@@ -105,7 +105,7 @@ def parts_of(format: Format) -> tuple[tuple[int | None, str], ...]:
     return (*parts, (None, "values"))
 
 
-def lay_array(array: NDArray[Any]) -> Laid | None:
+def _laid_array(array: NDArray[Any]) -> Laid | None:
     """How an array is laid before a kernel, if it is in C order. Nothing of it is kept: its owner may change how it is read."""
     flags = array.flags
     if not (flags.c_contiguous and flags.aligned):

@@ -21,19 +21,15 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType
 from sparseloom.core.room import ALWAYS_ALLOWED
 from sparseloom.formats.format import Format
-from sparseloom.formats.level import LevelData
+from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.room import least_size
-from sparseloom.formats.storage import NO_INDICES, Storage, lend
+from sparseloom.formats.storage import NO_INDICES, Seal, Storage, lend
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
-from sparseloom.runtime.binding import aligned, grown_lengths, read_result
+from sparseloom.runtime.binding import aligned
 from sparseloom.runtime.calling import CANCELLED_ADDRESS, address_of, adopt, call_with
-from sparseloom.runtime.laying import Words, parts_of
+from sparseloom.runtime.laying import Laid, Words, count_of, parts_of
 from sparseloom.runtime.library import EntryPoint
-
-Passed = Sequence[Words]
-"""The words of every operand, in the order in which they were given."""
-
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -43,11 +39,11 @@ class Route:
     order: tuple[int, ...]
     sizes: Words
 
-    def call(self, result: Sequence[int], operands: Passed) -> array[int]:
-        """Call the kernel on these words of the result and of the operands; returns what stands in them then."""
+    def call(self, result: Sequence[int], laid: Sequence[Laid]) -> array[int]:
+        """Call the kernel on these words of the result and on these operands; returns what stands in the words then."""
         line = [CANCELLED_ADDRESS, *result]
         for k in self.order:
-            line += operands[k]
+            line += laid[k][1]
         line += self.sizes
         words = array("q", line)
         call_with(self.entry, words)
@@ -66,15 +62,11 @@ class Filled:
     fill: Scalar
     levels: tuple[LevelData, ...]
 
-    def values(self, words: Passed) -> NDArray[Any]:
-        """The values alone."""
-        values = aligned(self.count, self.dtype)
-        self.route.call((address_of(values),), words)
-        return values
-
-    def make(self, operands: Sequence[Any], words: Passed, entries: int) -> Storage:
+    def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage:
         """The result."""
-        return Storage(self.format, self.shape, self.levels, self.values(words), self.fill, NO_INDICES)
+        values = aligned(self.count, self.dtype)
+        self.route.call((address_of(values),), laid)
+        return Storage(self.format, self.shape, self.levels, values, self.fill, NO_INDICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +80,11 @@ class Sharing:
     fill: Scalar
     lender: int
 
-    def make(self, operands: Sequence[Any], words: Passed, entries: int) -> Storage:
+    def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage:
         """The result."""
         source = lend(operands[self.lender])
         values = aligned(len(source.values), self.dtype)
-        self.route.call((address_of(values), len(values)), words)
+        self.route.call((address_of(values), len(values)), laid)
         return Storage(self.format, self.shape, source.levels, values, self.fill, source.seal)
 
 
@@ -100,40 +92,65 @@ class Sharing:
 class Grown:
     """A sparse result whose arrays the kernel allocates.
 
-    ``parts`` are what the words of the result stand for. ``expect`` says for how many entries to make room, from how many the
-    operands have, and ``learn`` is told how many there were.
+    ``parts`` are what the words of the result stand for, and ``reads`` the sparse operands, as often as they are read. ``expect`` says for
+    how many entries to make room, from how many those have, and ``learn`` is told how many there were.
     """
 
     route: Route
     lowered: Lowered
     shape: tuple[int, ...]
     parts: tuple[str, ...]
+    reads: tuple[int, ...]
+    levels: tuple[GrownLevel, ...]
     expect: Callable[[int], int]
     learn: Callable[[int, int], None]
 
-    def make(self, operands: Sequence[Any], words: Passed, entries: int) -> Storage:
+    def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage:
         """The result."""
-        lowered, guess = self.lowered, self.expect(entries)
-        left = self.route.call([guess if part == "guess" else 0 for part in self.parts], words)
-        found: list[Any] = left[1:].tolist()
-        self.learn(max((found[k] for k in lowered.counted), default=0), entries)
-        lengths, params = grown_lengths(lowered, found), lowered.function.params
-        for k in lowered.grown:
-            found[k] = adopt(found[k], lengths[k], params[k].target.dtype)
-        return read_result(lowered, self.shape, {}, found)
+        entries = sum([count_of(laid[k][0]) for k in self.reads])
+        guess = self.expect(entries)
+        found = self.route.call([guess if part == "guess" else 0 for part in self.parts], laid)
+        made, positions = [], 1
+        for level in self.levels:
+            data, positions = level.take(found, positions)
+            made.append(data)
+        lowered = self.lowered
+        tensor, k = lowered.result.tensor, lowered.parts[None, "values"]
+        values = adopt(found[1 + k], positions, tensor.dtype)
+        self.learn(max([found[1 + k] for k in lowered.counted], default=0), entries)
+        return Storage(tensor.format, self.shape, tuple(made), values, lowered.fill, Seal())
 
 
+@dataclass(frozen=True, slots=True)
+class GrownLevel:
+    """One level of such a result: how far it runs, which word counts its positions, and which hold the addresses of its arrays."""
+
+    level: Level
+    extent: int
+    counted: int | None
+    arrays: tuple[tuple[str, int, DType], ...]
+
+    def take(self, found: Sequence[int], parents: int) -> tuple[LevelData, int]:
+        """The arrays that a kernel made, below so many positions; and how many positions the level has."""
+        positions, lengths = self.level.made(self.extent, parents, 0 if self.counted is None else found[self.counted])
+        if not self.arrays:
+            return _NO_ARRAYS, positions
+        return LevelData({part: adopt(found[at], lengths[part], dtype) for part, at, dtype in self.arrays}, {}), positions
+
+
+_NO_ARRAYS = LevelData()
 Way = Filled | Sharing | Grown
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A loaded kernel, with what its calls need besides operands: the sizes of variables, the result's shape, and what was learnt."""
+    """A loaded kernel, with what its calls need besides operands: sizes, shape, sparse operands, and what was learnt."""
 
     entry: EntryPoint
     lowered: Lowered
     sizes: Mapping[str, int]
     shape: tuple[int, ...]
+    reads: Sequence[str]
     expect: Callable[[int], int]
     learn: Callable[[int, int], None]
 
@@ -155,9 +172,22 @@ def way_to(there: Destination, formats: Mapping[str, Format], places: Mapping[st
     if lowered.shared is not None:
         shared = Sharing(route, tensor.format, shape, tensor.dtype, lowered.fill, places[lowered.shared])
         return shared if parts == ("values", "count") else None
-    if not lowered.hands_out or any(level.scalar_names for level in tensor.format.levels):
+    return _grown(there, route, parts, places)
+
+
+def _grown(there: Destination, route: Route, parts: tuple[str, ...], places: Mapping[str, int]) -> Grown | None:
+    lowered, levels = there.lowered, there.lowered.result.tensor.format.levels
+    made = [(k, part) for k, level in enumerate(levels) for part in level.array_names]
+    if any(level.scalar_names for level in levels) or not lowered.parts.keys() >= {*made, (None, "values")} or not lowered.hands_out:
         return None
-    return Grown(route, lowered, shape, parts, there.expect, there.learn)
+    extents, words = lowered.result.tensor.format.level_sizes(there.shape), {slot: 1 + k for slot, k in lowered.parts.items()}
+    counted = {lowered.slots[k].level: 1 + k for k in lowered.counted}
+    dtypes = {slot: lowered.function.params[k].target.dtype for slot, k in lowered.parts.items()}
+    taken = tuple(
+        GrownLevel(level, extents[k], counted.get(k), tuple((part, words[k, part], dtypes[k, part]) for part in level.array_names))
+        for k, level in enumerate(levels)
+    )
+    return Grown(route, lowered, there.shape, parts, tuple(places[name] for name in there.reads), taken, there.expect, there.learn)
 
 
 def _route(there: Destination, formats: Mapping[str, Format], places: Mapping[str, int]) -> Route | None:
