@@ -30,7 +30,7 @@ from sparseloom.relations.bound import BoundRelation
 from sparseloom.runtime.calling import IndexOverflow, address_of
 from sparseloom.runtime.laying import Laid, lay, spelled
 from sparseloom.runtime.settings import settings
-from sparseloom.runtime.ways import Destination, Way, way_to
+from sparseloom.runtime.ways import Destination, Filled, Way, way_to
 from sparseloom.schedule.loops import relations_of
 from sparseloom.targets.target import Calling
 
@@ -77,6 +77,12 @@ class Doors:
         laid: list[Any] = [lay(operand) for operand in operands]
         known = None if None in laid else self.find(door, operands, laid)
         return None if known is None else known.make(operands, laid)
+
+    def values(self, door: Hashable, *operands: Any) -> NDArray[Any] | None:
+        """The values of a dense result, if the way is known: the shortest way there is."""
+        laid: list[Any] = [lay(operand) for operand in operands]
+        known = None if None in laid else self.find(door, operands, laid)
+        return known.way.values(laid) if known is not None and type(known.way) is Filled and not known.numbers else None
 
     def find(self, door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Known | None:
         """The way of a call, if it is known."""

@@ -24,8 +24,8 @@ from sparseloom.runtime.teams import soon_asleep, teams
 from sparseloom.runtime.toolchain import CompileError, Compiler, compile_library, find_compiler, refused_flags, uses_threads
 from sparseloom.runtime.workroom import clear_away, workroom
 
-EntryPoint = Callable[[int], int]
-"""A kernel's entry: takes the address of a pointer pack and returns a status. It keeps its library loaded."""
+EntryPoint = Callable[[int | bytes], int]
+"""A kernel's entry: takes a pointer pack, or its address, and returns a status. It keeps its library loaded."""
 
 _Wish = tuple[str, str | None, str | None, Path | None]
 

@@ -13,6 +13,7 @@ import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any
 
 from numpy.typing import NDArray
@@ -27,25 +28,38 @@ from sparseloom.formats.storage import NO_INDICES, Seal, Storage, lend
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.runtime.binding import aligned
-from sparseloom.runtime.calling import CANCELLED_ADDRESS, address_of, adopt, call_with
+from sparseloom.runtime.calling import CANCELLED_ADDRESS, address_of, adopt, call_with, stopped
 from sparseloom.runtime.laying import Laid, Words, count_of, parts_of
 from sparseloom.runtime.library import EntryPoint
 
+
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How the words of a call are put together: the entry, which operand comes after which, and the sizes, which stay."""
+    """How the words of a call are put together: the entry, which operand comes after which, and the sizes, which stay.
+
+    ``pack`` makes words that nobody writes into of as many numbers as the kernel takes.
+    """
 
     entry: EntryPoint
     order: tuple[int, ...]
     sizes: Words
+    pack: Callable[..., bytes]
 
-    def call(self, result: Sequence[int], laid: Sequence[Laid]) -> array[int]:
-        """Call the kernel on these words of the result and on these operands; returns what stands in the words then."""
+    def call(self, laid: Sequence[Laid], *result: int) -> None:
+        """Call the kernel on these operands, with these words of the result."""
         line = [CANCELLED_ADDRESS, *result]
         for k in self.order:
             line += laid[k][1]
-        line += self.sizes
-        words = array("q", line)
+        status = self.entry(self.pack(*line, *self.sizes))
+        if status:
+            raise stopped(status)
+
+    def ask(self, laid: Sequence[Laid], result: Sequence[int]) -> array[int]:
+        """As ``call``, for a kernel that leaves something in the words."""
+        line = [CANCELLED_ADDRESS, *result]
+        for k in self.order:
+            line += laid[k][1]
+        words = array("q", [*line, *self.sizes])
         call_with(self.entry, words)
         return words
 
@@ -62,11 +76,15 @@ class Filled:
     fill: Scalar
     levels: tuple[LevelData, ...]
 
+    def values(self, laid: Sequence[Laid]) -> NDArray[Any]:
+        """The values alone."""
+        values = aligned(self.count, self.dtype)
+        self.route.call(laid, address_of(values))
+        return values
+
     def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage:
         """The result."""
-        values = aligned(self.count, self.dtype)
-        self.route.call((address_of(values),), laid)
-        return Storage(self.format, self.shape, self.levels, values, self.fill, NO_INDICES)
+        return Storage(self.format, self.shape, self.levels, self.values(laid), self.fill, NO_INDICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +102,7 @@ class Sharing:
         """The result."""
         source = lend(operands[self.lender])
         values = aligned(len(source.values), self.dtype)
-        self.route.call((address_of(values), len(values)), laid)
+        self.route.call(laid, address_of(values), len(values))
         return Storage(self.format, self.shape, source.levels, values, self.fill, source.seal)
 
 
@@ -109,7 +127,7 @@ class Grown:
         """The result."""
         entries = sum([count_of(laid[k][0]) for k in self.reads])
         guess = self.expect(entries)
-        found = self.route.call([guess if part == "guess" else 0 for part in self.parts], laid)
+        found = self.route.ask(laid, [guess if part == "guess" else 0 for part in self.parts])
         made, positions = [], 1
         for level in self.levels:
             data, positions = level.take(found, positions)
@@ -201,4 +219,5 @@ def _route(there: Destination, formats: Mapping[str, Format], places: Mapping[st
     laid = [Slot(name, part, level) for name in names for level, part in parts_of(formats[name])]
     if [*own, *laid, *extents] != list(slots):
         return None
-    return Route(there.entry, tuple(places[name] for name in names), tuple(there.sizes[slot.part] for slot in extents))
+    order, sizes = tuple(places[name] for name in names), tuple(there.sizes[slot.part] for slot in extents)
+    return Route(there.entry, order, sizes, Struct(f"{1 + len(slots)}q").pack)

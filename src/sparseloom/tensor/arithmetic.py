@@ -18,7 +18,7 @@ from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.indexing import transposed
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
-from sparseloom.tensor.operators import Argument, Array, Given, dot, elementwise, matmul
+from sparseloom.tensor.operators import Argument, Array, Given, dot, elementwise, matmul, product
 from sparseloom.tensor.reductions import as_float, reduce, reduced_count
 
 _BITWISE = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "invert": "logical_not"}
@@ -211,15 +211,22 @@ class Arithmetic:
 
     def matvec(self, x: Any) -> NDArray[Any]:
         """``A @ x`` as a NumPy array, for one vector or several, so that the tensor serves as a ``scipy.sparse.linalg`` operator."""
-        return to_numpy((self @ np.ascontiguousarray(x)).storage)
+        return product(self.storage, _in_order(x))
 
     def rmatvec(self, x: Any) -> NDArray[Any]:
         """The adjoint applied to ``x``: the conjugate transpose of ``A``, times ``x``."""
-        adjoint = self.conj() if self.storage.dtype.kind == "c" else self
-        storage = adjoint.storage
-        return self._made(transposed(storage, tuple(reversed(range(len(storage.shape)))))).matvec(x)
+        storage, given = self.storage, _in_order(x)
+        if given.ndim == 1 and len(storage.shape) == 2:
+            return product(given, storage) if storage.dtype.kind != "c" else product(given.conj(), storage).conj()
+        adjoint = (self.conj() if storage.dtype.kind == "c" else self).storage
+        return product(transposed(adjoint, tuple(reversed(range(len(adjoint.shape))))), given)
 
     matmat, rmatmat = matvec, rmatvec
+
+
+def _in_order(x: Any) -> NDArray[Any]:
+    """An array in C order: itself, if it is one."""
+    return x if type(x) is np.ndarray and x.flags.c_contiguous else np.ascontiguousarray(x)
 
 
 def as_argument(value: Any) -> Argument | None:

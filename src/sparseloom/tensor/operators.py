@@ -27,12 +27,14 @@ from sparseloom.notation.text import placeholder
 from sparseloom.plan.problem import declared
 from sparseloom.tensor.indexing import select
 from sparseloom.tensor.intake import enter_aloud
-from sparseloom.tensor.interop.numpy import dense_storage
+from sparseloom.tensor.interop.numpy import dense_storage, to_numpy
 
 Argument = Storage | Scalar | np.generic
 Array = Storage | NDArray[Any]
 Given = Argument | NDArray[Any]
 """What operators take: an array is made a storage only where nothing is known of its like."""
+
+_MATRIX_PRODUCTS = ((2, 1), (1, 2), (2, 2))
 
 
 class Statement:
@@ -108,6 +110,15 @@ def matmul(left: Array, right: Array) -> Storage:
     """``left @ right`` as NumPy's matmul: vectors are rows or columns, and modes before the last two broadcast."""
     made = doors.through("@", left, right)
     return _matmul(left, right) if made is None else made
+
+
+def product(left: Array, right: Array) -> NDArray[Any]:
+    """``left @ right`` as an array, where one of them is."""
+    orders = len(left.shape), len(right.shape)
+    values = doors.values("@", left, right) if orders in _MATRIX_PRODUCTS else None
+    if values is None:
+        return to_numpy(matmul(left, right))
+    return values if orders != (2, 2) else values.reshape(left.shape[0], right.shape[1])
 
 
 def _matmul(*given: Array) -> Storage:
