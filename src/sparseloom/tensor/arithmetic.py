@@ -211,15 +211,16 @@ class Arithmetic:
 
     def matvec(self, x: Any) -> NDArray[Any]:
         """``A @ x`` as a NumPy array, for one vector or several, so that the tensor serves as a ``scipy.sparse.linalg`` operator."""
-        return product(self.storage, _in_order(x))
+        given, storage = _in_order(x), self.storage
+        return product(storage, given) if given.ndim == 1 and len(storage.shape) == 2 else to_numpy(matmul(storage, given))
 
     def rmatvec(self, x: Any) -> NDArray[Any]:
         """The adjoint applied to ``x``: the conjugate transpose of ``A``, times ``x``."""
-        storage, given = self.storage, _in_order(x)
+        given, storage = _in_order(x), self.storage
         if given.ndim == 1 and len(storage.shape) == 2:
             return product(given, storage) if storage.dtype.kind != "c" else product(given.conj(), storage).conj()
         adjoint = (self.conj() if storage.dtype.kind == "c" else self).storage
-        return product(transposed(adjoint, tuple(reversed(range(len(adjoint.shape))))), given)
+        return to_numpy(matmul(transposed(adjoint, tuple(reversed(range(len(adjoint.shape))))), given))
 
     matmat, rmatmat = matvec, rmatvec
 

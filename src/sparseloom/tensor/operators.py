@@ -34,8 +34,6 @@ Array = Storage | NDArray[Any]
 Given = Argument | NDArray[Any]
 """What operators take: an array is made a storage only where nothing is known of its like."""
 
-_MATRIX_PRODUCTS = ((2, 1), (1, 2), (2, 2))
-
 
 class Statement:
     """Collects the operands of one statement, each under one name."""
@@ -113,12 +111,9 @@ def matmul(left: Array, right: Array) -> Storage:
 
 
 def product(left: Array, right: Array) -> NDArray[Any]:
-    """``left @ right`` as an array, where one of them is."""
-    orders = len(left.shape), len(right.shape)
-    values = doors.values("@", left, right) if orders in _MATRIX_PRODUCTS else None
-    if values is None:
-        return to_numpy(matmul(left, right))
-    return values if orders != (2, 2) else values.reshape(left.shape[0], right.shape[1])
+    """``left @ right`` as an array, for a matrix and a vector or the other way round, one of which is an array."""
+    values = doors.values("@", left, right)
+    return to_numpy(matmul(left, right)) if values is None else values
 
 
 def _matmul(*given: Array) -> Storage:

@@ -52,7 +52,7 @@ class Tensor(Arithmetic):
         if self._assignment is not None:
             self.replace_storage(self._assignment.run())
         storage = self._storage
-        if storage.seal is None or storage.seal.broken:
+        if (storage.seal is None or storage.seal.broken) and (self._guard is None or not self._guard.holds()):
             self._guard = still_valid(storage, self._guard)
         return storage
 
