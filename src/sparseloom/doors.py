@@ -4,7 +4,7 @@ Operators, reductions, ``einsum`` and kernels are *doors*: each makes a statemen
 formats, dtypes, sizes and fills, and roughly from how many entries they have. So the second time neither notation is built, nor a problem
 posed, nor a plan made::
 
-    ("matmul", (csr 100 x 100 float64, 500), array of 100 float64)   ->   the way into the compiled kernel
+    "@" on a csr matrix of 100 x 100 float64 and an array of 100 float64   ->   the way into the compiled kernel
 
 Where a call needs more than its kernel (an operand is converted, say), no way is known, but its specialization is.
 """
@@ -51,7 +51,7 @@ class Known:
         kept: list[NDArray[Any]] = []  # while the kernel runs
         for k, dtype in self.numbers:
             kept.append(np.asarray(operands[k], dtype))
-            laid[k] = (None, (address_of(kept[-1]),))
+            laid[k] = (*laid[k][:3], (address_of(kept[-1]),))
         try:
             return self.way.make(operands, laid)
         except (IndexOverflow, MemoryError):
@@ -83,7 +83,7 @@ class Doors:
         first, second = lay(left), lay(right)
         if first is None or second is None:
             return None
-        known = self._known.get((door, settings.int32_limit, left is right, first[0], second[0]))
+        known = self._known.get(_key(door, (left, right), (first, second)))
         return known.way.values((first, second)) if type(known) is Known and type(known.way) is Filled and not known.numbers else None
 
     def find(self, door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Known | None:
@@ -128,8 +128,16 @@ doors = Doors()
 
 
 def _key(door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Hashable:
-    """By what a call is known. One operand in two places makes another statement than two of a kind."""
-    return (door, settings.int32_limit, operands[0] is operands[-1], *[mark for mark, _ in laid])
+    """By what a call is known: kinds, and as much of the sizes as goes into ``Statistics``.
+
+    One operand in two places makes another statement than two of a kind.
+    """
+    if len(laid) == 2:
+        (one, entries, size, _), (other, more, most, _) = laid
+        return (door, settings.int32_limit, operands[0] is operands[1], one, other, (entries + more).bit_length(), size <= most)
+    cheapest = sorted(range(len(laid)), key=[each[2] for each in laid].__getitem__)
+    entries = sum([each[1] for each in laid])
+    return (door, settings.int32_limit, *[each[0] for each in laid], entries.bit_length(), *cheapest)
 
 
 def _values(operands: Sequence[Any]) -> list[Hashable]:

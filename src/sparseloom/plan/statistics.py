@@ -59,7 +59,7 @@ class Known:
 class Statistics:
     """``entries`` is how many entries sparse operands have together, rounded down to a power of two. ``cheapest`` has the operands, from
     the one with fewest values on. ``stored`` has the entries of each sparse operand, rounded too, and ``operands`` what is known of those
-    that are large."""
+    that are large. What more is added here belongs also to the key by which ``doors`` knows a call."""
 
     entries: int = 0
     cheapest: tuple[str, ...] = ()

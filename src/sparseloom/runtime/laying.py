@@ -1,9 +1,9 @@
-"""Operands as they are laid before a kernel: what the compiler sees of each, and the words that stand for its arrays.
+"""Operands as they are laid before a kernel: what the compiler sees of each, how much it holds, and the words that stand for its arrays.
 
-    csr, 100 x 100, float64, 500 entries        mark: (its kind, 500)        words: addresses of pos, crd and values
-    array of 100 float64                        mark: its kind               words: its address
+    a csr matrix        its kind   500 entries   500 values   addresses of pos, crd and values
+    an array            its kind     0 entries   100 values   its address
 
-Kinds that are equal are one object. So a call is recognised by a tuple of marks, which takes a dictionary one look.
+Kinds that are equal are one object, so that a call is recognised by a tuple of them, at one look into a dictionary.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import VALUE_DTYPES, DType
+from sparseloom.core.dtypes import VALUE_DTYPES
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
@@ -25,43 +25,35 @@ from sparseloom.runtime.calling import address_of
 MOST_KINDS = 4096
 Number = bool | int | float | complex | np.generic
 Words = tuple[int, ...]
-Laid = tuple[Hashable, Words]
-"""A mark and words. A number has no words: it is an array only once its dtype is known."""
+Laid = tuple["Kind", int, int, Words]
+"""A kind, how many entries are stored sparsely, how many values there are, and words. A number gets its word only with its dtype."""
 
 
 class Kind:
-    """What the compiler sees of an operand, with its sizes: those that agree in everything are one object."""
+    """What the compiler sees of an operand, with its sizes. Those that agree in everything are one object; ``what`` is all that."""
 
-    __slots__ = ("dtype", "fill", "format", "index_dtype", "is_dense", "shape")
+    __slots__ = ("what",)
 
-    def __init__(self, format: Format, shape: tuple[int, ...], dtype: DType, index_dtype: DType | None, fill: Scalar) -> None:
-        self.format = format
-        self.shape = shape
-        self.dtype = dtype
-        self.index_dtype = index_dtype
-        self.fill = fill
-        self.is_dense = format.is_dense
+    def __init__(self, what: Hashable) -> None:
+        self.what = what
 
 
 _KINDS: dict[Hashable, Kind] = {}
-_ARRAYS: dict[Hashable, Kind] = {}  # by shape and dtype, for arrays in C order
+
+
+def kind(what: Hashable) -> Kind:
+    """The one kind that is this."""
+    found = _KINDS.get(what)
+    if found is None:
+        if len(_KINDS) >= MOST_KINDS:
+            _KINDS.clear()
+        found = _KINDS.setdefault(what, Kind(what))  # of two threads that come at once, both get that of the first
+    return found
 
 
 def kind_of(storage: Storage) -> Kind:
     """The kind of a storage."""
-    facts = (storage.format, storage.shape, storage.dtype, storage.index_dtype, storage.fill)
-    key = (*facts[:4], spelled(storage.fill))
-    found = _KINDS.get(key)
-    if found is None:
-        found = _keep(_KINDS, key, Kind(*facts))
-    return found
-
-
-def _keep(kinds: dict[Hashable, Kind], key: Hashable, kind: Kind) -> Kind:
-    """Remember a kind; of two threads that come with the same at once, both get that of the first."""
-    if len(kinds) >= MOST_KINDS:
-        kinds.clear()
-    return kinds.setdefault(key, kind)
+    return kind((storage.format, storage.shape, storage.dtype, storage.index_dtype, spelled(storage.fill)))
 
 
 def spelled(number: Scalar) -> Hashable:
@@ -78,14 +70,14 @@ def lay(value: Any) -> Laid | None:
             return _laid_storage(value)
     if type(value) is np.ndarray:
         return _laid_array(value)
-    return (_class_of(value), ()) if isinstance(value, Number) else None
+    return (kind(_class_of(value)), 0, 1, ()) if isinstance(value, Number) else None
 
 
 def _laid_storage(storage: Storage) -> Laid:
     """As ``lay``, for a storage that was not seen before. Its arrays stay where they are: who is referred to is not resized."""
-    kind = kind_of(storage)
     words = tuple(_word(storage, level, part) for level, part in parts_of(storage.format))
-    laid = (kind if kind.is_dense else (kind, len(storage.values)), words)
+    size = len(storage.values)
+    laid = (kind_of(storage), 0 if storage.format.is_dense else size, size, words)
     object.__setattr__(storage, "laid", laid)
     return laid
 
@@ -105,20 +97,25 @@ def parts_of(format: Format) -> tuple[tuple[int | None, str], ...]:
     return (*parts, (None, "values"))
 
 
+_ARRAYS: dict[Hashable, Kind] = {}  # of arrays in C order, by shape and dtype
+
+
 def _laid_array(array: NDArray[Any]) -> Laid | None:
     """How an array is laid before a kernel, if it is in C order. Nothing of it is kept: its owner may change how it is read."""
     flags = array.flags
     if not (flags.c_contiguous and flags.aligned):
         return None
-    kind = _ARRAYS.get((array.shape, array.dtype)) or _kind_of_array(array)
-    return None if kind is None else (kind, (address_of(array),))
+    found = _ARRAYS.get((array.shape, array.dtype)) or _kind_of_array(array)
+    return None if found is None else (found, 0, array.size, (address_of(array),))
 
 
 def _kind_of_array(array: NDArray[Any]) -> Kind | None:
     if array.dtype not in VALUE_DTYPES:
         return None
-    kind = kind_of(Storage(dense(array.ndim), array.shape, (), array))
-    return _keep(_ARRAYS, (array.shape, array.dtype), kind)
+    if len(_ARRAYS) >= MOST_KINDS:
+        _ARRAYS.clear()
+    found = _ARRAYS[array.shape, array.dtype] = kind_of(Storage(dense(array.ndim), array.shape, (), array))
+    return found
 
 
 def _class_of(number: Number) -> Any:
@@ -126,8 +123,3 @@ def _class_of(number: Number) -> Any:
     if type(number) is int:
         return (int, number < 0, (~number if number < 0 else number).bit_length())
     return type(number)
-
-
-def count_of(mark: Any) -> int:
-    """How many values a sparse operand has; 0 for a dense one."""
-    return mark[1] if type(mark) is tuple else 0

@@ -29,7 +29,7 @@ from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.runtime.binding import aligned
 from sparseloom.runtime.calling import CANCELLED_ADDRESS, address_of, adopt, call_with, stopped
-from sparseloom.runtime.laying import Laid, Words, count_of, parts_of
+from sparseloom.runtime.laying import Laid, Words, parts_of
 from sparseloom.runtime.library import EntryPoint
 
 
@@ -49,7 +49,7 @@ class Route:
         """Call the kernel on these operands, with these words of the result."""
         line = [CANCELLED_ADDRESS, *result]
         for k in self.order:
-            line += laid[k][1]
+            line += laid[k][3]
         status = self.entry(self.pack(*line, *self.sizes))
         if status:
             raise stopped(status)
@@ -58,7 +58,7 @@ class Route:
         """As ``call``, for a kernel that leaves something in the words."""
         line = [CANCELLED_ADDRESS, *result]
         for k in self.order:
-            line += laid[k][1]
+            line += laid[k][3]
         words = array("q", [*line, *self.sizes])
         call_with(self.entry, words)
         return words
@@ -125,7 +125,7 @@ class Grown:
 
     def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage:
         """The result."""
-        entries = sum([count_of(laid[k][0]) for k in self.reads])
+        entries = sum([laid[k][1] for k in self.reads])
         guess = self.expect(entries)
         found = self.route.ask(laid, [guess if part == "guess" else 0 for part in self.parts])
         made, positions = [], 1
