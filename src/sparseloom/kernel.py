@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from sparseloom.conversion import convert
 from sparseloom.core.algebra import Semiring
 from sparseloom.core.dtypes import FLOAT64, DType, value_dtype
 from sparseloom.core.errors import NotationError, ShapeError, StorageError
+from sparseloom.doors import Doors
 from sparseloom.execution import Inspectable, Specialization
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
@@ -340,6 +341,13 @@ class Kernel(Inspectable):
         self._specialized.clear()
         self._recalled.clear()
         return found
+
+    def teach(self, doors: Doors, door: Hashable, given: Sequence[Any], storages: Mapping[str, Storage]) -> None:
+        """Let a door know the way that a call took on storages, which were ``given`` in this order."""
+        special = self._specialize(storages)
+        is_one_kernel = self._statement.op is None and self._ring is None and isinstance(special, Specialization)
+        if is_one_kernel and all(isinstance(value, Storage | np.ndarray) for value in given):
+            doors.learn(door, given, special, {name: place for place, name in enumerate(storages)})
 
     # Looking inside
 

@@ -10,12 +10,13 @@ from typing import Any
 from sparseloom.core.algebra import Semiring, semiring
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ScheduleError
+from sparseloom.doors import doors
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense, name_of
 from sparseloom.formats.text import as_format
 from sparseloom.iteration.rows import RowKind, known_workspace
 from sparseloom.kernel import Kernel, name_is_an_option
-from sparseloom.notation.einsum import broadcast, converted, parse_einsum
+from sparseloom.notation.einsum import RESULT, broadcast, converted, parse_einsum
 from sparseloom.notation.nodes import Assign
 from sparseloom.notation.script import Script, read_script
 from sparseloom.plan.contraction import Path, Step
@@ -249,8 +250,18 @@ def einsum(
     >>> sl.einsum("ij,jk,k->i", A, A, x, optimize=["einsum_path", (1, 2), (0, 1)]).to_numpy()
     array([4., 4.])
     """
+    given = [operand.storage if type(operand) is Tensor else operand for operand in operands]
+    is_usual = out is None and dtype is None and format is None and target == DEFAULT and optimize is True
+    door = ("einsum", subscripts) if is_usual and operands and isinstance(subscripts, str) else None
+    made = None if door is None else doors.through(door, *given)
+    if made is not None:
+        return Tensor(made, RESULT)
     kernel, tensors = _einsum(subscripts, operands, dtype, format, target, optimize)
-    return kernel(out=out, **tensors)
+    result = kernel(out=out, **tensors)
+    storages = {name: tensor.storage for name, tensor in tensors.items()}
+    if door is not None and [storage.shape for storage in storages.values()] == [getattr(value, "shape", None) for value in given]:
+        kernel.teach(doors, door, given, storages)
+    return result
 
 
 def _einsum(

@@ -39,6 +39,7 @@ class Kind:
 
 
 _KINDS: dict[Hashable, Kind] = {}
+_ARRAYS: dict[Hashable, Kind] = {}  # of arrays in C order, by shape and dtype
 
 
 def kind(what: Hashable) -> Kind:
@@ -47,6 +48,7 @@ def kind(what: Hashable) -> Kind:
     if found is None:
         if len(_KINDS) >= MOST_KINDS:
             _KINDS.clear()
+            _ARRAYS.clear()
         found = _KINDS.setdefault(what, Kind(what))  # of two threads that come at once, both get that of the first
     return found
 
@@ -97,9 +99,6 @@ def parts_of(format: Format) -> tuple[tuple[int | None, str], ...]:
     return (*parts, (None, "values"))
 
 
-_ARRAYS: dict[Hashable, Kind] = {}  # of arrays in C order, by shape and dtype
-
-
 def _laid_array(array: NDArray[Any]) -> Laid | None:
     """How an array is laid before a kernel, if it is in C order. Nothing of it is kept: its owner may change how it is read."""
     flags = array.flags
@@ -112,8 +111,6 @@ def _laid_array(array: NDArray[Any]) -> Laid | None:
 def _kind_of_array(array: NDArray[Any]) -> Kind | None:
     if array.dtype not in VALUE_DTYPES:
         return None
-    if len(_ARRAYS) >= MOST_KINDS:
-        _ARRAYS.clear()
     found = _ARRAYS[array.shape, array.dtype] = kind_of(Storage(dense(array.ndim), array.shape, (), array))
     return found
 

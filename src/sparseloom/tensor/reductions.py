@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from sparseloom.conversion import convert
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.errors import DTypeError, ShapeError
+from sparseloom.doors import doors
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.storage import Storage
@@ -32,15 +33,25 @@ _EMPTY_REFUSED = {"minimum": "smallest", "maximum": "largest"}
 
 def reduce(op: str, storage: Storage, axis: Any = None, dtype: DType | None = None, keepdims: bool = False) -> Storage:
     """Reduce over the modes of ``axis``: all of them, one, or a tuple. The dtype follows NumPy's reductions."""
+    # Anything else may be equal to an integer and still be no axis, as 1.0 is.
+    is_plain = axis is None or type(axis) is int or (type(axis) is tuple and all(type(mode) is int for mode in axis))
+    door = ("reduce", op, axis, dtype) if is_plain and not keepdims else None
+    made = None if door is None else doors.through(door, storage)
+    return _reduce(op, storage, axis, dtype, keepdims, door) if made is None else made
+
+
+def _reduce(op: str, given: Storage, axis: Any, dtype: DType | None, keepdims: bool, door: Hashable) -> Storage:
+    """As ``reduce``, where nothing like it was computed before."""
+    storage = given
     axes = _axes(axis, len(storage.shape))
     if op in _EMPTY_REFUSED and not math.prod(storage.shape[mode] for mode in axes):
         raise ShapeError(f"no entries: the {_EMPTY_REFUSED[op]} value along modes {axes} of shape {storage.shape} does not exist")
     storage = cast(storage, dtype or _accumulator(op, storage.dtype))
     identity = algebra.identity(op, storage.dtype)
     if storage.format.is_dense or algebra.same_value(storage.fill, identity):
-        result = _over(op, storage, axes)
+        result = _over(op, storage, axes, door, given)
     else:
-        stored = to_numpy(_over(op, replace(storage, fill=identity), axes))
+        stored = _of_stored(op, replace(storage, fill=identity), axes)
         result = from_numpy(_with_absent(op, stored, storage, axes)).storage
     if not keepdims:
         return result
@@ -81,7 +92,15 @@ def _accumulator(op: str, dtype: DType) -> DType:
     return np.dtype(np.uint64) if dtype.kind == "u" else INT64
 
 
-def _over(op: str, storage: Storage, axes: Sequence[int]) -> Storage:
+def _of_stored(op: str, storage: Storage, axes: tuple[int, ...]) -> NDArray[Any]:
+    """The reduction of what is stored, as an array."""
+    door = ("reduce stored", op, axes)
+    made = doors.through(door, storage)
+    return to_numpy(_over(op, storage, axes, door, storage) if made is None else made)
+
+
+def _over(op: str, storage: Storage, axes: Sequence[int], door: Hashable, given: Storage) -> Storage:
+    """The reduction of what is stored; the door through which it was ``given`` learns the way, if there is one."""
     loops = variables(len(storage.shape))
     kept = [mode for mode in range(len(loops)) if mode not in axes]
     if len(kept) > 1 and axes and not storage.format.is_dense and not set(kept) >= set(storage.format.modes[: len(kept)]):
@@ -90,7 +109,11 @@ def _over(op: str, storage: Storage, axes: Sequence[int]) -> Storage:
     statement = Statement()
     access = statement.access(storage, loops)
     summed = tuple(loops[mode] for mode in axes)
-    return statement.run([loops[mode] for mode in kept], Reduce(op, summed, access) if summed else access, [storage.shape[m] for m in kept])
+    sizes = [storage.shape[mode] for mode in kept]
+    made = statement.run([loops[mode] for mode in kept], Reduce(op, summed, access) if summed else access, sizes)
+    if door is not None:
+        statement.learn(door, (given,), (given,))
+    return made
 
 
 def _repeated(op: str, fill: Any, count: int) -> Any:
@@ -118,10 +141,10 @@ def as_float(count: int) -> float:
     return float(count) if count.bit_length() <= 1023 else math.inf
 
 
-def _with_absent(op: str, stored: NDArray[Any], storage: Storage, axes: Sequence[int]) -> NDArray[Any]:
+def _with_absent(op: str, stored: NDArray[Any], storage: Storage, axes: tuple[int, ...]) -> NDArray[Any]:
     """Let absent entries take part in a reduction of the stored ones."""
     ones = replace(storage, values=np.ones(len(storage.values), INT64), fill=0)
-    places, present = math.prod(storage.shape[mode] for mode in axes), to_numpy(_over("add", ones, axes))
+    places, present = math.prod(storage.shape[mode] for mode in axes), _of_stored("add", ones, axes)
     fill = storage.dtype.type(storage.fill)
     with np.errstate(all="ignore"):
         if places > _EXACT:
