@@ -48,14 +48,17 @@ class Known:
 
     def make(self, operands: Sequence[Any], laid: list[Laid]) -> Storage | None:
         """The result of the same kernel on these operands, which lie before it as ``laid``; None where it takes the long way after all."""
+        try:
+            return self.way.make(operands, laid) if not self.numbers else self._with_numbers(operands, laid)
+        except (IndexOverflow, MemoryError):
+            return None
+
+    def _with_numbers(self, operands: Sequence[Any], laid: list[Laid]) -> Storage:
         kept: list[NDArray[Any]] = []  # while the kernel runs
         for k, dtype in self.numbers:
             kept.append(np.asarray(operands[k], dtype))
             laid[k] = (*laid[k][:3], (address_of(kept[-1]),))
-        try:
-            return self.way.make(operands, laid)
-        except (IndexOverflow, MemoryError):
-            return None
+        return self.way.make(operands, laid)
 
 
 class Other(Enum):
@@ -114,7 +117,8 @@ class Doors:
         if by_value:
             self._keep(key, Other.BY_VALUE)
             key = (key, *_values(operands))
-        if self._known.get(key) is not Other.NO_WAY:
+        found = self._known.get(key)
+        if found is not Other.NO_WAY and not (isinstance(found, Known) and found.special is special.current):
             self._keep(key, _known(special.current, places, numbers or {}) or Other.NO_WAY)
 
     def _keep(self, key: Hashable, known: Known | Other) -> None:

@@ -31,6 +31,7 @@ from sparseloom.replay import PlanText, plan_text, the_schedule
 from sparseloom.runtime.binding import Call
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.tensor.creation import asarray
+from sparseloom.tensor.doorway import Doorway
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.outputs import as_output, is_stored_alike, overlaps, structure_of
 from sparseloom.tensor.recall import Recall, recall
@@ -88,6 +89,9 @@ class Kernel(Inspectable):
         self._orders = {t.name: t.order for t in (statement.lhs.tensor, *found)}
         self._formats = None if formats is None else {t.name: formats.get(t.name, dense(t.order)) for t in found}
         self._specialized: dict[tuple[Any, ...], Specialization | Chain] = {}
+        # What accumulates, computes under a semiring or makes temporaries reads more than it is passed.
+        is_plain = found and statement.op is None and ring is None and not self._before
+        self._doorway = Doorway(self.operand_names, MOST_SPECIALIZED) if is_plain else None
         self._recalled: dict[tuple[Any, ...], Recall] = {}
         self._assembled: weakref.WeakKeyDictionary[Storage, Mapping[str, Storage]] = weakref.WeakKeyDictionary()
         self._last: Specialization | Chain | None = None
@@ -117,16 +121,30 @@ class Kernel(Inspectable):
                 return Tensor(known.make(), self.result_name)
             known.fill()
             return out if isinstance(out, Tensor) else asarray(out, copy=False)
+        if out is None and self._doorway is not None:
+            found = self._doorway.enter(args, named, key)
+            if found is not None:
+                made, self._last = found
+                return Tensor(made, self.result_name)
         storages = self._operands(args, named, out)
         special = self._specialize(storages)
         if out is not None:
             return self._fill(special, storages, out, key, given)
+        return Tensor(self._run(special, storages, key, given), self.result_name)
+
+    def _run(
+        self, special: Specialization | Chain, storages: Mapping[str, Storage], key: tuple[Any, ...], given: Sequence[Any]
+    ) -> Storage:
+        """Compute a new result, in a way that is shorter the next time."""
         if not special.fills_values:
-            return Tensor(special.run(storages), self.result_name)
-        call = special.bind(storages)
-        made = call.run()
-        self._remember(key, call, made, given, storages)
-        return Tensor(made, self.result_name)
+            made = special.run(storages)
+        else:
+            call = special.bind(storages)
+            made = call.run()
+            self._remember(key, call, made, given, storages)
+        if self._doorway is not None and isinstance(special, Specialization):
+            self._doorway.learn(None, tuple(storages.values()), special, {name: place for place, name in enumerate(storages)})
+        return made
 
     def _fill(
         self, special: Specialization | Chain, storages: Mapping[str, Storage], out: Any, key: tuple[Any, ...], passed: Sequence[Any]
@@ -345,7 +363,7 @@ class Kernel(Inspectable):
     def teach(self, doors: Doors, door: Hashable, given: Sequence[Any], storages: Mapping[str, Storage]) -> None:
         """Let a door know the way that a call took on storages, which were ``given`` in this order."""
         special = self._specialize(storages)
-        is_one_kernel = self._statement.op is None and self._ring is None and isinstance(special, Specialization)
+        is_one_kernel = self._doorway is not None and isinstance(special, Specialization)
         if is_one_kernel and all(isinstance(value, Storage | np.ndarray) for value in given):
             doors.learn(door, given, special, {name: place for place, name in enumerate(storages)})
 

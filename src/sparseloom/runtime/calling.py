@@ -153,7 +153,7 @@ def bind(entry: EntryPoint, pack: Pack) -> Callable[[], None]:
     def call() -> None:
         status = entry(pack.address)
         if status:
-            raise stopped(status)
+            raise ended(status)
 
     return call
 
@@ -162,7 +162,7 @@ def call_with(entry: EntryPoint, words: array[int]) -> None:
     """Call a kernel with words whose arrays the caller keeps alive."""
     status = entry(words.buffer_info()[0])
     if status:
-        raise stopped(status)
+        raise ended(status)
 
 
 def address_of(values: np.ndarray[Any, DType]) -> int:
@@ -180,12 +180,12 @@ def adopt(address: int, count: int, dtype: DType) -> np.ndarray[Any, DType]:
     return np.asarray(_Owner(address, count, dtype))
 
 
-def stopped(status: int) -> BaseException:
+def ended(status: int) -> BaseException:
     """Why a kernel ended with a status other than OK: it was cancelled, or failed."""
-    return _cancelled_by() if status == Status.CANCELLED.value else failure(status)
+    return _stopped() if status == Status.CANCELLED.value else failure(status)
 
 
-def _cancelled_by() -> BaseException:
+def _stopped() -> BaseException:
     """What a signal's handler raised while a kernel ran."""
     raised, _watch.raised = _watch.raised, None
     _watch.fill()

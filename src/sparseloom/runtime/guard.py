@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from sparseloom.runtime.calling import address_of
 from sparseloom.runtime.library import EntryPoint, load
 from sparseloom.targets.c_guard import GUARD_SOURCE
 
-_EQUAL, _ASCENDING, _END = 1, 2, 0
+_EQUAL, _ASCENDING, _IN_ROWS, _END = 1, 2, 3, 0
 _UNORDERED = -1
 
 
@@ -45,9 +46,8 @@ class Guard:
             return self._holds(self._address) == 1
         if self._words is None:
             return False
-        try:
-            (self._holds,) = load(GUARD_SOURCE, ("holds",))
-        except ToolchainError:
+        self._holds = _guard_entry()
+        if self._holds is None:
             self._words = None
             return False
         return self.holds()
@@ -115,6 +115,31 @@ def _between(starts: Mask) -> NDArray[np.uint8]:
     """One bit per pair of neighbours: whether the second of them starts anew. Whole words of 64 bits, for a reader that takes them so."""
     bits = np.packbits(starts[1:], bitorder="little")
     return np.concatenate((bits, np.zeros(-len(bits) % 8 + 8, np.uint8)))
+
+
+_ROWS = Struct("8q").pack
+
+
+def are_rows(width: int, rows: int, pos: int, crd: int, count: int, size: int) -> bool:
+    """Whether arrays at these addresses, with indices of ``width`` bytes, hold the rows of a CSR matrix with ``count`` entries.
+
+    ``False`` may also mean that it takes a whole check to tell. Nothing is kept, so it is for arrays that may never come again.
+    """
+    holds = _guard_entry()
+    return holds is not None and holds(_ROWS(_IN_ROWS, width, rows, pos, crd, count, size, _END)) == 1
+
+
+_loaded: list[EntryPoint] = []
+
+
+def _guard_entry() -> EntryPoint | None:
+    """The compiled check; None where there is no compiler."""
+    if not _loaded:
+        try:
+            _loaded.extend(load(GUARD_SOURCE, ("holds",)))
+        except ToolchainError:
+            return None
+    return _loaded[0]
 
 
 def still_valid(storage: Storage, guard: Guard | None) -> Guard:

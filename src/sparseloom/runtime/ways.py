@@ -28,7 +28,7 @@ from sparseloom.formats.storage import NO_INDICES, Seal, Storage, lend
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.runtime.binding import aligned
-from sparseloom.runtime.calling import CANCELLED_ADDRESS, address_of, adopt, call_with, stopped
+from sparseloom.runtime.calling import CANCELLED_ADDRESS, address_of, adopt, call_with, ended
 from sparseloom.runtime.laying import Laid, Words, parts_of
 from sparseloom.runtime.library import EntryPoint
 
@@ -50,9 +50,10 @@ class Route:
         line = [CANCELLED_ADDRESS, *result]
         for k in self.order:
             line += laid[k][3]
-        status = self.entry(self.pack(*line, *self.sizes))
+        line += self.sizes
+        status = self.entry(self.pack(*line))
         if status:
-            raise stopped(status)
+            raise ended(status)
 
     def ask(self, laid: Sequence[Laid], result: Sequence[int]) -> array[int]:
         """As ``call``, for a kernel that leaves something in the words."""

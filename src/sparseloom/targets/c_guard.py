@@ -6,6 +6,8 @@ It takes *claims*, one after another, as 64-bit words::
     2  width  count  strict  starts  columns  (address, size) ...
                                                         columns of coordinates are in range, and their tuples ascend, except where a
                                                         bit of ``starts`` is set: bit k speaks of positions k and k + 1
+    3  width  rows  pos  crd  count  size               rows stand one after another from 0 to count, and the coordinates of each
+                                                        ascend and are in range
     0                                                   the end
 
 A column without an order is a claim of its own, with all bits of ``starts`` set (address 0 means none, -1 means all).
@@ -77,6 +79,24 @@ static int ascends_{W}(const int64_t *claim) {
   }
   return dismiss_team(holds);
 }
+
+static int in_rows_{W}(const int64_t *claim) {
+  const int64_t rows = claim[2], count = claim[5], size = claim[6];
+  const {T} *pos = (const {T} *)claim[3], *crd = (const {T} *)claim[4];
+  int64_t begin = pos[0];
+  if (begin != 0) return 0;
+  for (int64_t row = 0; row < rows; row++) {
+    const int64_t end = pos[row + 1];
+    if (end < begin || end > count) return 0;
+    int64_t before = -1;
+    for (; begin < end; begin++) {
+      const int64_t here = crd[begin];
+      if (here <= before || here >= size) return 0;
+      before = here;
+    }
+  }
+  return begin == count;
+}
 """
 
 _ENTRY = """
@@ -85,6 +105,9 @@ int32_t holds(void **args) {
     if (claim[0] == 1) {
       if (memcmp((const void *)claim[2], (const void *)claim[3], (size_t)claim[1])) return 0;
       claim += 4;
+    } else if (claim[0] == 3) {
+      if (!(claim[1] == 4 ? in_rows_int32(claim) : in_rows_int64(claim))) return 0;
+      claim += 7;
     } else {
       if (!(claim[1] == 4 ? ascends_int32(claim) : ascends_int64(claim))) return 0;
       claim += 6 + 2 * claim[5];

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.conversion import convert
-from sparseloom.core.dtypes import value_dtype
+from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, value_dtype
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
@@ -22,6 +22,9 @@ from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.offset import FURTHEST
 from sparseloom.formats.named import bcsr, coo, csc, csr, dia
 from sparseloom.formats.storage import Storage
+from sparseloom.runtime.calling import address_of
+from sparseloom.runtime.guard import are_rows
+from sparseloom.runtime.laying import MOST_KINDS, Kind, Laid, kind_of
 from sparseloom.tensor.arrays import plain_array
 from sparseloom.tensor.entry import NO_ARRAYS, Intake, remember, seen_before, shared_or_sorted, usable_indices, usable_values
 
@@ -147,11 +150,13 @@ def _from_dia(matrix: Any) -> Intake:
 
 
 def _from_csr(matrix: Any) -> Intake:
+    MATRICES[type(matrix)] = csr
     shape = matrix.shape
     return from_compressed(csr if len(shape) == 2 else VECTOR, shape, matrix.indptr, matrix.indices, matrix.data)
 
 
 def _from_csc(matrix: Any) -> Intake:
+    MATRICES[type(matrix)] = csc
     return from_compressed(csc, matrix.shape, matrix.indptr, matrix.indices, matrix.data)
 
 
@@ -174,6 +179,43 @@ def _converted(matrix: Any) -> Intake:
 def arrays_of_scipy(matrix: Any) -> tuple[NDArray[Any], ...] | None:
     """The three arrays of a CSR or CSC matrix, and nothing for whatever else it may be."""
     return (matrix.indptr, matrix.indices, matrix.data) if reader_for(type(matrix)) in (_from_csr, _from_csc) else None
+
+
+SMALL = 1 << 14  # entries up to which arrays are looked at whole each time; larger ones are worth a guard
+MATRICES: dict[type, Format] = {}
+"""SciPy's classes with three arrays, of which objects were seen, and their formats."""
+
+_KINDS: dict[tuple[Any, ...], Kind] = {}
+_USABLE = 0x1 | 0x100  # NumPy's flags: in C order, and aligned
+
+
+def lay_matrix(matrix: Any) -> Laid | None:
+    """How a small CSR or CSC matrix is laid before a kernel, if its arrays can be used as they are. Nothing is kept of it."""
+    format, shape, pos, crd, values = MATRICES[type(matrix)], matrix.shape, matrix.indptr, matrix.indices, matrix.data
+    if not (type(pos) is type(crd) is type(values) is np.ndarray) or len(shape) != 2:
+        return None
+    (rows, size), count = shape if format is csr else (shape[1], shape[0]), values.size
+    if pos.flags.num & crd.flags.num & values.flags.num & _USABLE != _USABLE or count > SMALL:
+        return None
+    if pos.shape != (rows + 1,) or not crd.shape == values.shape == (count,):
+        return None
+    key = (format is csr, shape, pos.dtype, crd.dtype, values.dtype)
+    kind = _KINDS.get(key) or _matrix_kind(key, Storage(format, shape, _levels(format, LevelData({"pos": pos, "crd": crd})), values))
+    words = (address_of(pos), address_of(crd), address_of(values))
+    if kind is None or not are_rows(pos.itemsize, rows, words[0], words[1], count, size):
+        return None
+    return kind, count, count, words
+
+
+def _matrix_kind(key: tuple[Any, ...], stored: Storage) -> Kind | None:
+    """The kind of a matrix that was not seen before; None if its arrays must be converted first."""
+    pos, crd = stored.indices
+    if pos.dtype != crd.dtype or pos.dtype not in INDEX_DTYPES or stored.dtype not in VALUE_DTYPES:
+        return None
+    if len(_KINDS) >= MOST_KINDS:
+        _KINDS.clear()
+    kind = _KINDS[key] = kind_of(stored)
+    return kind
 
 
 _READERS: dict[str, Callable[[Any], Intake]] = {
