@@ -143,7 +143,8 @@ class Kernel(Inspectable):
             made = call.run()
             self._remember(key, call, made, given, storages)
         if self._doorway is not None and isinstance(special, Specialization):
-            self._doorway.learn(None, tuple(storages.values()), special, {name: place for place, name in enumerate(storages)})
+            operands = [storages[name] for name in self.operand_names]
+            self._doorway.learn(None, operands, special, {name: place for place, name in enumerate(self.operand_names)})
         return made
 
     def _fill(
@@ -317,7 +318,9 @@ class Kernel(Inspectable):
     def _specialize(self, storages: Mapping[str, Storage]) -> Specialization | Chain:
         # A schedule's loops do not depend on what operands hold; those that the compiler chooses do.
         known = NOTHING_KNOWN if self._schedule and not self._before else Statistics.of(storages)
-        key = (known, *((id(s.format), s.shape, s.dtype.num, s.index_dtype, s.fill or str(s.fill)) for s in storages.values()))
+        # They may have been passed by name, in any order.
+        operands = [storages[name] for name in self._orders if name in storages]
+        key = (known, *((id(s.format), s.shape, s.dtype.num, s.index_dtype, s.fill or str(s.fill)) for s in operands))
         made = self._specialized.get(key)
         if made is None:
             if len(self._specialized) >= MOST_SPECIALIZED:

@@ -157,6 +157,9 @@ def evaluate(
     >>> sl.evaluate("y(i) = out(i) + dtype(i)", {"out": np.ones(2), "dtype": np.ones(2)}).to_numpy()
     array([2., 2.])
     """
+    is_plain = format is None and dtype is None and semiring is None and sizes is None and workspace is None and optimize is True
+    if is_plain and not operands and type(text) is str and target is DEFAULT:
+        return _kernel_for(text, tuple(sorted(named)), None, None, None, (), DEFAULT, None, None)(out=out, **named)
     kernel = _evaluating(text, operands, named, format, dtype, semiring, sizes, target, workspace, optimize)
     return kernel(*operands, out=out, **named)
 

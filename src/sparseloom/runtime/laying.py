@@ -60,7 +60,8 @@ def kind_of(storage: Storage) -> Kind:
 
 def spelled(number: Scalar) -> Hashable:
     """A number as a key: 1, 1.0 and True differ, as 0.0 and -0.0, and what is not a number equals itself."""
-    return (type(number), number if number and number == number and type(number) is not complex else repr(number))
+    is_itself = type(number) in (int, float) and number and number == number
+    return (type(number), number if is_itself else repr(number))
 
 
 def lay(value: Any) -> Laid | None:
