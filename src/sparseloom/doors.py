@@ -136,6 +136,8 @@ def _key(door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Hasha
 
     One operand in two places makes another statement than two of a kind.
     """
+    if len(laid) == 1:
+        return (door, settings.int32_limit, laid[0][0], laid[0][1].bit_length())
     if len(laid) == 2:
         (one, entries, size, _), (other, more, most, _) = laid
         return (door, settings.int32_limit, operands[0] is operands[1], one, other, (entries + more).bit_length(), size <= most)

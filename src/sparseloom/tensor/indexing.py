@@ -7,7 +7,9 @@ of a CSR-like format is cut out without looking at the rest.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.named import coo
 from sparseloom.formats.pack import pack, unpack
 from sparseloom.formats.storage import Storage, derived, sealed
-from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
+from sparseloom.tensor.interop.numpy import dense_storage, from_numpy, to_numpy
 
 Selector = int | slice | NDArray[np.int64]
 
@@ -32,18 +34,51 @@ def select(storage: Storage, key: Any) -> Storage:
     if storage.format.is_dense and not storage.format.blocks:
         part = from_numpy(to_numpy(storage)[tuple(selectors)]).storage
         return replace(part, fill=storage.fill)
+    match storage.format.levels, selectors:
+        case (Dense(), Compressed(ordered=True, unique=True)), [int(), int()]:
+            return dense_storage(np.asarray(_entry(storage, selectors)))
+        case (Dense(), Compressed(ordered=True, unique=True)), [_, _] if _is_row(storage.format, selectors):
+            return _row(storage, selectors)
     storage, selectors = _narrow_outermost(storage, selectors)
     return _select_entries(storage, selectors)
 
 
+def _is_row(format: Format, selectors: Sequence[Selector]) -> bool:
+    """Whether one whole row of a CSR-like storage is wanted."""
+    outer, inner = (selectors[mode] for mode in format.modes)
+    return isinstance(outer, int) and isinstance(inner, slice) and inner == slice(None)
+
+
+def _row(storage: Storage, selectors: Sequence[Any]) -> Storage:
+    """One row of a CSR-like storage, with arrays of its own."""
+    outer, inner = storage.format.modes
+    pos, crd = storage.levels[1].arrays["pos"], storage.levels[1].arrays["crd"]
+    begin, end = int(pos[selectors[outer]]), int(pos[selectors[outer] + 1])
+    entries = LevelData({"pos": np.array((0, end - begin), pos.dtype), "crd": crd[begin:end].copy()})
+    format, shape = _format_of(storage.format, [inner]), (storage.shape[inner],)
+    return sealed(Storage(format, shape, (entries,), storage.values[begin:end].copy(), storage.fill))
+
+
+def _entry(storage: Storage, place: Sequence[Any]) -> Any:
+    """One value of a CSR-like storage, found by bisection."""
+    row, coordinate = (place[mode] for mode in storage.format.modes)
+    pos, crd = storage.levels[1].arrays["pos"], storage.levels[1].arrays["crd"]
+    begin, end = int(pos[row]), int(pos[row + 1])
+    at = begin + int(crd[begin:end].searchsorted(coordinate))
+    return storage.values[at] if at < end and crd[at] == coordinate else storage.dtype.type(storage.fill)
+
+
 def transposed(storage: Storage, axes: tuple[int, ...]) -> Storage:
     """The modes in another order: the arrays stay, only the format's mode order changes."""
-    new_place = {old: new for new, old in enumerate(axes)}
-    format = storage.format
-    modes = tuple(new_place[mode] for mode in format.modes)
-    blocks = tuple(format.blocks[old] for old in axes) if format.blocks else ()
     shape = tuple(storage.shape[old] for old in axes)
-    return replace(storage, format=Format(format.levels, modes, blocks), shape=shape)
+    return Storage(_transposed(storage.format, axes), shape, storage.levels, storage.values, storage.fill, storage.seal)
+
+
+@lru_cache(maxsize=256)
+def _transposed(format: Format, axes: tuple[int, ...]) -> Format:
+    new_place = {old: new for new, old in enumerate(axes)}
+    modes = tuple(new_place[mode] for mode in format.modes)
+    return Format(format.levels, modes, tuple(format.blocks[old] for old in axes) if format.blocks else ())
 
 
 def _selectors(key: Any, shape: tuple[int, ...]) -> list[Selector]:

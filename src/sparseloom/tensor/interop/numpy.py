@@ -68,6 +68,8 @@ def _rearranged(array: NDArray[Any]) -> Intake:
 def to_numpy(storage: Storage) -> NDArray[Any]:
     """The whole tensor as an array: a view of a dense tensor's values, else a new array with the fill in the gaps."""
     format = storage.format
+    if format is _in_order(len(storage.shape)) or format == _in_order(len(storage.shape)):
+        return storage.values.reshape(storage.shape)
     if not format.is_dense or format.blocks:
         return to_dense(storage)
     inverse = np.argsort(np.array(format.modes, np.intp), kind="stable")
