@@ -27,7 +27,7 @@ import sparseloom as sl
 from contests import CONTESTS, HAND, OURS, Contest, Peers, check
 from hand import TRIAD_COUNT, triad_bandwidth
 from machine import machine
-from overheads import Overhead, measure
+from overheads import Door, Overhead, doors, measure
 from peers import find_peers
 from report import Table, duration, times
 from timing import Race, geometric_mean, race
@@ -71,11 +71,14 @@ def main() -> int:
     bandwidth = triad_bandwidth(1000 if asked.toy else TRIAD_COUNT, 3 if asked.toy else 20)
     outcomes = list(_contests([CONTESTS[name] for name in wanted if name in CONTESTS], asked, found, bandwidth))
     overheads = list(_overheads(asked)) if OVERHEADS in wanted else []
+    passed = list(doors(0.0 if asked.toy else asked.seconds)) if OVERHEADS in wanted else []
     tables = [_contest_table(contest, [o for o in outcomes if o.kernel == contest.name]) for contest in CONTESTS.values()]
     tables = [table for table in tables if table.rows] + ([_overhead_table(overheads)] if overheads else [])
+    tables += [_door_table(passed)] if passed else []
     for table in tables:
         console.print(table.for_terminal())
     measured = {"kernels": [o.as_json() for o in outcomes], "overheads": [asdict(o) for o in overheads]}
+    measured["doors"] = [door.as_json() for door in passed]
     _keep(asked, tables, {"machine": {**machine(), "triad": bandwidth}, **measured})
     return 0
 
@@ -153,6 +156,12 @@ def _overhead_table(overheads: Sequence[Overhead]) -> Table:
         for o in overheads
     ]
     return Table("Overheads", "Medians; the least is what a quiet machine gives.", ["wait", "target", "median", "least", "met"], rows)
+
+
+def _door_table(passed: Sequence[Door]) -> Table:
+    rows = [[door.what, *map(duration, door.seconds), times(door.ratio)] for door in passed]
+    note = "Medians, in turn with SciPy: matrices of 100 x 100 with 500 entries, solvers on 500 x 500 with 5,500. Below 1 we are faster."
+    return Table("Doors", note, ["what is written", OURS, "SciPy", "ratio"], rows)
 
 
 def _keep(asked: argparse.Namespace, tables: Sequence[Table], numbers: dict[str, Any]) -> None:

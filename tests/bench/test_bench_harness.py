@@ -21,7 +21,8 @@ def test_the_benchmark_runs_on_toys(tmp_path: Path) -> None:
     for case in found["kernels"]:
         assert set(case["ratios"]) == set(case["seconds"]) - {"Sparseloom"} and case["ratios"]
     assert all(wait["samples"] for wait in found["overheads"])
-    assert tables.read_text().count("### ") == 7
+    assert all(door["ours"] > 0 and door["theirs"] > 0 for door in found["doors"]) and len(found["doors"]) > 15
+    assert tables.read_text().count("### ") == 8
 
 
 def test_sparse_results_are_measured_in_a_quick_run(tmp_path: Path) -> None:

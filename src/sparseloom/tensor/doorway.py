@@ -13,7 +13,7 @@ from sparseloom.doors import Doors
 from sparseloom.execution import Specialization
 from sparseloom.formats.storage import Storage
 from sparseloom.runtime.laying import lay
-from sparseloom.runtime.ways import Sharing
+from sparseloom.runtime.ways import Filled, Sharing
 from sparseloom.tensor.interop.scipy import MATRICES, lay_matrix
 from sparseloom.tensor.tensor import Tensor
 
@@ -31,12 +31,14 @@ class Doorway(Doors):
     def enter(self, args: Sequence[Any], named: Mapping[str, Any], key: Hashable) -> tuple[Storage, Specialization] | None:
         """The result and what made it, if the way is known; ``key`` stands for these very objects."""
         given = self._in_order(args, named) if named else args
-        if len(given) != len(self._names) or self._is_due(key):
+        if len(given) != len(self._names):
             return None
         operands = [value.storage if type(value) is Tensor else value for value in given]
         laid: list[Any] = [lay_matrix(each) if type(each) in MATRICES else lay(each) for each in operands]
         known = None if None in laid else self.find(None, operands, laid)
-        if known is None or (type(known.way) is Sharing and type(operands[known.way.lender]) is not Storage):
+        if known is None or (type(known.way) is Filled and self._is_due(key)):
+            return None
+        if type(known.way) is Sharing and type(operands[known.way.lender]) is not Storage:
             return None
         made = known.make(operands, laid)
         return None if made is None else (made, known.special)
