@@ -132,7 +132,7 @@ doors = Doors()
 
 
 def _key(door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Hashable:
-    """By what a call is known: kinds, and as much of the sizes as goes into ``Statistics``.
+    """By what a call is known: kinds, with what is known of each operand, and what ``Statistics`` say of all of them.
 
     One operand in two places makes another statement than two of a kind.
     """
@@ -159,8 +159,8 @@ def _known(special: Specialization, places: Mapping[str, int], numbers: Mapping[
         return None
     if plan.assign.op is not None or plan.blocked is not None or plan.initial is not None or stages.concrete.conversions:
         return None
-    if any(isinstance(relation, BoundRelation) for relation in relations_of(stages.concrete.stmt)):
-        return None
+    if problem.schedule and any(isinstance(relation, BoundRelation) for relation in relations_of(stages.concrete.stmt)):
+        return None  # whoever says it must hear that it does not hold
     experience, formats = special.experience, {n.name: n.format for n in walk(plan.assign.rhs) if isinstance(n, TensorVar)}
     learnt = (experience.expect, experience.learn)
     there = Destination(entry, stages.lowered, problem.sizes, problem.shape, stages.sparse_reads, *learnt)

@@ -366,8 +366,8 @@ class Kernel(Inspectable):
     def teach(self, doors: Doors, door: Hashable, given: Sequence[Any], storages: Mapping[str, Storage]) -> None:
         """Let a door know the way that a call took on storages, which were ``given`` in this order."""
         special = self._specialize(storages)
-        is_one_kernel = self._doorway is not None and isinstance(special, Specialization)
-        if is_one_kernel and all(isinstance(value, Storage | np.ndarray) for value in given):
+        is_plain = self._doorway is not None
+        if is_plain and isinstance(special, Specialization) and all(isinstance(value, Storage | np.ndarray) for value in given):
             doors.learn(door, given, special, {name: place for place, name in enumerate(storages)})
 
     # Looking inside

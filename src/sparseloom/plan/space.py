@@ -71,8 +71,21 @@ class Space:
         """How many positions of a level stand below one of the level above."""
         if access.tensor.format.levels[depth].full:
             return float(self.extent(self.levels(access)[depth]))
+        if access.tensor.format.levels[depth].branchless:
+            return 1.0
         known = self.known(access)
-        return known.fans[depth] if known is not None and depth < len(known.fans) else USUAL_FAN
+        if known is not None and depth < len(known.fans):
+            return known.fans[depth]
+        return self._even_fan(access)
+
+    def _even_fan(self, access: Access) -> float:
+        """How many positions stand below one of the level above, if all levels with gaps had equally many."""
+        stored = dict(self.statistics.stored).get(access.tensor.name)
+        gaps = [k for k, level in enumerate(access.tensor.format.levels) if not level.full and not level.branchless]
+        if stored is None or not gaps:
+            return USUAL_FAN
+        full = prod(self.extent(self.levels(access)[k]) for k, level in enumerate(access.tensor.format.levels) if level.full)
+        return float((stored / max(full, 1)) ** (1 / len(gaps)))
 
     def iterations(self, path: Path, outer: Collection[IndexVar]) -> float:
         """How often the innermost of these loops of a path runs, in all."""

@@ -21,7 +21,7 @@ from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.pack import passed_counts
 from sparseloom.formats.storage import Storage
 
-LARGE = 1 << 12  # entries; with fewer, how they are spread does not matter
+LARGE = 1 << 14  # entries; with fewer, how they are spread does not matter
 PIECES = 16  # as many as many machines have cores
 SMALL_PIECES = 1024
 EVEN = 1.15  # how much more than its share the largest of equal pieces may have
@@ -59,7 +59,7 @@ class Known:
 class Statistics:
     """``entries`` is how many entries sparse operands have together, rounded down to a power of two. ``cheapest`` has the operands, from
     the one with fewest values on. ``stored`` has the entries of each sparse operand, rounded too, and ``operands`` what is known of those
-    that are large. What more is added here belongs also to the key by which ``doors`` knows a call."""
+    that are large. What more is added here belongs also to the kinds by which ``doors`` knows a call."""
 
     entries: int = 0
     cheapest: tuple[str, ...] = ()
@@ -71,8 +71,9 @@ class Statistics:
         """What the operands tell."""
         counts = {name: len(storage.values) for name, storage in operands.items()}
         sparse = [name for name, storage in operands.items() if not storage.format.is_dense]
-        known = Statistics.counted(counts, sparse)
-        return known if known.entries < LARGE else replace(known, operands=tuple((name, known_of(operands[name])) for name in sparse))
+        large = tuple((name, known_of(operands[name])) for name in sparse if counts[name] >= LARGE)
+        found = Statistics.counted(counts, sparse)
+        return replace(found, operands=large) if large else found
 
     @staticmethod
     def counted(counts: Mapping[str, int], sparse: Collection[str]) -> Statistics:

@@ -20,6 +20,7 @@ from sparseloom.core.dtypes import VALUE_DTYPES
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
+from sparseloom.plan.statistics import LARGE, known_of
 from sparseloom.runtime.calling import address_of
 
 MOST_KINDS = 4096
@@ -54,8 +55,10 @@ def kind(what: Hashable) -> Kind:
 
 
 def kind_of(storage: Storage) -> Kind:
-    """The kind of a storage."""
-    return kind((storage.format, storage.shape, storage.dtype, storage.index_dtype, spelled(storage.fill)))
+    """The kind of a storage, with what the planner knows of it."""
+    count = 0 if storage.format.is_dense else len(storage.values)
+    known = known_of(storage) if count >= LARGE else None
+    return kind((storage.format, storage.shape, storage.dtype, storage.index_dtype, spelled(storage.fill), count.bit_length(), known))
 
 
 def spelled(number: Scalar) -> Hashable:

@@ -22,6 +22,7 @@ from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.offset import FURTHEST
 from sparseloom.formats.named import bcsr, coo, csc, csr, dia
 from sparseloom.formats.storage import Storage
+from sparseloom.plan.statistics import LARGE
 from sparseloom.runtime.calling import address_of
 from sparseloom.runtime.guard import are_rows
 from sparseloom.runtime.laying import MOST_KINDS, Kind, Laid, kind_of
@@ -181,7 +182,6 @@ def arrays_of_scipy(matrix: Any) -> tuple[NDArray[Any], ...] | None:
     return (matrix.indptr, matrix.indices, matrix.data) if reader_for(type(matrix)) in (_from_csr, _from_csc) else None
 
 
-SMALL = 1 << 14  # entries up to which arrays are looked at whole each time; larger ones are worth a guard
 MATRICES: dict[type, Format] = {}
 """SciPy's classes with three arrays, of which objects were seen, and their formats."""
 
@@ -190,16 +190,19 @@ _USABLE = 0x1 | 0x100  # NumPy's flags: in C order, and aligned
 
 
 def lay_matrix(matrix: Any) -> Laid | None:
-    """How a small CSR or CSC matrix is laid before a kernel, if its arrays can be used as they are. Nothing is kept of it."""
+    """How a small CSR or CSC matrix is laid before a kernel, if its arrays can be used as they are. Nothing is kept of it.
+
+    All of it is looked at each time; larger ones are worth a guard, and a look at how entries are spread.
+    """
     format, shape, pos, crd, values = MATRICES[type(matrix)], matrix.shape, matrix.indptr, matrix.indices, matrix.data
     if not (type(pos) is type(crd) is type(values) is np.ndarray) or len(shape) != 2:
         return None
     (rows, size), count = shape if format is csr else (shape[1], shape[0]), values.size
-    if pos.flags.num & crd.flags.num & values.flags.num & _USABLE != _USABLE or count > SMALL:
+    if pos.flags.num & crd.flags.num & values.flags.num & _USABLE != _USABLE or count >= LARGE:
         return None
     if pos.shape != (rows + 1,) or not crd.shape == values.shape == (count,):
         return None
-    key = (format is csr, shape, pos.dtype, crd.dtype, values.dtype)
+    key = (format is csr, shape, pos.dtype, crd.dtype, values.dtype, count.bit_length())
     kind = _KINDS.get(key) or _matrix_kind(key, Storage(format, shape, _levels(format, LevelData({"pos": pos, "crd": crd})), values))
     words = (address_of(pos), address_of(crd), address_of(values))
     if kind is None or not are_rows(pos.itemsize, rows, words[0], words[1], count, size):
