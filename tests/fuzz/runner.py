@@ -11,14 +11,18 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from fuzz.cutting import cut_eagerly
 from fuzz.drawing import Case, accesses
 from fuzz.operands import closure, seen_densely, store
 from fuzz.tolerance import difference, is_exact, magnitudes
 
-from sparseloom.compiler import load_together
+from sparseloom import chain
+from sparseloom.compiler import Stages, load_together
+from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import DTypeError, NotationError, SparseloomError
 from sparseloom.core.trees import walk
 from sparseloom.execution import Specialization, specialize
+from sparseloom.formats.format import Format
 from sparseloom.formats.pack import pattern, unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
@@ -69,6 +73,12 @@ class Job:
     assign: Assign
     want: Result
     magnitude: np.ndarray
+    cut: chain.Chain | None = None  # the same in several statements
+
+    @property
+    def stages(self) -> list[Stages]:
+        """Everything that is compiled for it."""
+        return [self.prepared.stages, *(link.stages for link in (self.cut.links if self.cut is not None else ()))]
 
 
 def refusal_kind(error: SparseloomError) -> str:
@@ -132,14 +142,14 @@ def _run_batch(batch: Sequence[Case], tally: Tally) -> None:
 def loaded(jobs: list[Job], tally: Tally) -> list[Job]:
     """Compile the jobs together; if that fails, one by one, to find out which of them is to blame."""
     try:
-        load_together([job.prepared.stages for job in jobs])
+        load_together([stages for job in jobs for stages in job.stages])
     except SparseloomError:
         return [job for job in jobs if guarded(tally, job.case, _load, job)]
     return jobs
 
 
 def _load(job: Job) -> bool:
-    load_together([job.prepared.stages])
+    load_together(job.stages)
     return True
 
 
@@ -181,7 +191,17 @@ def prepare(case: Case, tally: Tally) -> Job | None:
         tally.refused[refusal_kind(refusal)] += 1
         return None
     operands = {name: seen_densely(spec, case.shape(name)) for name, spec in case.specs.items()}
-    return Job(case, storages, before, prepared, resolved, expected(resolved, operands, case), magnitudes(resolved, operands, case.sizes))
+    want, magnitude = expected(resolved, operands, case), magnitudes(resolved, operands, case.sizes)
+    return Job(case, storages, before, prepared, resolved, want, magnitude, _cut(case, assign, storages, form, dtype))
+
+
+def _cut(case: Case, assign: Assign, storages: dict[str, Storage], form: Format | None, dtype: DType | None) -> chain.Chain | None:
+    """The statement in several, if it can be cut. Sums of infinities depend on their order, and so are left alone."""
+    if any(spec.specials for spec in case.specs.values()):
+        return None
+    with cut_eagerly():
+        made = chain.specialize(assign, storages, form, dtype, case.given_sizes)
+    return made if isinstance(made, chain.Chain) else None
 
 
 def expected(assign: Assign, operands: dict[str, Operand], case: Case) -> Result:
@@ -206,8 +226,11 @@ def run(job: Job) -> str:
             results.append(call.run())
         except IndexOverflow:
             results.append(None)
+    cut = [] if job.cut is None else [(target, job.cut.run(job.storages, target)) for target in TARGETS]
     if contents(job.storages) != job.before:
         raise Disagreement("an operand was modified")
+    for target, made in cut:
+        examine(job, f"{target}, in several statements", made)
     if any(result is None for result in results):
         if any(result is not None for result in results):
             raise Disagreement(f"only one of {TARGETS} overflows")

@@ -32,6 +32,7 @@ KERNELS = (
     "A(i,j) = b(i) + c(j)", "C(i,j) = A(i,j) * x(j) * y(i)", "C(i,j) = A(i,j) / B(i,j)", "A(l,k,j,i) = B(i,j,k,l)",
     "a = A(i,j,k,l) * B(k,l) * C(i,j)", "y(i) = any(j, A(i,j))", "y(i) = all(j, A(i,j) == B(i,j))",
     "y(i) = sum(j, A(i,j)) / sum(k, B(i,k))", "C(i,j) = A(i,j) * sum(k, D(i,k) * E(k,j))", "A(i,j) = B(i)", "A(i,j) = 3",
+    "y(i) = A(i,j) * B(j,k) * C(k,l) * x(l)", "Y(i,l) = M(i,j) * Q(i,k) * K(j,k) * V(j,l)", "C(i,j) = A(i,j) * B(j,k) * D(k,l) * E(l,i)",
     "A(i,j) = B(j,i)", "A(i,j) = B(i,j)", "A(i,j,k) = B(k,i,j)",
     "C(i,j) = A(k,i) * B(k,j)", "C(i,j) = A(k,i) * B(j,k)", "Y(i,l,k) = B(i,j,k) * C(j,l)",
     "A(j,r) = B(i,j,k) * C(i,r) * D(k,r)", "K(i,k,j,l) = A(i,j) * B(k,l)", "C(i,j) = A(k,i) * B(k,j) + D(i,j)",

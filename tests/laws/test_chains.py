@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from fuzz.cutting import cut_eagerly
 
 import sparseloom as sl
 from sparseloom.chain import Chain
 from sparseloom.formats.pack import pattern
-from sparseloom.plan import contraction, network
 from sparseloom.runtime.settings import settings
 
 CHUNKS = 6
@@ -21,12 +22,10 @@ DTYPES = ("int64", "int64", "int8", "float64", "float32", "complex128", "bool")
 
 
 @pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut every product for which some other tree is cheaper than one nest, however small it is."""
-    monkeypatch.setattr(network, "CALL", 0.0)
-    monkeypatch.setattr(network, "FACTOR", 100.0)  # so that nests over more than two hardly ever pay
-    monkeypatch.setattr(contraction, "LEAST", 0.0)
-    monkeypatch.setattr(contraction, "GAIN", 1.0)
+def eager() -> Iterator[None]:
+    """Cut every product that may be cut, however small it is."""
+    with cut_eagerly():
+        yield
 
 
 def operand(random: Random, shape: tuple[int, ...], dtype: str) -> sl.Tensor:
