@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sparseloom.core.algebra import Semiring
 from sparseloom.core.dtypes import INT64, DType
-from sparseloom.core.errors import ScheduleError, ShapeError
+from sparseloom.core.errors import FormatError, ScheduleError, ShapeError
 from sparseloom.core.trees import walk
 from sparseloom.execution import Specialization, with_indices_as
 from sparseloom.formats.format import Format
@@ -98,12 +98,11 @@ def _chained(
     shapes = {name: _Expected(storage.shape, storage.index_dtype) for name, storage in operands.items()}
     counts = {name: len(storage.values) for name, storage in operands.items()}
     large = dict(Statistics.of(operands).operands)
-    fallback = whole if cut is not None and cut.may_hide else None
 
     def widened() -> Chain:
-        return Chain(_linked(steps, known, shapes, counts, large, replace(setting, wide=True)), cut, fallback)
+        return Chain(_linked(steps, known, shapes, counts, large, replace(setting, wide=True)), cut, whole)
 
-    return Chain(_linked(steps, known, shapes, counts, large, setting), cut, fallback, widened)
+    return Chain(_linked(steps, known, shapes, counts, large, setting), cut, whole, widened)
 
 
 def _linked(
@@ -182,10 +181,10 @@ class _Past:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Specializations that run in order. ``cut`` tells of a statement that was cut.
+    """Specializations that run in order. ``cut`` tells of a statement that was cut, and ``whole`` is that statement in one nest.
 
-    ``whole`` is that statement in one nest: where the result has a NaN, which a zero in place of an absent entry may have made, it is
-    computed so.
+    It is computed so where the result has a NaN, which a zero in place of an absent entry may have made, and where there is no room
+    for a temporary.
     """
 
     links: tuple[Specialization, ...]
@@ -247,7 +246,7 @@ class Chain:
             return told
         why = f"in {len(self.links)} steps of about {self.cut.work:,.0f} operations, where one nest would do about {self.cut.one_nest:,.0f}"
         again = "\n  a NaN in the result is looked into by one nest: zeros stand for absent entries of a dense temporary"
-        return f"{why}{again if self.whole is not None else ''}\n\n{told}"
+        return f"{why}{again if self.cut.may_hide else ''}\n\n{told}"
 
     def _each(self, tell: Callable[[Specialization], str], heading: str) -> str:
         """What is told of each step, below a heading."""
@@ -264,9 +263,17 @@ class Chain:
             made = self.last.run(self._with_temporaries(operands, target), target)
         except IndexOverflow:
             return self.widened().run(operands, target)
-        if self.whole is not None and has_nan(made.values):
+        except FormatError:
+            if self.whole is None:
+                raise
+            return self.whole.run(operands, target)
+        if self.whole is not None and self.is_doubtful(made.values):
             return self.whole.run(operands, target)
         return made
+
+    def is_doubtful(self, values: NDArray[Any]) -> bool:
+        """Whether values of the result may be others than those of one nest."""
+        return self.cut is not None and self.cut.may_hide and has_nan(values)
 
     def _with_temporaries(self, operands: Mapping[str, Storage], target: str | None) -> dict[str, Storage]:
         """The operands, and what the steps before the last make of them."""
@@ -285,7 +292,7 @@ class Chain:
             self.last.compute(self._with_temporaries(operands, target), out, target)
         except IndexOverflow:
             return self.widened().compute(operands, out, target)
-        if self.whole is not None and has_nan(out.values):
+        if self.whole is not None and self.is_doubtful(out.values):
             self.whole.compute(operands, out, target)
 
     def bind(self, operands: Mapping[str, Storage], target: str | None = None, values: NDArray[Any] | None = None) -> Call:
@@ -297,7 +304,12 @@ class Chain:
             return self.past.wide.bind(operands, target, values)
         if not self.fills_values:
             return Call(lambda: _drop(self.run(operands, target)), lambda: self.run(operands, target))
-        ready = _Ready(self, dict(operands), target, values)
+        try:
+            ready = _Ready(self, dict(operands), target, values)
+        except FormatError:
+            if self.whole is None:
+                raise
+            return self.whole.bind(operands, target, values)
         return Call(ready.start, ready.run)
 
 
@@ -334,7 +346,7 @@ class _Ready:
             call.start()
         if len(self.calls) < len(self.chain.links):
             self._go_on()
-        if self.chain.whole is not None and has_nan(self.values):
+        if self.chain.whole is not None and self.chain.is_doubtful(self.values):
             if self.one_nest is None:
                 self.one_nest = self.chain.whole.bind(self.operands, self.target, self.values)
             self.one_nest.start()

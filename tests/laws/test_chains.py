@@ -11,8 +11,11 @@ import scipy.sparse as sp
 from fuzz.cutting import cut_eagerly
 
 import sparseloom as sl
+from sparseloom import chain, execution
 from sparseloom.chain import Chain
 from sparseloom.formats.pack import pattern
+from sparseloom.notation.nodes import TensorVar
+from sparseloom.runtime import binding
 from sparseloom.runtime.settings import settings
 
 CHUNKS = 6
@@ -191,16 +194,33 @@ def test_a_temporary_whose_positions_outgrow_their_width(monkeypatch: pytest.Mon
     kernel = sl.program(text, formats={"A": "csr"})
     want = A.to_numpy() @ A.to_numpy() @ X
     np.testing.assert_allclose(kernel(A, X).to_numpy(), want)
-    chain = kernel._last
-    assert isinstance(chain, Chain)
-    assert [link.problem.assign.lhs.tensor.index_dtype for link in chain.widened().links] == [np.dtype(np.int64), np.dtype(np.int64)]
-    assert chain.current is not chain
+    narrow = kernel._last
+    assert isinstance(narrow, Chain)
+    assert [link.problem.assign.lhs.tensor.index_dtype for link in narrow.widened().links] == [np.dtype(np.int64), np.dtype(np.int64)]
+    assert narrow.current is not narrow
     np.testing.assert_allclose(kernel(A, X).to_numpy(), want)
     np.testing.assert_allclose(kernel.bind(A, X)().to_numpy(), want)
     assert "int64_t *restrict t2_pos" in kernel.source
 
 
-def test_a_tensor_is_assigned_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("eager")
+def test_one_nest_stands_in_where_there_is_no_room_for_a_temporary(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    A, x = sp.random_array((30, 30), density=0.2, format="csr", rng=rng), np.ones(30)
+    kernel = sl.program("y(i) = A(i,j) * A(j,k) * x(k)", {"A": "csr"})
+    assert "t1" in kernel.plan_for(A, x)
+
+    def allocate(tensor: TensorVar, shape: tuple[int, ...]) -> np.ndarray:
+        if tensor.name == "t1":
+            raise sl.FormatError("no room")
+        return binding.allocate(tensor, shape)
+
+    monkeypatch.setattr(chain, "allocate", allocate)
+    monkeypatch.setattr(execution, "allocate", allocate)
+    for made in (kernel(A, x), kernel.bind(A, x)(), sl.evaluate("y(i) = A(i,j) * A(j,k) * x(k)", A=A, x=x)):
+        np.testing.assert_allclose(made.to_numpy(), A @ (A @ x))
+
+
+def test_a_tensor_is_assigned_in_steps() -> None:
     A = sl.asarray(sp.random_array((300, 300), density=0.1, format="csr", rng=np.random.default_rng(1)), name="A")
     x, y = sl.asarray(np.ones(300), name="x"), sl.zeros(300, name="y")
     i, j, k = sl.indices("i j k")
