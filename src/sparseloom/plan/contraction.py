@@ -91,11 +91,19 @@ class Product:
 
 def contract(problem: Problem, statistics: Statistics) -> Contraction:
     """The steps in which a problem is best computed: one, where nothing is gained by more."""
+    may_cut = problem.schedule is None and problem.is_stored
+    found = {id(product.term): product for product in products(problem.assign.rhs)} if may_cut else {}
+    if not found:
+        return _uncut(problem)
     sofar = _Cut(problem, statistics)
-    if problem.schedule is None and problem.is_stored:
-        for product in {id(product.term): product for product in products(problem.assign.rhs)}.values():
-            sofar.cut(product)
+    for product in found.values():
+        sofar.cut(product)
     return sofar.result()
+
+
+def _uncut(problem: Problem) -> Contraction:
+    """A problem in one step."""
+    return Contraction((Step(problem.assign, problem.assign.lhs.tensor.format),))
 
 
 def contract_along(problem: Problem, statistics: Statistics, path: Path) -> Contraction:
@@ -139,7 +147,7 @@ class _Cut:
 
     def result(self) -> Contraction:
         if not self.steps:
-            return Contraction((Step(self.problem.assign, self.problem.assign.lhs.tensor.format),))
+            return _uncut(self.problem)
         whole = self.problem.assign
         last = Step(Assign(self.problem.statement.lhs, self.rhs, whole.op), whole.lhs.tensor.format)
         return Contraction((*self.steps, last), self.may_hide, self.work, self.one_nest)
@@ -214,10 +222,16 @@ def products(rhs: Expr) -> Iterator[Product]:
         case Apply("add" | "subtract" | "negative", args, None):
             for arg in args:
                 yield from products(arg)
-        case Reduce(_, _, Apply()):
+        case Reduce(_, _, Apply()) if _may_gain(rhs):
             found = _product(rhs, rhs)
             if found is not None:
                 yield found
+
+
+def _may_gain(term: Reduce) -> bool:
+    """Whether there is more than one order: more than two operands, or a sum over variables that only one of them has."""
+    reads = [set(n.indices) for n in walk(term.body) if isinstance(n, Access)]
+    return len(reads) > 2 or not all(var in read for var in term.variables for read in reads)
 
 
 def _product(reduced: Reduce, term: Expr, keeps_scalars: bool = False) -> Product | None:
