@@ -27,6 +27,7 @@ from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.count_first import count_first
 from sparseloom.lower.cuts import cut_into_parts, cut_into_slots
 from sparseloom.lower.kernel import Lowered, lower
+from sparseloom.lower.lane_sums import sum_in_lanes
 from sparseloom.lower.launch import add_launches
 from sparseloom.lower.vectorize import vectorize
 from sparseloom.notation import printer
@@ -56,6 +57,7 @@ def concrete_passes(target: Target, refill: bool) -> tuple[Callable[[Concrete], 
 def loop_passes(target: Target) -> tuple[Callable[[Function], Function], ...]:
     """The passes over loops for a target, in order."""
     return (
+        lambda loops: sum_in_lanes(loops, target.vector_bytes),
         lambda loops: vectorize(loops, target.vector_bytes),
         simplify,
         add_polls,

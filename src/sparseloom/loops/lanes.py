@@ -1,12 +1,12 @@
-"""Which loops over lanes vector registers can do at once: plain arithmetic on neighbouring numbers of one float dtype."""
+"""Which loops over lanes vector registers can do at once: plain arithmetic on numbers of one dtype that are neighbours, or gathered."""
 
 from __future__ import annotations
 
-from sparseloom.core.dtypes import DType
+from sparseloom.core.dtypes import INT64, DType
 from sparseloom.core.trees import walk
-from sparseloom.loops.nodes import ZERO, Expr, For, Load, Op, Stmt, Store, Var, stmts_of
+from sparseloom.loops.nodes import ZERO, Cast, Expr, For, Load, Op, Stmt, Store, Var, stmts_of
 
-_ARITHMETIC = ("add", "subtract", "multiply", "divide", "negative")
+_ARITHMETIC = ("add", "subtract", "multiply", "negative")
 
 
 def is_lanewise(loop: For) -> bool:
@@ -16,17 +16,35 @@ def is_lanewise(loop: For) -> bool:
 
 
 def lane_dtype(loop: For) -> DType | None:
-    """The dtype of what a loop over lanes stores, if it is one float dtype."""
+    """The dtype of what a loop over lanes stores, if it is one that vectors have."""
     found = {n.array.dtype for n in walk(loop.body) if isinstance(n, Store)}
-    return found.pop() if len(found) == 1 and next(iter(found)).kind == "f" else None
+    return next(iter(found)) if len(found) == 1 and all(map(has_vectors, found)) else None
+
+
+def has_vectors(dtype: DType) -> bool:
+    """Whether there are vectors of such numbers: real ones of 4 or 8 bytes."""
+    return dtype.kind in "fiu" and dtype.itemsize in (4, 8)
 
 
 def is_neighbouring(index: Expr, lane: Var) -> bool:
     """Whether an index counts up with the lane: it is the lane, or something plus the lane."""
     match index:
-        case Op("add", (*rest, last)) if last == lane:
-            return not any(n == lane for part in rest for n in walk(part))
+        case Op("add", args) if lane in args:
+            return sum(n == lane for n in walk(index)) == 1
     return index == lane
+
+
+def gathering(index: Expr, lane: Var) -> Load | None:
+    """The load of neighbouring indices from which an index comes, if it does: each lane reads where its own one says."""
+    match index:
+        case (Load() as load) | Cast(Load() as load, _) if index.dtype == INT64 and load.dtype.kind == "i" and load.dtype.itemsize >= 4:
+            return load if is_neighbouring(load.index, lane) else None
+    return None
+
+
+def gathers(loop: For) -> bool:
+    """Whether a loop over lanes reads what is no neighbour."""
+    return any(isinstance(n, Load) and gathering(n.index, loop.var) is not None for n in walk(loop.body))
 
 
 def _is_lanewise(stmt: Stmt, lane: Var, dtype: DType) -> bool:
@@ -41,7 +59,9 @@ def _is_arithmetic(expr: Expr, lane: Var, dtype: DType) -> bool:
         return expr.dtype == dtype
     match expr:
         case Load(_, index):
-            return expr.dtype == dtype and is_neighbouring(index, lane)
+            return expr.dtype == dtype and (is_neighbouring(index, lane) or gathering(index, lane) is not None)
+        case Op("divide", args) if dtype.kind == "f":
+            return expr.dtype == dtype and all(_is_arithmetic(arg, lane, dtype) for arg in args)
         case Op(name, args):
             return name in _ARITHMETIC and expr.dtype == dtype and all(_is_arithmetic(arg, lane, dtype) for arg in args)
     return False

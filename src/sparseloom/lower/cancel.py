@@ -42,7 +42,8 @@ def _poll(stmt: ir.Stmt, depth: int, names: Names) -> ir.Stmt:
 
 
 def _has_loop(stmt: ir.Stmt) -> bool:
-    return any(isinstance(n, ir.For | ir.While) for n in walk(stmt))
+    """Whether there is a loop inside that may take long; one over lanes is a few instructions."""
+    return any(isinstance(n, ir.For | ir.While) and not (isinstance(n, ir.For) and n.kind is ir.LoopKind.LANES) for n in walk(stmt))
 
 
 def _chunked(loop: ir.For, names: Names) -> ir.Stmt:

@@ -16,14 +16,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sparseloom.core.dtypes import INT64
 from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import is_lanewise
 from sparseloom.loops.routines import PREFETCH_READ, Call
+from sparseloom.lower.ahead import LINE
+from sparseloom.lower.in_lanes import lane_last, without_aliases
 
-BLOCKS = (4, 1)  # how many vectors a block has: first four, for as long as that fits, then one
+BLOCKS = (4, 2, 1)  # how many vectors a block has: first four, for as long as that fits, then two, then one
 
 
 def vectorize(function: ir.Function, vector_bytes: int) -> ir.Function:
@@ -48,27 +49,50 @@ def _strip_mine(loop: ir.For, vector_bytes: int, names: Names) -> ir.Stmt | None
     if not stored:
         return None
     width = loop.factor or vector_bytes // max(stored)
+    loop = replace(loop, body=without_aliases(loop.body))
+    widths = [width * vectors for vectors in (BLOCKS if not loop.factor else (1,))]
+    try:
+        return ir.block(*(_fixed_blocks if _is_fixed(loop) else _blocks)(loop, widths, names))
+    except _Divergent:
+        return None
+
+
+def _is_fixed(loop: ir.For) -> bool:
+    return isinstance(loop.begin, ir.Literal) and isinstance(loop.end, ir.Literal)
+
+
+def _fixed_blocks(loop: ir.For, widths: Sequence[int], names: Names) -> Iterator[ir.Stmt]:
+    """A loop between constants: only the blocks that it has."""
+    start, end = (int(limit.value.real) for limit in (loop.begin, loop.end) if isinstance(limit, ir.Literal))
+    for width in widths:
+        count = max(0, end - start) // width
+        if count:
+            yield _block(loop, ir.index(start), ir.index(count), width, names)
+        start += count * width
+    if start < end:
+        yield ir.For(loop.var, ir.index(start), loop.end, loop.body)
+
+
+def _blocks(loop: ir.For, widths: Sequence[int], names: Names) -> Iterator[ir.Stmt]:
+    """As many whole blocks as fit, the largest first; then what is left, one after another."""
     start = ir.Var(names.fresh(f"{loop.var.name}_start"))
-    made: list[ir.Stmt] = [ir.Declare(start, loop.begin)]
-    for vectors in BLOCKS if not loop.factor else (1,):
-        try:
-            made += _blocks(loop, start, width * vectors, names)
-        except _Divergent:
-            return None
-    return ir.block(*made, ir.For(loop.var, start, loop.end, loop.body))
+    yield ir.Declare(start, loop.begin)
+    for width in widths:
+        count, size = ir.Var(names.fresh(f"{loop.var.name}_blocks")), ir.index(width)
+        left = ir.Op("maximum", (ir.ZERO, ir.Op("subtract", (loop.end, start))))
+        yield ir.Declare(count, ir.Op("floor_divide", (left, size)))
+        yield _block(loop, start, count, width, names)
+        yield ir.Assign(start, ir.add(start, ir.multiply(count, size)))
+    yield ir.For(loop.var, start, loop.end, loop.body)
 
 
-def _blocks(loop: ir.For, start: ir.Var, width: int, names: Names) -> Iterator[ir.Stmt]:
-    """As many whole blocks as fit, beginning at ``start``, which then moves behind them."""
-    base, block, count = (ir.Var(names.fresh(f"{loop.var.name}_{what}")) for what in ("base", "block", "blocks"))
+def _block(loop: ir.For, start: ir.Expr, count: ir.Expr, width: int, names: Names) -> ir.Stmt:
+    """Some whole blocks, the first of which begins at ``start``."""
+    base, block = (ir.Var(names.fresh(f"{loop.var.name}_{what}")) for what in ("base", "block"))
     lanes = _Lanes(loop, base, width, names)
     body = lanes.spread(loop.body)
-    size = ir.index(width)
-    left = ir.Op("maximum", (ir.ZERO, ir.Op("subtract", (loop.end, start))))
-    here = ir.Declare(base, ir.add(start, ir.multiply(block, size)))
-    yield ir.Declare(count, ir.Op("floor_divide", (left, size)))
-    yield ir.For(block, ir.ZERO, count, ir.block(here, *lanes.opened, body, *lanes.closed))
-    yield ir.Assign(start, ir.add(start, ir.multiply(count, size)))
+    here = ir.Declare(base, ir.add(start, ir.multiply(block, ir.index(width))))
+    return ir.For(block, ir.ZERO, count, ir.block(here, *lanes.opened, body, *lanes.closed))
 
 
 class _Lanes:
@@ -104,19 +128,26 @@ class _Lanes:
             return self._per_lane((stmt,))
         raise _Divergent
 
-    def _asked_once(self, stmt: ir.Stmt) -> ir.Stmt:
-        """Neighbouring lanes read neighbouring numbers, so the first of them asks for all."""
+    def _asked_once(self, call: Call) -> ir.Stmt:
+        """Neighbouring lanes read neighbouring numbers, so one of each cache line asks for all."""
+        if not self._differs(*call.args):
+            return call
+        step = max(1, LINE // call.arrays[0].dtype.itemsize)
+        return ir.block(*(self._asked(call, first) for first in range(0, self._width, step)))
+
+    def _asked(self, call: Call, lane: int) -> ir.Stmt:
+        """What one lane asks for."""
 
         def rule(found: object) -> ir.Expr | None:
             match found:
                 case ir.Var() if found == self._var:
-                    return self._base
+                    return ir.add(self._base, ir.index(lane))
                 case ir.Var() if found in self._arrays:
-                    return ir.Load(self._arrays[found], ir.ZERO)
+                    return ir.Load(self._arrays[found], ir.index(lane))
             return None
 
-        made = rewrite(stmt, rule)
-        if any(isinstance(n, ir.Var) and n.name in self._varying for n in walk(made)):
+        made = rewrite(call, rule)
+        if self._differs(*made.args):
             raise _Divergent
         return made
 
@@ -159,24 +190,10 @@ class _Lanes:
                 return ir.Load(self._arrays[found], self._lane)
             case ir.Declare(ir.Load(array, index), value) | ir.Assign(ir.Load(array, index), value):
                 return ir.Store(array, index, value)
-            case ir.Op("add", _, dtype) if dtype == INT64 and self._lane in (terms := _terms(found)):
-                # The lane comes last, so that the C compiler sees neighbouring addresses and packs them.
-                rest: ir.Expr = ir.ZERO
-                for term in terms:
-                    rest = rest if term == self._lane else ir.add(rest, term)
-                return ir.Op("add", (rest, self._lane))
-        return None
+        return lane_last(found, self._lane)
 
     def _differs(self, *exprs: ir.Expr) -> bool:
         return any(isinstance(n, ir.Var) and n.name in self._varying for expr in exprs for n in walk(expr))
-
-
-def _terms(expr: ir.Expr) -> list[ir.Expr]:
-    """The terms of a sum of indices."""
-    match expr:
-        case ir.Op("add", args, dtype) if dtype == INT64:
-            return [term for arg in args for term in _terms(arg)]
-    return [expr]
 
 
 def _varying(loop: ir.For) -> set[str]:

@@ -17,9 +17,10 @@ from sparseloom.loops.roles import index_names, nonnegative_names
 from sparseloom.targets.c_expr import Expressions, c_type
 from sparseloom.targets.c_memory import HUGE_PAGE, MEMORY_NAMES, PLACES
 from sparseloom.targets.c_names import CNames, legal
-from sparseloom.targets.c_prelude import STATUS_NAMES, VECTOR_BYTES, atomic_way, helpers, prelude_for
+from sparseloom.targets.c_prelude import STATUS_NAMES, atomic_way, helpers, prelude_for
 from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail, pieces_of
 from sparseloom.targets.c_team import TEAM_NAMES
+from sparseloom.targets.c_vectors import VECTOR_BYTES
 from sparseloom.targets.target import CPU_UNITS, Shelf, Target
 
 _OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", *TEAM_NAMES, *MEMORY_NAMES, *STATUS_NAMES])

@@ -16,7 +16,6 @@ import numpy as np
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, INT32, INT64, DType, is_integer, smallest
 from sparseloom.core.errors import CompilerBug
-from sparseloom.core.trees import walk
 from sparseloom.loops.nodes import Cast, Expr, Literal, Load, Op, Search, Select, Thread, Var
 from sparseloom.loops.roles import is_nonnegative
 from sparseloom.targets.c_names import CNames
@@ -25,7 +24,7 @@ from sparseloom.targets.c_names import CNames
 ATOM, UNARY, TIMES, PLUS, NOT, COMPARE, AND, OR, CHOICE = 10, 9, 8, 7, 6, 5, 4, 3, 2
 
 _C_TYPES = {"bool": "bool", "float32": "float", "float64": "double", "complex64": "float _Complex", "complex128": "double _Complex"}
-_INFIX = {"add": ("+", PLUS), "subtract": ("-", PLUS), "multiply": ("*", TIMES), "divide": ("/", TIMES)}
+INFIX = {"add": ("+", PLUS), "subtract": ("-", PLUS), "multiply": ("*", TIMES), "divide": ("/", TIMES)}
 _COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 # The symbol, how tightly it binds, and how tightly its arguments must.
 _OR, _AND, _XOR = ("||", OR, COMPARE), ("&&", AND, AND), ("!=", COMPARE, PLUS)
@@ -131,7 +130,7 @@ def operate(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
         case "divide", "f":
             return infix(name, args)
         case "negative", ("f" | "c"):
-            return _minus(args[0])
+            return minus(args[0])
     return _function(name, args, dtype)
 
 
@@ -161,7 +160,7 @@ def _function(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
 
 def infix(name: str, args: Sequence[Piece]) -> Piece:
     """A chain of a left-associative operator."""
-    symbol, level = _INFIX[name]
+    symbol, level = INFIX[name]
     first, *rest = args
     return Piece(f" {symbol} ".join([first.at(level), *(a.at(level + 1) for a in rest)]), level)
 
@@ -171,7 +170,8 @@ def choose(condition: Piece, then: Piece, other: Piece) -> Piece:
     return Piece(f"{condition.at(OR)} ? {then.at(OR)} : {other.at(CHOICE)}", CHOICE)
 
 
-def _minus(piece: Piece) -> Piece:
+def minus(piece: Piece) -> Piece:
+    """A number with the other sign."""
     inner = piece.at(UNARY)
     return Piece(f"-({inner})" if inner.startswith("-") else f"-{inner}", UNARY)
 
@@ -193,7 +193,7 @@ def _modular(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
     """Arithmetic modulo a power of two: in the unsigned type, which wraps, and cast back."""
     carrier = _CARRIERS[dtype.itemsize == 8]
     inner = [Piece(*a.modular) if a.modular else a if c_type(dtype) == carrier else Piece(f"({carrier}){a.at(UNARY)}", UNARY) for a in args]
-    result = _minus(inner[0]) if name == "negative" else infix(name, inner)
+    result = minus(inner[0]) if name == "negative" else infix(name, inner)
     if c_type(dtype) == carrier:
         return Piece(result.text, result.level, (result.text, result.level))
     return Piece(f"({c_type(dtype)})({result.text})", UNARY, (result.text, result.level))
@@ -261,7 +261,7 @@ class Expressions:
             return operate(name, [self._unwidened(a, False) for a in args], args[0].dtype)
         if op.dtype == INT64 and (index or self._is_index(op)) and name in ("add", "subtract", "multiply", "negative"):
             pieces = self._plain(args)
-            return _minus(pieces[0]) if name == "negative" else infix(name, pieces)
+            return minus(pieces[0]) if name == "negative" else infix(name, pieces)
         if name == "square" and isinstance(args[0], Var) and not is_integer(op.dtype) and op.dtype != BOOL:
             return operate("multiply", [self.piece(args[0], False)] * 2, op.dtype)
         return operate(name, [self.piece(a, index and a.dtype == INT64) for a in args], args[1 if name == "where" else 0].dtype)
@@ -300,28 +300,6 @@ class Expressions:
         return False
 
 
-class LaneExpressions(Expressions):
-    """Prints expressions for a vector of lanes: what counts up with the lane is a vector, the rest stays a scalar."""
-
-    def __init__(self, scalars: Expressions, lane: Var, vector: str) -> None:
-        super().__init__(scalars.names, scalars.indices, scalars.nonnegative)
-        self._lane = lane
-        self._vector = vector
-
-    def piece(self, expr: Expr, index: bool) -> Piece:
-        """A load whose index has the lane in it reads a vector."""
-        match expr:
-            case Load(array, place) if any(n == self._lane for n in walk(place)):
-                return Piece(f"*({self._vector} *)({self.names.array(array)} + {self.index_piece(place).at(PLUS)})", UNARY)
-        return super().piece(expr, index)
-
-    def broadcast(self, expr: Expr) -> str:
-        """A value for every lane, also where it is the same for all."""
-        if any(n == self._lane for n in walk(expr)):
-            return self.value(expr)
-        return f"({self._vector}){{}} + {self.piece(expr, False).at(PLUS)}"
-
-
 def _is_widening(expr: Expr) -> bool:
     """Whether an expression is an int32 or a truth value that is widened, as C does by itself."""
     return isinstance(expr, Cast) and expr.dtype == INT64 and expr.operand.dtype in (INT32, BOOL)
@@ -342,7 +320,7 @@ def update_symbol(name: str, dtype: DType, index: bool = False) -> str | None:
     wraps = is_integer(dtype) and c_type(dtype) not in _CARRIERS and not index
     if wraps or dtype == BOOL or (name == "divide" and dtype.kind == "c"):
         return None
-    return f"{_INFIX[name][0]}=" if name in _INFIX else None
+    return f"{INFIX[name][0]}=" if name in INFIX else None
 
 
 def is_zero_bits(value: Scalar, dtype: DType) -> bool:

@@ -18,6 +18,7 @@ from sparseloom.targets.c_entries import ENTRY_HELPERS
 from sparseloom.targets.c_expr import Piece, c_type, operate
 from sparseloom.targets.c_memory import JOIN_POSITIONS, MEMORY_HELPERS
 from sparseloom.targets.c_team import TEAM_HELPER
+from sparseloom.targets.c_vectors import REGISTER_HELPER, vector_helpers
 from sparseloom.targets.target import Atomic
 
 _MATH = set(
@@ -33,9 +34,6 @@ _HEADERS = {
     "math.h": _MATH | {f"{name}f" for name in _MATH},
     "complex.h": _COMPLEX | {f"{name}f" for name in _COMPLEX},
 }
-
-VECTOR_BYTES = 64  # of the vector types below; a processor with smaller registers uses several
-
 
 def atomic_way(op: str, dtype: DType) -> Atomic:
     """How C updates one location: no processor swaps 16 bytes everywhere, so one lock is for all of them."""
@@ -68,8 +66,6 @@ _FIXED = {
 #endif
 """,
     # Unaligned, and allowed to alias the arrays they are loaded from.
-    "vector_float64": f"typedef double vector_float64 __attribute__((vector_size({VECTOR_BYTES}), aligned(8), may_alias));",
-    "vector_float32": f"typedef float vector_float32 __attribute__((vector_size({VECTOR_BYTES}), aligned(4), may_alias));",
     "thread_count": _asking_openmp("thread_count", "omp_get_max_threads", 1),
     "thread_number": _asking_openmp("thread_number", "omp_get_thread_num", 0),
     "prepare_team": TEAM_HELPER,
@@ -264,7 +260,7 @@ _REDUCTION = """
 @cache
 def helpers() -> dict[str, str]:
     """Every helper by name."""
-    found = _FIXED | MEMORY_HELPERS
+    found = _FIXED | MEMORY_HELPERS | REGISTER_HELPER
     for dtype in VALUE_DTYPES:
         found |= dict(_of_dtype(dtype))
     return found
@@ -292,6 +288,7 @@ def _of_dtype(dtype: DType) -> Iterator[tuple[str, str]]:
     templates = {"c": {**_ON_COMPLEX, "square": _SQUARE}, "f": {**_ON_ORDERED, "square": _SQUARE}, "b": {}}
     for name, template in templates.get(dtype.kind, {**_ON_ORDERED, **_ON_INTEGERS}).items():
         yield f"{name}_{dtype}", template.format(**words)
+    yield from vector_helpers(dtype)
     yield from _combining(dtype, words)
 
 

@@ -14,10 +14,11 @@ from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
-from sparseloom.loops.lanes import lane_dtype
+from sparseloom.loops.lanes import gathers, lane_dtype
 from sparseloom.loops.routines import Call, Spelled, allocated, may_end
-from sparseloom.targets.c_expr import PLUS, TIMES, UNARY, Expressions, LaneExpressions, Piece, c_type, is_zero_bits, operate, update_symbol
-from sparseloom.targets.c_prelude import VECTOR_BYTES, atomic_way
+from sparseloom.targets.c_expr import PLUS, TIMES, UNARY, Expressions, Piece, c_type, is_zero_bits, operate, update_symbol
+from sparseloom.targets.c_prelude import atomic_way
+from sparseloom.targets.c_vectors import SMALLEST_REGISTER, VECTOR_BYTES, LaneExpressions, infix_symbol
 from sparseloom.targets.target import Atomic
 
 _CLAUSES = {"add": "+", "multiply": "*", "minimum": "min", "maximum": "max", "logical_or": "||", "logical_and": "&&"}
@@ -198,21 +199,20 @@ class Statements:
             self.line(f"{array}[{k if offset is None else f'{offset} + {k}'}] = {filling};")
 
     def _lanes(self, loop: ir.For, dtype: DType) -> None:
-        """A loop over lanes, a vector of them at a time. What counts up with the lane is read and written as a vector."""
-        width = VECTOR_BYTES // dtype.itemsize
-        if loop.factor % width:
+        """A loop over lanes, a register of them at a time. What counts up with the lane is read and written as a vector."""
+        size = loop.factor * dtype.itemsize
+        if size % VECTOR_BYTES and (size != SMALLEST_REGISTER or gathers(loop)):
             self._loop(replace(loop, kind=ir.LoopKind.UNROLLED))
             return
         lane, scalars = self.names.scalar(loop.var.name), self.expressions
-        self.expressions = LaneExpressions(scalars, loop.var, f"vector_{dtype}")
-        self.line(f"#pragma GCC unroll {loop.factor // width}")
-        with self._braces(f"for (int64_t {lane} = 0; {lane} < {loop.factor}; {lane} += {width})"):
+        short = size == SMALLEST_REGISTER
+        lanes = self.expressions = LaneExpressions(scalars, loop.var, dtype, short)
+        self.line(f"#pragma GCC unroll {size // SMALLEST_REGISTER}")
+        with self._braces(f"for (int64_t {lane} = 0; {lane} < {loop.factor}; {lane} += {loop.factor if short else f'lanes_{dtype}'})"):
             for stmt in ir.stmts_of(loop.body):
                 if isinstance(stmt, ir.Store):
-                    place = self.expressions.value(ir.Load(stmt.array, stmt.index))
-                    value = self.expressions.broadcast(stmt.value)
-                    symbol = "=" if stmt.op is None else update_symbol(stmt.op, dtype)
-                    self.line(f"{place} {symbol} {value};")
+                    place = lanes.value(ir.Load(stmt.array, stmt.index))
+                    self.line(f"{place} {'' if stmt.op is None else infix_symbol(stmt.op)}= {lanes.broadcast(stmt.value)};")
         self.expressions = scalars
 
     def _loop(self, loop: ir.For) -> None:

@@ -1,0 +1,138 @@
+"""Vector loops that sum: a sum for each lane, added in a fixed order, and everything else as it was."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import sparseloom as sl
+from sparseloom.core.trees import walk
+from sparseloom.loops import nodes as ir
+from sparseloom.lower.in_lanes import in_lane, lane_last, without_aliases, without_declarations
+from sparseloom.lower.lane_sums import sum_in_lanes
+
+SPMV, SDDMM, SPMM = "y(i) = A(i,j) * x(j)", "C(i,j) = A(i,j) * B(i,k) * D(j,k)", "C(i,k) = A(i,j) * B(j,k)"
+SUMS = "parallelize(j,CPUVector,ParallelReduction)"
+DTYPES = ("float64", "float32", "int64", "int32", "uint64", "uint32")
+
+
+def matrix(rng: np.random.Generator, rows: int, columns: int, density: float, dtype: str) -> np.ndarray:
+    return np.where(rng.random((rows, columns)) < density, rng.integers(1, 9, (rows, columns)), 0).astype(dtype)
+
+
+def kinds(kernel: sl.Kernel) -> list[str]:
+    """The kinds of loops that are not serial."""
+    return re.findall(r"  \[(\w+ ?\d*)[^]]*\]$", kernel.show("loops"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("target", ["c", "interpret"])
+@pytest.mark.parametrize("dtype", [*DTYPES, "int16", "complex128", "bool"])
+@pytest.mark.parametrize("rows, columns, density", [(6, 90, 0.5), (3, 7, 0.5), (1, 40, 1.0), (5, 5, 0.0), (0, 4, 1.0)])
+def test_sums_of_entries_are_right(rng, target: str, dtype: str, rows: int, columns: int, density: float) -> None:
+    A, x = matrix(rng, rows, columns, density, dtype), matrix(rng, 1, columns, 0.8, dtype)[0]
+    assert (sl.program(SPMV, {"A": "csr"}, SUMS, target=target)(A, x).to_numpy() == A @ x).all()
+
+
+@pytest.mark.parametrize("target", ["c", "interpret"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("loop, bound", [("k", ""), ("kb", "bound(k,kb,37,MaxExact)")])
+def test_sums_of_rows_are_right(rng, target: str, dtype: str, loop: str, bound: str) -> None:
+    steps = f"{bound} parallelize({loop},CPUVector,ParallelReduction)"
+    A, B, D = matrix(rng, 6, 8, 0.4, dtype), matrix(rng, 6, 37, 0.9, dtype), matrix(rng, 8, 37, 0.9, dtype)
+    assert (sl.program(SDDMM, {"A": "csr", "C": "csr"}, steps, target=target)(A, B, D).to_numpy() == A * (B @ D.T)).all()
+
+
+@pytest.mark.parametrize("target", ["c", "interpret"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [1, 8, 37, 64, 100])
+def test_rows_in_lanes_are_right(rng, target: str, dtype: str, width: int) -> None:
+    A, B = matrix(rng, 4, 6, 0.5, dtype), matrix(rng, 6, width, 0.9, dtype)
+    for loop, bound in (("k", ""), ("kb", f"bound(k,kb,{width},MaxExact)")):
+        steps = f"{bound} reorder({loop},j) parallelize({loop},CPUVector,NoRaces)"
+        assert (sl.program(SPMM, {"A": "csr"}, steps, target=target)(A, B).to_numpy() == A @ B).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_order_of_a_sum_is_fixed(rng, dtype: str) -> None:
+    """The products are exact, so only the order decides on the last bits: the interpreter and C, whatever its registers, agree on them."""
+    A, x = rng.standard_normal((20, 300)).astype(dtype), np.ones(300, dtype)
+    A[rng.random(A.shape) < 0.4] = 0
+    compiled, interpreted = (sl.program(SPMV, {"A": "csr"}, SUMS, target=target)(A, x).to_numpy() for target in ("c", "interpret"))
+    assert compiled.tobytes() == interpreted.tobytes()
+    row = A[0][A[0] != 0]
+    lanes = 64 // row.itemsize
+    whole = len(row) // lanes * lanes
+    sums = np.zeros(lanes, dtype)
+    for block in row[:whole].reshape(-1, lanes):
+        sums += block
+    while len(sums) > 1:
+        sums = sums[: len(sums) // 2] + sums[len(sums) // 2 :]
+    wanted = sums[0]
+    for value in row[whole:]:
+        wanted += value
+    assert compiled[0] == wanted
+
+
+def test_entries_are_gathered_and_rows_are_read_in_lanes() -> None:
+    assert kinds(sl.program(SPMV, {"A": "csr"}, SUMS)) == ["lanes 8", "lanes 8", "lanes 2"]
+    fixed = sl.program(SDDMM, {"A": "csr", "C": "csr"}, "bound(k,kb,16,MaxExact) parallelize(kb,CPUVector,ParallelReduction)")
+    assert kinds(fixed) == ["lanes 8", "lanes 8", "lanes 2"]
+    assert "for kb in" not in fixed.show("loops")
+    rows = sl.program(SPMM, {"A": "csr"}, "bound(k,kb,48,MaxExact) reorder(kb,j) parallelize(kb,CPUVector,NoRaces)")
+    assert kinds(rows) == ["lanes 32"] * 3 + ["lanes 16"] * 3
+    assert "gather_float64_int32(x_vals, A2_crd + " in sl.program(SPMV, {"A": "csr"}, SUMS).source
+
+
+@pytest.mark.parametrize(
+    "statement, formats, steps",
+    [
+        (SPMV, {"A": "csr"}, f"{SUMS} unroll(j,4)"),  # the user says how wide
+        ("y(i) = max(j, A(i,j) * x(j))", {}, SUMS),
+        ("y(i) = A(i,j) * exp(x(j))", {"A": "csr"}, SUMS),
+        ("y(i) = A(i,j) * B(j,i)", {}, SUMS),  # a column: neither neighbours nor gathered
+    ],
+)
+def test_other_loops_stay_as_they_are(statement: str, formats: dict[str, str], steps: str) -> None:
+    assert any(kind.startswith("vector") for kind in kinds(sl.program(statement, formats, steps)))
+
+
+i, j, LANE, BASE, N = (ir.Var(name) for name in ("i", "j", "lane", "base", "n"))
+CRD, VALUES, OUT = ir.Array("crd", np.dtype("int32")), ir.Array("v", np.dtype("float64")), ir.Array("out", np.dtype("float64"))
+
+
+def test_the_lane_becomes_the_last_term() -> None:
+    index = ir.Op("add", (ir.Op("add", (i, ir.index(3))), N))
+    moved = in_lane(ir.Load(VALUES, index), i, ir.add(BASE, LANE), LANE)
+    assert moved == ir.Load(VALUES, ir.add(ir.add(ir.add(BASE, ir.index(3)), N), LANE))
+    assert lane_last(ir.add(i, N), LANE) is None
+
+
+def test_declared_values_take_the_place_of_their_names() -> None:
+    loaded = ir.Cast(ir.Load(CRD, i), j.dtype)
+    total = ir.Var("total", VALUES.dtype)
+    summed = ir.Assign(total, ir.Op("add", (total, ir.Load(VALUES, j)), VALUES.dtype))
+    assert without_declarations(ir.block(ir.Declare(j, loaded), summed)) == ir.Assign(
+        total, ir.Op("add", (total, ir.Load(VALUES, loaded)), VALUES.dtype)
+    )
+    stored = ir.block(ir.Declare(j, loaded), ir.Store(OUT, i, ir.Load(VALUES, j)))
+    assert without_declarations(stored) is stored
+    assert without_aliases(stored) is stored  # what is read may change
+
+
+def test_what_changes_keeps_its_name() -> None:
+    moved = ir.block(ir.Declare(j, ir.add(i, N)), ir.Assign(j, ir.add(j, ir.ONE)), ir.Store(OUT, j, ir.Load(VALUES, i)))
+    assert without_aliases(moved) is moved
+    alias = ir.block(ir.Declare(j, ir.add(i, N)), ir.Store(OUT, j, ir.Load(VALUES, i)))
+    assert without_aliases(alias) == ir.Store(OUT, ir.add(i, N), ir.Load(VALUES, i))
+
+
+def test_a_loop_shorter_than_a_block_is_left_alone() -> None:
+    total = ir.Var("total", VALUES.dtype)
+    added = ir.Assign(total, ir.Op("add", (total, ir.Load(VALUES, i)), VALUES.dtype))
+    short = ir.For(i, ir.ZERO, ir.index(7), added, ir.LoopKind.VECTOR, 0, (ir.Reduction(total, "add"),))
+    body = ir.block(ir.Declare(total, ir.constant(0, total.dtype)), short, ir.Store(OUT, ir.ZERO, total))
+    function = ir.Function("f", (ir.Param(VALUES, ir.Role.INPUT), ir.Param(OUT, ir.Role.OUTPUT)), body)
+    assert sum_in_lanes(function, 64) is function
+    assert any(isinstance(n, ir.For) and n.kind is ir.LoopKind.LANES for n in walk(sum_in_lanes(function, 32)))
