@@ -24,7 +24,7 @@ help:
 	@echo "make fuzz N=20000      compare N random statements, and schedules of N/2, across the oracles; a new seed each time"
 	@echo "make attack SCALE=1    thousands of hostile calls: damaged storage and files, signals, forks; a new seed each time (ARGS are passed on)"
 	@echo "make sanitize SCALE=1  the fuzzers' kernels under ASan, UBSan, MSan or valgrind, and TSan, as far as they are here"
-	@echo "make bench             measure kernels beside hand-written C and other libraries (ARGS are passed on)"
+	@echo "make bench             sparseloom bench cpu: kernels beside hand-written C and other libraries (ARGS=--quick: two minutes)"
 	@echo "make bench-schedules   measure what schedules gain, on one and two threads"
 	@echo "make bench-results     measure sparse results beside SciPy, MKL and GraphBLAS (ARGS=--quick for a look)"
 	@echo "make clean             remove .venv and everything else that was made"
@@ -54,7 +54,7 @@ sanitize: dev
 
 bench:
 	@.ci/setup bench
-	@$(python) bench/run.py $(ARGS)
+	@$(python) -m sparseloom bench cpu $(ARGS)
 
 bench-schedules: core
 	@$(python) bench/schedules.py $(ARGS)

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 import sparseloom as sl
-from contests import OURS, Field, Peers, peer_entrants, stored_bytes
-from data import another
-from entrants import Entrant
-from schedules import ROWS
+from sparseloom.bench.entrants import Entrant
+from sparseloom.bench.peers.registry import Peers
+from sparseloom.bench.peers.registry import peer_entrants as prepared_entrants
+from sparseloom.bench.stand_ins import another
+from sparseloom.bench.studies import ROWS
+from sparseloom.bench.task import OURS, SORTED, Field, csr_bytes, stored_bytes
 
 PRODUCT, SUM, THREE = "C(i,k) = A(i,j) * B(j,k)", "C(i,j) = A(i,j) + B(i,j)", "D(i,j) = A(i,j) + B(i,j) + C(i,j)"
 UNORDERED, KNOWN = f"{OURS}, unordered", f"{OURS}, compute()"
 SCIPY, MKL, GRAPHBLAS = "SciPy", "MKL", "GraphBLAS"
-SORTED = "{} + sort"
 Ours = tuple[dict[str, Entrant], dict[str, str]]  # our entrants, and why others of ours are absent
 
 
@@ -51,7 +52,7 @@ def product(matrix: sl.Tensor, peers: Peers, threads: int) -> Field:
     entrants, absent = _ours(PRODUCT, {OURS: "csr", UNORDERED: "ds~"}, threads, matrix, matrix)
     unsorted, ordered = (peer_entrants(kernel, peers, A, A) for kernel in ("product", "sorted_product"))
     entrants |= unsorted | {SORTED.format(name): entrant for name, entrant in ordered.items()}
-    return Field(entrants, lambda: A @ A, stored_bytes(matrix) + _csr_bytes(A @ A), absent)
+    return Field(entrants, lambda: A @ A, stored_bytes(matrix) + csr_bytes(A @ A), absent)
 
 
 def add(matrix: sl.Tensor, peers: Peers, threads: int) -> Field:
@@ -66,7 +67,7 @@ def _sum(statement: str, kernel: str, tensors: tuple[sl.Tensor, ...], peers: Pee
     given = [tensor.to_scipy() for tensor in tensors]
     total = sum(given[1:], given[0])
     entrants, absent = _ours(statement, {OURS: "csr"}, threads, *tensors)
-    bytes_moved = sum(map(stored_bytes, tensors)) + _csr_bytes(total)
+    bytes_moved = sum(map(stored_bytes, tensors)) + csr_bytes(total)
     return Field(entrants | peer_entrants(kernel, peers, *given), lambda: total, bytes_moved, absent)
 
 
@@ -138,8 +139,8 @@ def _arrays(tensor: sl.Tensor) -> Any:
     return np.concatenate([*levels, tensor.storage.values])
 
 
-def _csr_bytes(matrix: Any) -> int:
-    return sum(array.nbytes for array in (matrix.indptr, matrix.indices, matrix.data))
+def peer_entrants(kernel: str, peers: Peers, *operands: Any) -> dict[str, Entrant]:
+    return prepared_entrants(kernel, peers, operands)[0]
 
 
 def _sorted_targets() -> dict[tuple[str, int], float]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -22,15 +21,17 @@ from typing import Any
 
 import rich.console
 
-import data
+import real_data as data
 from assembly import QUESTIONS, Question, Way
-from contests import OURS, Peers, check
-from hand import TRIAD_COUNT, triad_bandwidth
-from machine import machine
-from peers import find_peers
-from report import Table, duration, times
-from threads import use_threads, wait_quietly
-from timing import OWN, WALL, Race, geometric_mean, race
+from sparseloom.bench.hand import MEMORY_COUNT, triad_bandwidth
+from sparseloom.bench.machine import machine
+from sparseloom.bench.peers.registry import Peers, find_peers
+from sparseloom.bench.report import Table, duration, times
+from sparseloom.bench.stand_ins import Make
+from sparseloom.bench.task import OURS, TOLERANCE, Field, faults
+from sparseloom.bench.threads import use_threads, wait_quietly
+from sparseloom.bench.timing import OWN, WALL, Race, geometric_mean, race
+from sparseloom.cli.tables import for_terminal
 
 console = rich.console.Console(width=max(rich.console.Console().width, 150))
 
@@ -80,18 +81,17 @@ def main() -> int:
     """Measure what was asked for, print tables and keep the numbers."""
     asked = _arguments()
     wait_quietly()
-    os.environ["MKL_THREADING_LAYER"] = "GNU"
     peers, missing = find_peers("SciPy", "MKL", "GraphBLAS")
-    for line in (*missing, *([] if asked.quick else data.missing())):
+    for line in (*(f"{name} is left out: {why}" for name, why in missing.items()), *([] if asked.quick else data.missing())):
         console.print(line)
     questions = [QUESTIONS[name] for name in asked.only or QUESTIONS]
-    bandwidth = {threads: triad_bandwidth(TRIAD_COUNT // 8 if asked.quick else TRIAD_COUNT, 20, threads) for threads in (1, 2)}
+    bandwidth = {threads: triad_bandwidth(MEMORY_COUNT // 8 if asked.quick else MEMORY_COUNT, 20, threads) for threads in (1, 2)}
     outcomes = list(_outcomes(questions, asked, peers, bandwidth))
     tables = [_table(q, way, threads, outcomes) for q in questions for way in q.ways for threads in q.threads]
     verdicts = [v for q in questions for way in q.ways for v in _verdicts(q, way, outcomes)]
     tables.append(_verdict_table(verdicts))
     for table in tables:
-        console.print(table.for_terminal())
+        console.print(for_terminal(table))
     described = [{**asdict(verdict), "met": verdict.met} for verdict in verdicts]
     numbers = {"machine": {**machine(), "triad": bandwidth}, "outcomes": [o.as_json() for o in outcomes], "targets": described}
     if asked.json:
@@ -127,7 +127,13 @@ def _outcomes(questions: Sequence[Question], asked: argparse.Namespace, peers: P
         yield outcome
 
 
-def _operands(quick: bool) -> dict[str, dict[str, data.Make]]:
+def check(what: str, case: str, field: Field) -> None:
+    """Stop if any answer is wrong: a fast wrong answer is worth nothing."""
+    for name, fault in faults(field, TOLERANCE["float64"]).items():
+        sys.exit(f"{name} computes {what} on {case} wrongly: {fault}")
+
+
+def _operands(quick: bool) -> dict[str, dict[str, Make]]:
     """How to make the operands of every set; each is made once."""
     squares = data.small_squares() if quick else data.squares()
     matrices = data.small_squares() if quick else data.matrices()

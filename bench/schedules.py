@@ -20,21 +20,16 @@ import rich.console
 import scipy.sparse as sp
 
 import sparseloom as sl
-from report import Table, duration, times
-from threads import use_threads
-from timing import geometric_mean
+from sparseloom.bench.report import Table, duration, times
+from sparseloom.bench.studies import POSITIONS, ROWS, SPMM, SPMV, STATIC, TILED
+from sparseloom.bench.threads import use_threads
+from sparseloom.bench.timing import geometric_mean
+from sparseloom.cli.tables import for_terminal
 
-ROWS = "split(i,i0,i1,64) parallelize(i0,CPUThread,NoRaces)"
-STATIC = "parallelize(i,CPUThread,NoRaces)"
-POSITIONS = "fuse(i,j,f) pos(f,p,A(i,j)) split(p,p0,p1,65536) parallelize(p0,CPUThread,Atomics)"
-TILED = (
-    "split(i,i0,i1,64) pos(j,p,A(i,j)) split(p,p0,p1,8) reorder(i0,i1,p0,k,p1) "
-    "parallelize(i0,CPUThread,NoRaces) parallelize(k,CPUVector,IgnoreRaces)"
-)
 REGISTERS = "reorder(i,k,j) parallelize(k,CPUVector,NoRaces)"
 SLICES = "pos(i,ip,B(i,k,l)) split(ip,ip0,ip1,32) reorder(ip0,ip1,k,l,j) parallelize(ip0,CPUThread,NoRaces)"
 
-SPMV, SPMM, MTTKRP = "y(i) = A(i,j) * x(j)", "C(i,k) = A(i,j) * B(j,k)", "A(i,j) = B(i,k,l) * C(k,j) * D(l,j)"
+MTTKRP = "A(i,j) = B(i,k,l) * C(k,j) * D(l,j)"
 
 Run = Callable[[], object]
 
@@ -139,7 +134,7 @@ def main() -> int:
     mean = geometric_mean(gains)
     note = f"Wall time, medians of {asked.rounds} interleaved rounds; geometric mean of the gains {times(mean)}."
     table = Table("Schedules", note, ("question", "base", "scheduled", "gain", "wanted", "met"), rows)
-    console.print(table.for_terminal())
+    console.print(for_terminal(table))
     if asked.markdown is not None:
         asked.markdown.write_text(table.for_markdown() + "\n")
     return 0

@@ -12,11 +12,11 @@ from house.reading import PACKAGE, Import, Module, imports_of
 # From the ground up: a floor may import itself and what stands before it. "" is the package's own __init__, what users import.
 FLOORS = (
     "core", "loops", "formats", "notation", "targets", "relations", "iteration", "schedule", "lower", "plan", "runtime",
-    "compiler", "explain", "conversion", "execution", "chain", "tuning", "replay", "doors", "tensor", "kernel", "program", "", "cli",
-    "__main__",
+    "compiler", "explain", "conversion", "execution", "chain", "tuning", "replay", "doors", "tensor", "kernel", "program", "", "bench",
+    "cli", "__main__",
 )  # fmt: skip
 # Only these may import inside functions: there a neighbour is loaded when its data or its file is at hand.
-LATE_IMPORTERS = (f"{PACKAGE}.tensor.interop", f"{PACKAGE}.tensor.io", f"{PACKAGE}.cli")
+LATE_IMPORTERS = (f"{PACKAGE}.tensor.interop", f"{PACKAGE}.tensor.io", f"{PACKAGE}.bench.peers", f"{PACKAGE}.cli")
 # What may be imported at the top of a file, beside the standard library and the package itself.
 FOREIGN = {"numpy": PACKAGE, "rich": f"{PACKAGE}.cli"}
 VAGUE_NAMES = frozenset("utils util helpers helper common misc base impl manager".split())
@@ -75,7 +75,7 @@ def find_cycle(graph: dict[str, list[str]]) -> list[str] | None:
 
 
 def imports_at_the_top(modules: Modules) -> list[str]:
-    """Imports stand at the top of a file; only interop, io and cli may load a neighbour inside a function."""
+    """Imports stand at the top of a file; only interop, io, peers and cli may load a neighbour inside a function."""
     return [
         f"{found.place}: {found.target} is imported inside a function; move it to the top, "
         "or move the function to tensor/interop, tensor/io or cli"

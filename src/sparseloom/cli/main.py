@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from sparseloom import __version__
-from sparseloom.cli import cache, compile, convert, formats, info, run
+from sparseloom.cli import bench, cache, compile, convert, formats, info, run
 from sparseloom.cli.terminal import complain, warnings_as_notes
 from sparseloom.core.errors import CompilerBug, SparseloomError
 
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sparseloom {__version__}")
     subcommands = parser.add_subparsers(metavar="COMMAND")
-    for command in (compile, run, convert, formats, cache, info):
+    for command in (compile, run, convert, formats, cache, info, bench):
         command.add_to(subcommands)
     return parser
 

@@ -1,12 +1,9 @@
-"""Tables for the terminal and for Markdown."""
+"""Tables, as Markdown, and how numbers are told."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import rich.box
-import rich.table
 
 
 @dataclass(frozen=True)
@@ -21,15 +18,6 @@ class Table:
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     summary: int = 0
-
-    def for_terminal(self) -> rich.table.Table:
-        """The table as rich draws it."""
-        made = rich.table.Table(title=self.title, caption=self.note, box=rich.box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
-        for place, name in enumerate(self.head):
-            made.add_column(name, justify="right" if place else "left")
-        for place, row in enumerate(self.rows):
-            made.add_row(*row, end_section=place == len(self.rows) - self.summary - 1)
-        return made
 
     def for_markdown(self) -> str:
         """The table as Markdown, under a heading."""
@@ -50,3 +38,8 @@ def duration(seconds: float) -> str:
 def times(ratio: float) -> str:
     """A ratio as a multiple."""
     return f"{ratio:.2f}x"
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 thread``, ``2 threads``."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")

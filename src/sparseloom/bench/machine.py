@@ -6,11 +6,11 @@ import os
 import platform
 import subprocess
 import time
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
 
 from sparseloom.runtime.toolchain import find_compiler
 
@@ -18,17 +18,25 @@ from sparseloom.runtime.toolchain import find_compiler
 def machine() -> dict[str, Any]:
     """The processor, the compiler and the versions of this run."""
     compiler = find_compiler()
-    version = subprocess.run([compiler.path, "--version"], capture_output=True, text=True, check=True).stdout.partition("\n")[0]
+    said = subprocess.run([compiler.path, "--version"], capture_output=True, text=True, check=True).stdout.partition("\n")[0]
     return {
         "when": time.strftime("%Y-%m-%d %H:%M"),
         "cpu": _cpu_name(),
         "cores": os.cpu_count(),
-        "compiler": version,
+        "compiler": said,
         "flags": " ".join(compiler.flags),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "scipy": scipy.__version__,
+        "scipy": version_of("scipy") or "not installed",
     }
+
+
+def version_of(package: str) -> str | None:
+    """The version of an installed package, if it is."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _cpu_name() -> str:

@@ -1,0 +1,145 @@
+"""What ``sparseloom bench cpu`` does: measure with a progress bar, tell the tables, and keep numbers, pictures and the page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from sparseloom.bench import tables
+from sparseloom.bench.contests import CONTESTS, Sets, quick_sets, toy_sets, usual_sets
+from sparseloom.bench.cpu import PARTS, Extent, Tell, count_steps, run
+from sparseloom.bench.measure import DTYPES, Wish, sets_from, thread_counts
+from sparseloom.bench.outcome import Report, read_json, write_json
+from sparseloom.bench.page import page
+from sparseloom.bench.pictures import kernels_of, write_pictures
+from sparseloom.bench.report import Table
+from sparseloom.bench.targets import verdicts
+from sparseloom.cli.arguments import OptionError
+from sparseloom.cli.tables import for_terminal
+from sparseloom.cli.terminal import say
+
+QUICK_SECONDS, QUICK_LIMIT = 0.05, 105.0
+USUAL_SECONDS = 0.5
+
+
+def measure_and_tell(options: argparse.Namespace) -> int:
+    """Measure, or read what was measured; then tell and keep it."""
+    report = read_json(options.kept) if options.kept else _measure(options)
+    if options.note is not None:
+        report.settings["note"] = options.note
+    console = Console(width=max(Console().width, 150))
+    for table in _told(report):
+        console.print(for_terminal(table))
+    for name, why in report.gaps.items():
+        say(f"{name} is missing: {why}")
+    if report.left_out:
+        say("\n".join(["left out:", *(f"  {line}" for line in report.left_out)]))
+    _keep(options, report)
+    return 0
+
+
+def _measure(options: argparse.Namespace) -> Report:
+    wish, extent = _wish(options), _extent(options)
+    with _progress(count_steps(wish, extent)) as tell:
+        return run(wish, extent, tell)
+
+
+def _wish(options: argparse.Namespace) -> Wish:
+    sets = toy_sets() if options.toy else quick_sets() if options.quick else usual_sets()
+    if options.data is not None:
+        sets = sets_from(options.data, sets)
+    kernels = tuple(name for name in _names(options.kernels, (*CONTESTS, *PARTS), "--kernels") if name in CONTESTS)
+    return Wish(
+        _only(sets, options.cases),
+        kernels,
+        _threads(options),
+        _names(options.dtypes or ("f64" if options.quick else None), tuple(DTYPES), "--dtypes"),
+        _seconds(options),
+        options.limit if options.limit is not None else QUICK_LIMIT if options.quick else None,
+    )
+
+
+def _extent(options: argparse.Namespace) -> Extent:
+    parts = tuple(name for name in _names(options.kernels, (*CONTESTS, *PARTS), "--kernels") if name in PARTS)
+    if options.toy:
+        return Extent(parts, statements=2, scale=0.005, processes=1, memory=4096)
+    return Extent(parts, statements=10, scale=0.1, processes=1) if options.quick else Extent(parts)
+
+
+def _seconds(options: argparse.Namespace) -> float:
+    if options.seconds is not None:
+        if not options.seconds >= 0:
+            raise OptionError(f"--seconds is a time, at least 0, not {options.seconds}")
+        return float(options.seconds)
+    return 0.0 if options.toy else QUICK_SECONDS if options.quick else USUAL_SECONDS
+
+
+def _threads(options: argparse.Namespace) -> tuple[int, ...]:
+    usual = thread_counts()
+    if options.threads is None:
+        return (usual[0], usual[-1])[: len(usual)] if options.quick else usual
+    found = options.threads.split(",")
+    if not all(text.isdecimal() and int(text) > 0 for text in found):
+        raise OptionError(f"cannot read --threads {options.threads}: it must be counts\n  help: write for example --threads 1,2")
+    return tuple(sorted({int(text) for text in found}))
+
+
+def _names(text: str | None, known: Sequence[str], option: str) -> tuple[str, ...]:
+    """Names that an option lists; all of them without it."""
+    found = tuple(known) if text is None else tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in found:
+        if name not in known:
+            raise OptionError(f"{option} names {name}, but there are {', '.join(known)}")
+    return found
+
+
+def _only(sets: Sets, text: str | None) -> Sets:
+    known = sorted({case for makes in sets.values() for case in makes})
+    wanted = _names(text, known, "--cases")
+    return {name: {case: make for case, make in makes.items() if case in wanted} for name, makes in sets.items()}
+
+
+@contextmanager
+def _progress(count: int) -> Iterator[Tell]:
+    """A bar on a terminal, and elsewhere a line for each step."""
+    if not sys.stderr.isatty():
+        done = iter(range(1, count + 1))
+        yield lambda line: say(f"[{next(done, count)}/{count}] {line}")
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("starting", total=count)
+        yield lambda line: bar.update(task, advance=1, description=line)
+
+
+def _told(report: Report) -> Iterator[Table]:
+    for kernel, width in kernels_of(report):
+        yield from tables.kernel_tables(report, kernel, width)
+    yield from map(tables.study_table, report.studies)
+    if report.trials:
+        yield tables.trial_table(report)
+    if report.doors:
+        yield tables.door_table(report)
+    if report.outcomes:
+        yield tables.losses(report)
+        yield tables.summary(report)
+    yield tables.target_table(report)
+
+
+def _keep(options: argparse.Namespace, report: Report) -> None:
+    """Write what was asked for."""
+    if options.json is not None:
+        write_json(report, [{**asdict(verdict), "said": verdict.said} for verdict in verdicts(report)], options.json)
+        say(f"wrote {options.json}")
+    if options.pictures is not None:
+        say(f"wrote {len(write_pictures(report, options.pictures))} pictures to {options.pictures}")
+    if options.markdown is not None:
+        options.markdown.parent.mkdir(parents=True, exist_ok=True)
+        options.markdown.write_text(page(report, options.pictures, options.markdown.parent))
+        say(f"wrote {options.markdown}")
