@@ -1,4 +1,4 @@
-"""The hand-written loops of hand.c and hand_made.c, compiled with the very flags that kernels get and called the same way."""
+"""The hand-written loops of hand.c and the files behind it, compiled with the very flags that kernels get and called the same way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sparseloom.runtime.library import EntryPoint, load
 from sparseloom.tensor.tensor import Tensor
 
 Array = NDArray[Any]
-FILES = ("hand.c", "hand_made.c")
+FILES = ("hand.c", "hand_tensors.c", "hand_made.c")
 NAMES = (
     "plain_spmv", "plain_spmm", "plain_mttkrp", "spmv", "spmm", "sddmm", "attend", "min_plus", "hadamard", "block_spmm", "mttkrp",
     "mttkrp4", "inner", "triad", "reading", "add_three", "product", "masked", "release",

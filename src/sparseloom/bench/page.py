@@ -26,8 +26,8 @@ sparseloom bench cpu --data FOLDER                        # on the .mtx, .npz an
 sparseloom bench cpu --from run.json more.json --markdown docs/performance.md --pictures docs/performance
 ```
 
-The last line measures nothing: it makes this page from runs that were kept, which may have been made piece by piece; `--limit` stops a run in
-time, and what it leaves out is named. What is compared is what users get: a statement without a schedule. The planner gives it one, and
+The last line measures nothing: it makes this page from runs that were kept, which may have been made piece by piece; `--limit` stops a run
+in time, and what it leaves out is named. What is compared is what users get: a statement without a schedule. The planner gives it one, and
 `explain()` says which and why. To see what that gains:
 
 ```python
