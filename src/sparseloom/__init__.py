@@ -11,7 +11,7 @@ from __future__ import annotations
 from sparseloom.core.algebra import Semiring
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
-from sparseloom.kernel import BoundKernel, Kernel
+from sparseloom.kernel import Kernel
 from sparseloom.notation.nodes import Assembly, IndexVar, Merge, Races, Unit
 from sparseloom.program import einsum, evaluate, plan, program
 from sparseloom.relations.bound import BoundType
@@ -19,6 +19,7 @@ from sparseloom.runtime.shelf import release_memory
 from sparseloom.runtime.teams import get_threads, set_threads
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.tensor import Expression, Tensor, asarray, from_arrays, from_coo, full, indices, random, read, write, zeros
+from sparseloom.tensor.bound_kernel import BoundKernel
 
 from sparseloom.core.errors import (  # isort: skip
     CompilerBug, ConversionWarning, DeviceError, DTypeError, FormatError, NotationError, RaceWarning, ScheduleError, ShapeError,

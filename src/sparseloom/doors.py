@@ -121,6 +121,10 @@ class Doors:
         if found is not Other.NO_WAY and not (isinstance(found, Known) and found.special is special.current):
             self._keep(key, _known(special.current, places, numbers or {}) or Other.NO_WAY)
 
+    def forget(self) -> None:
+        """Know nothing again."""
+        self._known.clear()
+
     def _keep(self, key: Hashable, known: Known | Other) -> None:
         if len(self._known) >= self._most:
             self._known.clear()

@@ -24,12 +24,14 @@ from sparseloom.notation.dtyping import promoted_dtype
 from sparseloom.notation.nodes import Assign
 from sparseloom.notation.terms import close_over, semiring_zero, tensors_of, zero_in
 from sparseloom.notation.text import declare
+from sparseloom.passing import from_dict, name_is_an_option
 from sparseloom.plan.contraction import Path, Step
 from sparseloom.plan.problem import declared, known_sizes, usually_stored
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.replay import PlanText, plan_text, the_schedule
 from sparseloom.runtime.binding import Call
 from sparseloom.targets.registry import DEFAULT, find_target
+from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.doorway import Doorway
 from sparseloom.tensor.intake import enter_aloud
@@ -112,7 +114,7 @@ class Kernel(Inspectable):
         Operands go by position, by name, or in one dict by name: an operand that is called ``out`` itself is passed so.
         """
         if args and isinstance(args[0], dict):
-            args, named = _from_dict(args, named)
+            args, named = from_dict(args, named)
         given = (*args, *named.values(), out) if named else (*args, out)
         key = (*map(id, given), *named)
         known = self._recalled.get(key)
@@ -279,7 +281,7 @@ class Kernel(Inspectable):
 
     def _by_name(self, args: Sequence[Any], named: Mapping[str, Any], out: Any) -> dict[str, Any]:
         if args and isinstance(args[0], dict):
-            args, named = _from_dict(args, named)
+            args, named = from_dict(args, named)
         if len(args) > len(self.operand_names):
             raise NotationError(
                 f"{len(args)} operands were given, but {self._text} has {len(self.operand_names)}: {', '.join(self.operand_names)}"
@@ -345,11 +347,14 @@ class Kernel(Inspectable):
     def _setting(self) -> Setting:
         return Setting(self._ring, self._sizes, self._workspace, self._target)
 
-    def tune(self, /, *args: Any, seconds: float = 2.0, progress: bool | None = None, **named: Any) -> tuple[Tuned, ...]:
+    def tune(
+        self, /, *args: Any, seconds: float = 2.0, progress: bool | None = None, keep: bool = True, **named: Any
+    ) -> tuple[Tuned, ...]:
         """Measure the planner's best candidates on these operands for some seconds, and keep the quickest.
 
         It is used from then on for operands like these, by every kernel on this machine, and other processes find it on disk. What is
         returned tells for each statement what was measured. Sums may be added up in another order than before.
+        ``keep=False`` only measures.
 
         >>> import numpy as np, sparseloom as sl
         >>> k = sl.program("C(i,j) = A(i,k) * B(k,j)")
@@ -358,9 +363,11 @@ class Kernel(Inspectable):
         'C(i,j) = sum(k, A(i,k) * B(k,j))'
         """
         storages = self._operands(args, named, None)
-        found = tune(self._specialize(storages), storages, seconds, progress)
+        found = tune(self._specialize(storages), storages, seconds, progress, keep)
         self._specialized.clear()
         self._recalled.clear()
+        if self._doorway is not None:
+            self._doorway.forget()
         return found
 
     def teach(self, doors: Doors, door: Hashable, given: Sequence[Any], storages: Mapping[str, Storage]) -> None:
@@ -421,48 +428,3 @@ class Kernel(Inspectable):
             tensors |= {self.result_name: replace(self._statement.lhs.tensor, fill=zero)} if self._statement.op else {}
         made = preview(self._steps, tensors, self._setting)
         return made if self._before else made.last
-
-
-def name_is_an_option(name: str, text: str) -> NotationError:
-    """The error for an operand that was passed by a name which says something else in a call."""
-    help = f"pass the operands by position, or in a dict: {{{name!r}: ..., ...}}"
-    return NotationError(f"{name}= is an option of the call, so it cannot pass the operand {name} of {text}\n  help: {help}")
-
-
-def _from_dict(args: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[()], dict[str, Any]]:
-    """Operands that came in one dict, and perhaps some by name beside it."""
-    given, *others = args
-    if others:
-        raise NotationError("operands go in one dict, or by position, but not both\n  help: put them all into the dict, under their names")
-    for name in given:
-        if not isinstance(name, str):
-            raise NotationError(f"operands in a dict go by their names, and {name!r} is a {type(name).__name__}")
-        if name in named:
-            raise NotationError(f"{name} was given twice, in the dict and by name")
-    return (), {**given, **named}
-
-
-class BoundKernel:
-    """A kernel with its arrays: calling it computes, in under a microsecond of overhead.
-
-    Several threads may call it if its result is sparse, and new every time. A dense result is one tensor: bind one for each thread.
-    """
-
-    __slots__ = ("_call", "_fills", "_name", "_tensor", "start")
-
-    def __init__(self, call: Call, name: str, fills: bool) -> None:
-        self._call = call
-        self._name = name
-        self._fills = fills
-        self._tensor: Tensor | None = None
-        self.start = call.start
-
-    def __call__(self) -> Tensor:
-        """Compute and return the result; a dense one is the same tensor every time, with new values."""
-        if self._tensor is not None:
-            self.start()
-            return self._tensor
-        made = Tensor(self._call.run(), self._name)
-        if self._fills:
-            self._tensor = made
-        return made

@@ -15,10 +15,11 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense, name_of
 from sparseloom.formats.text import as_format
 from sparseloom.iteration.rows import RowKind, known_workspace
-from sparseloom.kernel import Kernel, name_is_an_option
+from sparseloom.kernel import Kernel
 from sparseloom.notation.einsum import RESULT, broadcast, converted, parse_einsum
 from sparseloom.notation.nodes import Assign
 from sparseloom.notation.script import Script, read_script
+from sparseloom.passing import name_is_an_option
 from sparseloom.plan.contraction import Path, Step
 from sparseloom.plan.problem import known_sizes
 from sparseloom.replay import PlanText

@@ -53,8 +53,10 @@ class Tuned:
         return "\n".join([f"{self.statement}: {self.gain:.2f} times as fast as planned", *rows])
 
 
-def tune(made: Specialization | Chain, operands: Mapping[str, Storage], seconds: float, progress: bool | None) -> tuple[Tuned, ...]:
-    """Measure candidates for every statement, and keep the best of each."""
+def tune(
+    made: Specialization | Chain, operands: Mapping[str, Storage], seconds: float, progress: bool | None, keep: bool
+) -> tuple[Tuned, ...]:
+    """Measure candidates for every statement, and keep the best of each if that is wanted."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 86_400:
         raise NotationError(f"tuning cannot take {seconds!r} seconds\n  help: pass a number such as seconds=2")
     links = made.links if isinstance(made, Chain) else (made,)
@@ -62,6 +64,8 @@ def tune(made: Specialization | Chain, operands: Mapping[str, Storage], seconds:
     with _bar(seconds, progress) as advance:
         for link in links:
             found.append(_tuned(link, storages, seconds / len(links), advance))
+            if keep:
+                keep_schedule(problem_text(link.problem, link.statistics), found[-1].best)
             if link is not links[-1]:
                 tensor = temporary(link.problem)
                 storages[tensor.name] = replace(with_indices_as(link.run(storages), tensor.index_dtype), fill=tensor.fill)
@@ -86,8 +90,6 @@ def _tuned(link: Specialization, storages: Mapping[str, Storage], seconds: float
         advance(min(seconds, seconds - (end - perf_counter())))
     timings = sorted((Timing(schedule, median(samples[schedule])) for schedule in calls), key=lambda one: one.seconds)
     planned = plans[0].schedule if plans[0].schedule in calls else timings[0].schedule
-    words = problem_text(link.problem, link.statistics)
-    keep_schedule(words, timings[0].schedule)
     return Tuned(link.stages.show("notation"), tuple(timings), planned)
 
 

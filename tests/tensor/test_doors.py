@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparseloom as sl
-from sparseloom import execution, kernel
+from sparseloom import chain, execution, kernel
 from sparseloom.core.errors import ConversionWarning, StorageError
 from sparseloom.doors import Doors, doors
 from sparseloom.runtime import laying
@@ -84,7 +84,7 @@ def test_a_second_call_neither_poses_nor_plans(name: str, rng: np.random.Generat
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("this was done before")
 
-    for module, function in ((execution, "pose"), (kernel, "pose"), (execution, "plan"), (execution, "build")):
+    for module, function in ((execution, "pose"), (chain, "pose"), (execution, "plan"), (execution, "build")):
         monkeypatch.setattr(module, function, never)
     for _ in range(5):
         compare()

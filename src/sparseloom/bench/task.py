@@ -22,6 +22,7 @@ HAND, SAME = "hand C", "same loop in C"
 SORTED = "{} + sort"
 TOLERANCE = {"float64": 1e-10, "float32": 1e-3}  # of the largest number in the answer
 MOST_MULTIPLICATIONS = 1e9
+TUNING = 0.5  # seconds
 Array = NDArray[Any]
 
 
@@ -118,11 +119,10 @@ def _one_nest(kernel: Kernel, task: Task) -> Entrant:
 
 def tuned(kernel: Kernel, task: Task) -> Entrant:
     """A kernel that was tuned on the operands of a task."""
-    tune = getattr(kernel, "tune", None)
-    if tune is None:
-        raise Missing("kernels cannot be tuned yet")
-    found = tune(*task.operands.values())
-    return bound(found if isinstance(found, Kernel) else kernel, task)
+    found = kernel.tune(*task.operands.values(), seconds=TUNING, keep=False)
+    if len(found) > 1:
+        raise Missing("a product that is cut into statements is tuned one by one")
+    return bound(program(task.statement, task.formats, found[0].best, semiring=task.semiring), task)
 
 
 def _through_einsum(task: Task) -> Entrant:
@@ -132,7 +132,7 @@ def _through_einsum(task: Task) -> Entrant:
 
 def chosen_schedule(kernel: Kernel) -> str:
     """What the planner chose for the operands that a kernel was last bound to."""
-    return kernel._inspected().plan.schedule
+    return str(kernel.plan)
 
 
 def _comparable(tensor: Tensor) -> Any:

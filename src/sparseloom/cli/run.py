@@ -20,10 +20,11 @@ from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.text import as_format
-from sparseloom.kernel import BoundKernel, Kernel
+from sparseloom.kernel import Kernel
 from sparseloom.notation.nodes import Access, Assign
 from sparseloom.notation.text import parse
 from sparseloom.targets.registry import DEFAULT, TARGETS
+from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray, from_coo, random
 from sparseloom.tensor.io.files import read, write
 from sparseloom.tensor.tensor import Tensor

@@ -1,0 +1,32 @@
+"""A kernel with its arrays, prepared once and called often."""
+
+from __future__ import annotations
+
+from sparseloom.runtime.binding import Call
+from sparseloom.tensor.tensor import Tensor
+
+
+class BoundKernel:
+    """A kernel with its arrays: calling it computes, in under a microsecond of overhead.
+
+    Several threads may call it if its result is sparse, and new every time. A dense result is one tensor: bind one for each thread.
+    """
+
+    __slots__ = ("_call", "_fills", "_name", "_tensor", "start")
+
+    def __init__(self, call: Call, name: str, fills: bool) -> None:
+        self._call = call
+        self._name = name
+        self._fills = fills
+        self._tensor: Tensor | None = None
+        self.start = call.start
+
+    def __call__(self) -> Tensor:
+        """Compute and return the result; a dense one is the same tensor every time, with new values."""
+        if self._tensor is not None:
+            self.start()
+            return self._tensor
+        made = Tensor(self._call.run(), self._name)
+        if self._fills:
+            self._tensor = made
+        return made
