@@ -125,11 +125,14 @@ def test_some_kernels_on_files_of_a_folder(tmp_path: Path) -> None:
 
     sl.write(tmp_path / "small.mtx", sl.random((40, 40), 0.1, "csr", seed=1))
     sl.write(tmp_path / "cube.tns", sl.from_coo(np.array([[0, 1, 2], [1, 1, 0], [2, 0, 1]]), np.ones(3), (3, 3, 3)))
+    sl.write(tmp_path / "phases.mtx", sl.asarray(np.array([[1j, 0], [0, 2]]), format="csr"))
+    (tmp_path / "torn.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 5\n1 1 1.0\n")
     where = ["--data", str(tmp_path), "--json", str(tmp_path / "run.json")]
     assert main(["bench", "cpu", "--toy", "--kernels", "spmv,spgemm,ttv", "--threads", "1", "--dtypes", "f64", *where]) == 0
     report = read_json([tmp_path / "run.json"])
     assert [(o.kernel, o.case) for o in report.outcomes] == [("spmv", "small"), ("spgemm", "small"), ("ttv", "cube")]
     assert not report.studies and not report.doors
+    assert [line.partition(":")[0] for line in report.left_out] == ["phases.mtx", "torn.mtx"]
 
 
 def test_what_the_time_does_not_suffice_for_is_named(tmp_path: Path) -> None:

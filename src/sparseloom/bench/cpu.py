@@ -47,7 +47,7 @@ def run(wish: Wish, extent: Extent, tell: Tell) -> Report:
     peers, gaps = find_peers()
     most = max(wish.threads)
     bandwidth = {count: read_bandwidth(extent.memory, 10, count) for count in wish.threads}
-    report = Report(_described(peers), _settings(wish), {str(count): speed for count, speed in bandwidth.items()}, gaps, [])
+    report = Report(_described(peers), _settings(wish), {str(count): speed for count, speed in bandwidth.items()}, gaps, list(wish.unread))
     for found in measured(wish, peers, bandwidth):
         match found:
             case LeftOut(step, why):

@@ -17,7 +17,7 @@ from sparseloom.bench.stand_ins import Make
 from sparseloom.bench.task import OURS, PLAIN, TOLERANCE, Field, Task, everybody, faults
 from sparseloom.bench.threads import use_threads
 from sparseloom.bench.timing import OWN, WALL, race
-from sparseloom.core.errors import CompilerBug
+from sparseloom.core.errors import CompilerBug, SparseloomError
 from sparseloom.tensor.tensor import Tensor
 
 DTYPES = {"f64": "float64", "f32": "float32"}
@@ -34,6 +34,7 @@ class Wish:
     dtypes: tuple[str, ...]
     seconds: float
     deadline: float | None = None
+    unread: tuple[str, ...] = ()  # files that are not measured, and why
     began: float = field(default_factory=time.perf_counter)
 
     @property
@@ -130,17 +131,34 @@ def thread_counts() -> tuple[int, ...]:
     return tuple(sorted({1, min(2, cores), cores}))
 
 
-def sets_from(folder: Path, instead: Sets) -> Sets:
-    """The matrices and tensors of a folder, in place of the generated ones; chains keep theirs.
+def sets_from(folder: Path, instead: Sets) -> tuple[Sets, tuple[str, ...]]:
+    """The matrices and tensors of a folder, in place of the generated ones, and a line for each file that cannot be taken.
 
-    Products of a matrix with itself want square ones that are not too large.
+    Chains keep their operands. Products of a matrix with itself want square ones that are not too large.
     """
-    matrices = stand_ins.real(folder, stand_ins.files_in(folder, stand_ins.MATRIX_FILES))
-    tensors = stand_ins.real(folder, stand_ins.files_in(folder, stand_ins.TENSOR_FILES))
-    loaded = {name: make() for name, make in {**matrices, **tensors}.items()}
+    loaded, unread = _loaded(folder)
     by_order = {named: {n: _known(t) for n, t in loaded.items() if t.ndim == order} for order, named in SET_OF_ORDER.items()}
     squares = {name: _known(tensor) for name, tensor in loaded.items() if _squares(tensor)}
-    return {**instead, **{name: found for name, found in by_order.items() if found}, **({"squares": squares} if squares else {})}
+    found = {**{name: makes for name, makes in by_order.items() if makes}, **({"squares": squares} if squares else {})}
+    return {**instead, **found}, tuple(unread)
+
+
+def _loaded(folder: Path) -> tuple[dict[str, Tensor], list[str]]:
+    """What the files of a folder hold, and why some are not taken."""
+    loaded, unread = {}, []
+    files = stand_ins.files_in(folder, (*stand_ins.MATRIX_FILES, *stand_ins.TENSOR_FILES))
+    for file in files:
+        [(name, make)] = stand_ins.real(folder, [file]).items()
+        try:
+            tensor = make()
+        except (SparseloomError, TypeError) as why:
+            unread.append(f"{file}: {str(why).splitlines()[0]}")
+            continue
+        if tensor.ndim in SET_OF_ORDER:
+            loaded[name] = tensor
+        else:
+            unread.append(f"{file}: it has {tensor.ndim} modes, and no kernel takes it")
+    return loaded, unread
 
 
 def _known(tensor: Tensor) -> Make:

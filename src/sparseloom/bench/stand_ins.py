@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import DType
+from sparseloom.core.errors import DTypeError
 from sparseloom.tensor.creation import from_coo
 from sparseloom.tensor.io.files import read
 from sparseloom.tensor.tensor import Tensor
@@ -209,7 +210,18 @@ def fibres(name: str, shape: tuple[int, ...], count: int, length: int) -> Tensor
 
 
 def _reader(path: Path) -> Make:
-    return lambda: read(path).astype(np.float64, copy=False)
+    def make() -> Tensor:
+        found = read(path)
+        if found.dtype.kind == "c":
+            raise DTypeError("it holds complex numbers")
+        return _with_usual_levels(found).astype(np.float64, copy=False)
+
+    return make
+
+
+def _with_usual_levels(tensor: Tensor) -> Tensor:
+    """A tensor in csr or csf, whatever its file was stored as."""
+    return tensor.to("csr" if tensor.ndim == 2 else f"csf({tensor.ndim})")
 
 
 def _from_keys(name: str, keys: Indices, shape: tuple[int, ...]) -> Tensor:

@@ -52,8 +52,7 @@ def _measure(options: argparse.Namespace) -> Report:
 
 def _wish(options: argparse.Namespace) -> Wish:
     sets = toy_sets() if options.toy else quick_sets() if options.quick else usual_sets()
-    if options.data is not None:
-        sets = sets_from(options.data, sets)
+    sets, unread = sets_from(options.data, sets) if options.data is not None else (sets, ())
     kernels = tuple(name for name in _names(options.kernels, (*CONTESTS, *PARTS), "--kernels") if name in CONTESTS)
     return Wish(
         _only(sets, options.cases),
@@ -62,6 +61,7 @@ def _wish(options: argparse.Namespace) -> Wish:
         _names(options.dtypes or ("f64" if options.quick else None), tuple(DTYPES), "--dtypes"),
         _seconds(options),
         options.limit if options.limit is not None else QUICK_LIMIT if options.quick else None,
+        unread,
     )
 
 
