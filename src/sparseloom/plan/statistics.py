@@ -24,6 +24,8 @@ from sparseloom.formats.storage import Storage
 LARGE = 1 << 14  # entries; with fewer, how they are spread does not matter
 PIECES = 16  # as many as many machines have cores
 SMALL_PIECES = 1024
+WINDOWS, WINDOW = 64, 32
+NEAR = 256  # coordinates
 EVEN = 1.15  # how much more than its share the largest of equal pieces may have
 HEAVY = 1 / 16  # the share of all entries that makes one row too large for one thread
 
@@ -46,13 +48,15 @@ class Known:
     """What is known of a sparse operand. ``fans`` says for every level how many positions there are below one of the level above.
 
     ``imbalance`` is how much more than its share the largest of sixteen equal pieces has, and ``heaviest`` the share of all entries that
-    the largest coordinate of the first level has, where that was asked; both rounded.
+    the largest coordinate of the first level has, where that was asked; both rounded. ``scattered``: most entries stand far from the
+    ones before them.
     """
 
     fans: tuple[float, ...]
     spread: Spread = Spread.EVEN
     imbalance: float = 1.0
     heaviest: float | None = None
+    scattered: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,14 +110,26 @@ def known_of(storage: Storage) -> Known:
 def _look(storage: Storage) -> Known:
     counts = passed_counts(storage)
     fans = tuple(rounded(below / max(above, 1)) for above, below in pairwise(counts))
+    found = Known(fans, scattered=_is_scattered(storage, counts[-1]))
     if counts[-1] < LARGE or not storage.format.levels[0].ordered:
-        return Known(fans)
+        return found
     size = storage.format.level_sizes(storage.shape)[0]
     shares = _shares(storage, np.linspace(0, size, PIECES + 1).astype(np.int64))
     if shares is None or (imbalance := float(shares.max()) * PIECES) <= EVEN:
-        return Known(fans)
+        return found
     heaviest = _heaviest(storage, size)
-    return Known(fans, Spread.HEAVY if heaviest > HEAVY else Spread.UNEVEN, rounded(imbalance), rounded(heaviest))
+    spread = Spread.HEAVY if heaviest > HEAVY else Spread.UNEVEN
+    return replace(found, spread=spread, imbalance=rounded(imbalance), heaviest=rounded(heaviest))
+
+
+def _is_scattered(storage: Storage, count: int) -> bool:
+    """Whether most entries of some windows stand far from those before them."""
+    crd = storage.levels[-1].arrays.get("crd")
+    if crd is None or count < LARGE:
+        return False
+    starts = np.linspace(0, count - WINDOW, WINDOWS).astype(np.int64)
+    steps = np.diff(crd[starts[:, None] + np.arange(WINDOW)].astype(np.int64), axis=1)
+    return float((np.abs(steps) > NEAR).mean()) >= 0.5
 
 
 def _heaviest(storage: Storage, size: int) -> float:

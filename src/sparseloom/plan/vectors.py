@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 
 from sparseloom.core.names import Names
 from sparseloom.core.trees import walk
 from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.notation.printer import show
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
 from sparseloom.schedule.loops import Path
 
 CONSTANT = 256  # the largest extent that is worth a kernel of its own
 SHORTEST = 4  # values; fewer do not fill a vector
-LONG_ROW = 64.0  # entries; gathers into vectors pay from here on
-WIDE = 32  # values that keep enough additions in flight while several loops are summed over
+FAR = 1 << 21  # bytes, more than a core has close by
+AHEAD = 4  # entries
+LONG_ROW = 32.0  # entries; gathers into vectors pay from here on
 
 
 class Kind(Enum):
@@ -83,12 +86,25 @@ def _decide(space: Space, leaf: Leaf, names: Names, may_move: bool) -> Decision 
         steps = (f"bound({leaf.var},{var},{extent},MaxExact)",)
     if leaf.kind is Kind.DOT:
         why = f"{leaf.var} has {extent:,} values side by side, which are added up"
-        return Decision((*steps, f"parallelize({var},CPUVector,ParallelReduction)"), "vectors that are added up in the end", why)
+        ahead = _asked_ahead(space, leaf)
+        if ahead:
+            why += ", and rows are found far from each other"
+        tag = f"parallelize({var},CPUVector,ParallelReduction)"
+        return Decision((*steps, tag, *ahead), "vectors that are added up in the end" + (", rows asked for ahead" if ahead else ""), why)
     why = f"{leaf.var} has {extent:,} values side by side" + (", few enough for a constant" if steps else "")
-    order = _in_registers(space, leaf, var, extent) if steps and may_move else None
+    order = _in_registers(space, leaf, var) if steps and may_move else None
     moved = () if order is None else (f"reorder({','.join(order)})",)
     what = "vectors" if order is None else "vectors that stay in registers while sums run"
     return Decision((*steps, *moved, f"parallelize({var},CPUVector,NoRaces)"), what, why)
+
+
+def _asked_ahead(space: Space, leaf: Leaf) -> tuple[str, ...]:
+    """Ask ahead for rows of large dense operands that scattered entries find."""
+    accesses = [n for n in walk(leaf.path.assign.rhs) if isinstance(n, Access)]
+    finding = {space.levels(a)[-1] for a in accesses if a.indices and (known := space.known(a)) is not None and known.scattered}
+    rows = [a for a in accesses if a.tensor.format.is_dense and len(a.indices) > 1 and finding & {*space.levels(a)[:-1]}]
+    large = [a for a in rows if prod(map(space.extent, a.indices)) * a.tensor.dtype.itemsize > FAR]
+    return tuple(f"prefetch({show(a)},{var},{AHEAD})" for a in large for var in sorted(finding & {*space.levels(a)[:-1]}, key=str))
 
 
 def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
@@ -100,8 +116,8 @@ def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
     return Decision((f"parallelize({leaf.var},CPUVector,ParallelReduction)",), "vectors that are added up in the end", why)
 
 
-def _in_registers(space: Space, leaf: Leaf, name: str, extent: int) -> tuple[str, ...] | None:
-    """The order of loops in which the row of a result is moved out of the sums over it; None if there is none, or it does not pay."""
+def _in_registers(space: Space, leaf: Leaf, name: str) -> tuple[str, ...] | None:
+    """The order of loops in which the row of a result is moved out of the sums over it; None if there are none."""
     variables = leaf.path.variables
     if leaf.path.assign.op is None or space.spine != variables:
         return None
@@ -109,7 +125,7 @@ def _in_registers(space: Space, leaf: Leaf, name: str, extent: int) -> tuple[str
     sums = 0
     while sums + 1 < len(variables) and variables[-2 - sums] not in written:
         sums += 1
-    if sums == 0 or (sums > 1 and extent < WIDE):
+    if sums == 0:
         return None
     outer, inner = variables[: -1 - sums], variables[-1 - sums : -1]
     return (*map(str, outer), name, *map(str, inner))

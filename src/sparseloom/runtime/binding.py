@@ -21,6 +21,7 @@ from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import TensorVar
 from sparseloom.runtime.calling import Pack, address_of, adopt, bind, failure, run
+from sparseloom.runtime.large import LARGE, large_room
 from sparseloom.runtime.library import EntryPoint
 
 Arguments = list[Any]
@@ -182,6 +183,8 @@ def aligned(count: int, dtype: DType) -> NDArray[Any]:
     size = count * dtype.itemsize
     if size < _SMALL:
         return np.empty(count, dtype)
+    if size >= LARGE and (room := large_room(count, dtype)) is not None:
+        return room
     raw = np.empty(size + _LINE, np.uint8)
     start = -address_of(raw) % _LINE
     return raw[start : start + size].view(dtype)

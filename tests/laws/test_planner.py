@@ -1,0 +1,131 @@
+"""What the planner chooses without a schedule: threads, vectors, constants; it says why, it is text, and results keep their bits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import sparseloom as sl
+from sparseloom.plan.statistics import Spread, Statistics, known_of
+
+SPMV, SPMM = "y(i) = A(i,j) * x(j)", "C(i,k) = A(i,j) * B(j,k)"
+
+
+def rows(lengths: np.ndarray, columns: int) -> sl.Tensor:
+    """A matrix with rows of these lengths."""
+    random = np.random.default_rng(len(lengths))
+    coordinates = np.concatenate([np.sort(random.choice(columns, length, replace=False)) for length in lengths])
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    arrays = (random.random(len(coordinates)), coordinates.astype(np.int32), starts.astype(np.int32))
+    return sl.asarray(sp.csr_array(arrays, shape=(len(lengths), columns)))
+
+
+EVEN = np.full(6000, 20)
+UNEVEN = np.linspace(1, 39, 6000).astype(int)
+HEAVY = np.concatenate([[5900], np.full(5999, 12)])
+
+
+def planned(statement: str, formats: dict[str, str], *operands: object) -> sl.Kernel:
+    kernel = sl.program(statement, formats)
+    kernel(*operands)
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("lengths", "spread", "wanted"),
+    [
+        (EVEN, Spread.EVEN, "divide(i,i0,i1,64)\nparallelize(i0,CPUThread,NoRaces)"),
+        (UNEVEN, Spread.UNEVEN, "divide(i,i0,i1,64,A(i,j))\nparallelize(i0,CPUThread,NoRaces)"),
+        (HEAVY, Spread.HEAVY, "fuse(i,j,f)\npos(f,p,A(i,j))\ndivide(p,p0,p1,64)\nparallelize(p0,CPUThread,Temporary)"),
+    ],
+)
+def test_rows_decide_how_threads_share_them(lengths: np.ndarray, spread: Spread, wanted: str) -> None:
+    matrix, x = rows(lengths, 6000), np.ones(6000)
+    assert known_of(matrix.storage).spread is spread
+    kernel = planned(SPMV, {"A": "csr"}, matrix, x)
+    assert kernel.schedule == wanted
+    assert "\nplan\n  threads take 64 pieces of" in kernel.explain()
+    np.testing.assert_allclose(kernel(matrix, x).to_numpy(), matrix.to_scipy() @ x)
+
+
+def test_a_row_of_results_stays_in_registers() -> None:
+    matrix, dense = rows(EVEN, 6000), np.ones((6000, 16))
+    kernel = planned(SPMM, {"A": "csr"}, matrix, dense)
+    assert kernel.schedule.split("\n")[:3] == ["bound(k,kb,16,MaxExact)", "reorder(i,kb,j)", "parallelize(kb,CPUVector,NoRaces)"]
+    np.testing.assert_allclose(kernel(matrix, dense).to_numpy(), matrix.to_scipy() @ dense)
+
+
+def test_sums_of_neighbours_run_in_vectors() -> None:
+    matrix, dense = rows(EVEN, 60_000), np.random.default_rng(1).random((60_000, 16))
+    kernel = planned("S(i,j) = A(i,j) * P(i,k) * Q(j,k)", {"A": "csr", "S": "csr"}, matrix, dense[:6000], dense)
+    assert "parallelize(kb,CPUVector,ParallelReduction)" in kernel.schedule
+    assert "prefetch(Q(j,k),j,4)" in kernel.schedule  # entries are anywhere
+    made, pattern = kernel(matrix, dense[:6000], dense).to_scipy().tocoo(), matrix.to_scipy().tocoo()
+    wanted = pattern.data * np.einsum("ek,ek->e", dense[pattern.row], dense[pattern.col])
+    np.testing.assert_allclose(made.data, wanted)
+
+
+def test_small_problems_stay_plain() -> None:
+    kernel = planned(SPMV, {"A": "csr"}, np.eye(50), np.ones(50))
+    assert kernel.schedule == ""
+    assert "\nplan\n" not in kernel.explain()
+
+
+def test_the_planner_can_be_switched_off() -> None:
+    matrix, x = rows(EVEN, 6000), np.ones(6000)
+    plain = sl.program(SPMV, {"A": "csr"}, "")
+    plain(matrix, x)
+    assert plain.schedule == ""
+    assert "omp" not in plain.source
+    own = sl.program(SPMV, {"A": "csr"}, "split(i,i0,i1,8)")
+    own(matrix, x)
+    assert own.schedule == "split(i,i0,i1,8)"
+
+
+@pytest.mark.parametrize("lengths", [EVEN, UNEVEN, HEAVY])
+def test_a_plan_is_a_program_that_makes_the_same_code(lengths: np.ndarray) -> None:
+    matrix, x = rows(lengths, 6000), np.ones(6000)
+    kernel = planned(SPMV, {"A": "csr"}, matrix, x)
+    again = sl.program(kernel.plan)
+    again(matrix, x)
+    assert again.source == kernel.source
+    assert again.plan == kernel.plan
+
+
+def test_statistics_are_kept_with_the_storage() -> None:
+    matrix = rows(UNEVEN, 6000)
+    assert known_of(matrix.storage) is known_of(matrix.storage)
+    known = Statistics.of({"A": matrix.storage}).known("A")
+    assert known is known_of(matrix.storage)
+    assert known.fans == (4096.0, 16.0)
+
+
+BITS = """
+import hashlib, sys
+import numpy as np, sparseloom as sl
+sl.set_threads(int(sys.argv[1]))
+random = np.random.default_rng(3)
+lengths = [5900, *random.integers(0, 40, 5999)]
+cells = [np.sort(random.choice(6000, n, replace=False)) for n in lengths]
+at = np.array([np.repeat(np.arange(6000), lengths), np.concatenate(cells)])
+A = sl.from_coo(at, random.random(at.shape[1]), (6000, 6000), format="csr")
+x, B = random.random(6000), random.random((6000, 24))
+found = [
+    sl.einsum("ij,j->i", A, x), sl.einsum("ij,jk->ik", A, B), sl.einsum("ij,i,j->", A, x, x), sl.einsum("ij,i->j", A, x),
+    sl.einsum("ij,jk,k->i", A, A, x), sl.einsum("ij,ik,jk->ij", A, B, B), A @ A, A + A.T, sl.einsum("ik,jk->ij", B[:500], B[:500]),
+]
+print(hashlib.sha256(b"".join(one.storage.values.tobytes() for one in found)).hexdigest())
+"""
+
+
+def test_results_have_the_same_bits_for_any_number_of_threads() -> None:
+    seen = {
+        subprocess.run([sys.executable, "-c", textwrap.dedent(BITS), count], capture_output=True, text=True, check=True).stdout
+        for count in ("1", "2", "7", "2")
+    }
+    assert len(seen) == 1
