@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.chain import Chain, has_nan, temporary
 from sparseloom.core.dtypes import DType
 from sparseloom.core.trees import walk
 from sparseloom.execution import Specialization, specialize
@@ -30,7 +31,7 @@ from sparseloom.relations.bound import BoundRelation
 from sparseloom.runtime.calling import IndexOverflow, address_of
 from sparseloom.runtime.laying import Laid, lay, spelled
 from sparseloom.runtime.settings import settings
-from sparseloom.runtime.ways import Destination, Filled, Way, way_to
+from sparseloom.runtime.ways import Destination, Filled, Sharing, Way, way_to
 from sparseloom.schedule.loops import relations_of
 from sparseloom.targets.target import Calling
 
@@ -61,6 +62,28 @@ class Known:
         return self.way.make(operands, laid)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownChain:
+    """The ways of statements that run one after another: what one makes stands behind the operands for those that follow."""
+
+    ways: tuple[Known, ...]
+    special: Chain
+
+    def make(self, operands: Sequence[Any], laid: list[Laid]) -> Storage | None:
+        """The result of the same kernels on these operands; None where it takes the long way after all."""
+        at_hand, before = list(operands), list(laid)
+        for known in self.ways:
+            if type(known.way) is Sharing and type(at_hand[known.way.lender]) is not Storage:
+                return None
+            made = known.make(at_hand, before)
+            tensor = None if known is self.ways[-1] else temporary(known.special.problem)
+            if made is None or (tensor is not None and (made.fill != tensor.fill or made.index_dtype != tensor.index_dtype)):
+                return None
+            at_hand.append(made)
+            before.append(lay(made))  # type: ignore[arg-type]
+        return None if self.special.whole is not None and has_nan(at_hand[-1].values) else at_hand[-1]
+
+
 class Other(Enum):
     """What may be known of a call besides its way."""
 
@@ -73,7 +96,7 @@ class Doors:
 
     def __init__(self, most: int = MOST_WAYS) -> None:
         self._most = most
-        self._known: dict[Hashable, Known | Other] = {}
+        self._known: dict[Hashable, Known | KnownChain | Other] = {}
 
     def through(self, door: Hashable, *operands: Any) -> Storage | None:
         """The result, if the way is known. Operands are storages, which are valid, plain arrays and numbers."""
@@ -89,19 +112,19 @@ class Doors:
         known = self._known.get(_key(door, (left, right), (first, second)))
         return known.way.values((first, second)) if type(known) is Known and type(known.way) is Filled and not known.numbers else None
 
-    def find(self, door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Known | None:
+    def find(self, door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Known | KnownChain | None:
         """The way of a call, if it is known."""
         key = _key(door, operands, laid)
         found = self._known.get(key)
         if found is Other.BY_VALUE:
             found = self._known.get((key, *_values(operands)))
-        return found if type(found) is Known else None
+        return found if isinstance(found, Known | KnownChain) else None
 
     def learn(
         self,
         door: Hashable,
         operands: Sequence[Any],
-        special: Specialization,
+        special: Specialization | Chain,
         places: Mapping[str, int],
         numbers: Mapping[int, DType] | None = None,
         by_value: bool = False,
@@ -119,13 +142,15 @@ class Doors:
             key = (key, *_values(operands))
         found = self._known.get(key)
         if found is not Other.NO_WAY and not (isinstance(found, Known) and found.special is special.current):
-            self._keep(key, _known(special.current, places, numbers or {}) or Other.NO_WAY)
+            current = special.current
+            way = _known_chain(current, places) if isinstance(current, Chain) else _known(current, places, numbers or {})
+            self._keep(key, way or Other.NO_WAY)
 
     def forget(self) -> None:
         """Know nothing again."""
         self._known.clear()
 
-    def _keep(self, key: Hashable, known: Known | Other) -> None:
+    def _keep(self, key: Hashable, known: Known | KnownChain | Other) -> None:
         if len(self._known) >= self._most:
             self._known.clear()
         self._known[key] = known
@@ -167,9 +192,22 @@ def _known(special: Specialization, places: Mapping[str, int], numbers: Mapping[
         return None  # whoever says it must hear that it does not hold
     experience, formats = special.experience, {n.name: n.format for n in walk(plan.assign.rhs) if isinstance(n, TensorVar)}
     learnt = (experience.expect, experience.learn)
-    there = Destination(entry, stages.lowered, problem.sizes, problem.shape, stages.sparse_reads, *learnt)
+    own = {var.name: size for var, size in zip(stages.lowered.result.indices, problem.shape, strict=True)}
+    there = Destination(entry, stages.lowered, {**own, **problem.sizes}, problem.shape, stages.sparse_reads, *learnt)
     way = way_to(there, formats, places)
     return None if way is None else Known(way, special, tuple(numbers.items()))
+
+
+def _known_chain(chain: Chain, places: Mapping[str, int]) -> KnownChain | None:
+    """The ways into the kernels of a chain, if calling these is all there is to do."""
+    where, found = dict(places), []
+    for link in chain.links:
+        known = _known(link, where, {})
+        if known is None:
+            return None
+        found.append(known)
+        where[link.problem.assign.lhs.tensor.name] = len(where)
+    return KnownChain(tuple(found), chain)
 
 
 _specialized: dict[Hashable, Specialization] = {}

@@ -144,7 +144,7 @@ class Kernel(Inspectable):
             call = special.bind(storages)
             made = call.run()
             self._remember(key, call, made, given, storages)
-        if self._doorway is not None and isinstance(special, Specialization):
+        if self._doorway is not None:
             operands = [storages[name] for name in self.operand_names]
             self._doorway.learn(None, operands, special, {name: place for place, name in enumerate(self.operand_names)})
         return made
@@ -372,10 +372,8 @@ class Kernel(Inspectable):
 
     def teach(self, doors: Doors, door: Hashable, given: Sequence[Any], storages: Mapping[str, Storage]) -> None:
         """Let a door know the way that a call took on storages, which were ``given`` in this order."""
-        special = self._specialize(storages)
-        is_plain = self._doorway is not None
-        if is_plain and isinstance(special, Specialization) and all(isinstance(value, Storage | np.ndarray) for value in given):
-            doors.learn(door, given, special, {name: place for place, name in enumerate(storages)})
+        if self._doorway is not None and all(isinstance(value, Storage | np.ndarray) for value in given):
+            doors.learn(door, given, self._specialize(storages), {name: place for place, name in enumerate(storages)})
 
     # Looking inside
 

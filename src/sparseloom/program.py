@@ -326,11 +326,13 @@ def plan(text: Any, /, *operands: Any, **named: Any) -> PlanText:
       divide(j,j0,j1,256)
       parallelize(j0,CPUThread,NoRaces)
     y(i) = A(i,j) * t1(j)
+      parallelize(j,CPUVector,ParallelReduction)
       divide(i,i0,i1,64)
       parallelize(i0,CPUThread,NoRaces)
     >>> sl.plan("ij,j->i", A, x)
     op0: csr
     T(i) = op0(i,j) * op1(j)
+      parallelize(j,CPUVector,ParallelReduction)
       divide(i,i0,i1,64)
       parallelize(i0,CPUThread,NoRaces)
     """

@@ -33,7 +33,8 @@ def _made_up(job: Job) -> Statistics:
     random = Random(f"statistics {job.case.seed}")
     sparse = [(name, storage) for name, storage in job.storages.items() if not storage.format.is_dense]
     known = tuple((name, Known(_fans(storage.format.levels, random), random.choice(list(Spread)), 2.0, 0.25)) for name, storage in sparse)
-    return Statistics(1 << 20, tuple(job.storages), known)
+    stored = tuple((name, 1 << 16) for name, _ in sparse)
+    return Statistics(1 << 20, tuple(job.storages), stored, known)
 
 
 def _fans(levels: tuple[object, ...], random: Random) -> tuple[float, ...]:

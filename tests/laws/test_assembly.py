@@ -14,7 +14,6 @@ import sparseloom as sl
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.validate import check
-from sparseloom.plan.choose import WORTH
 from sparseloom.runtime.calling import IndexOverflow
 
 ROWS = "parallelize(i, CPUThread, NoRaces)"
@@ -115,7 +114,6 @@ def test_large_work_is_parallel_without_being_asked() -> None:
     kernel(*small)
     assert "#pragma omp parallel" not in kernel.source
     large = [random_tensor((size, size), "csr", seed, 0.5) for seed in (1, 2)]
-    assert sum(len(one.storage.values) for one in large) >= WORTH.in_rows
     made = kernel(*large)
     assert "#pragma omp parallel" in kernel.source
     assert "in 64 parts, each appended by one thread, then joined" in kernel.explain()
@@ -125,9 +123,8 @@ def test_large_work_is_parallel_without_being_asked() -> None:
 
 def test_sums_are_parallel_where_there_is_more_to_do() -> None:
     kernel = made_by("C(i,k) = A(i,k) + B(i,k)", ("A", "B"), "csr", "c")
-    for size, wanted in ((400, False), (900, True)):
+    for size, wanted in ((90, False), (900, True)):
         given = [random_tensor((size, size), "csr", seed, 0.5) for seed in (1, 2)]
-        assert (sum(len(one.storage.values) for one in given) >= WORTH.merged) == wanted
         made = kernel(*given)
         assert ("#pragma omp parallel" in kernel.source) == wanted
         check(made.storage)

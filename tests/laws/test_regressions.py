@@ -152,8 +152,8 @@ def test_shapes_that_no_dense_array_has_broadcast() -> None:
 def test_what_is_not_text_is_refused_as_a_statement_and_as_a_schedule() -> None:
     with pytest.raises(sl.NotationError, match="a statement is text such as"):
         sl.program(None)  # type: ignore[arg-type]
-    with pytest.raises(sl.ScheduleError, match="it must be text, not NoneType"):
-        sl.program("y(i) = x(i)", schedule=None)  # type: ignore[arg-type]
+    with pytest.raises(sl.ScheduleError, match="it must be text, not int"):
+        sl.program("y(i) = x(i)", schedule=7)  # type: ignore[arg-type]
 
 
 def test_a_folder_that_does_not_exist_is_named_as_it_was_given(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Iterator
 from itertools import pairwise, product
 
@@ -74,7 +75,7 @@ def test_results_of_every_format_are_right(
     statement: str, kind: RowKind, seed: int, few_places: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dense oracle, interpreter and C agree on values and pattern, whatever rows are built in; dense workspaces have a test already."""
-    monkeypatch.setattr("sparseloom.plan.plan.choose_row", lambda *given: RowChoice(kind, "as asked"))
+    monkeypatch.setattr(sys.modules["sparseloom.plan.plan"], "choose_row", lambda *given: RowChoice(kind, "as asked"))
     drawn = list(cases(seed, statement))
     tally = compare_all(drawn)
     assert not tally.failures, "\n\n".join(f"{case}\n{problem}" for case, problem in tally.failures)

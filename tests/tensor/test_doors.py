@@ -321,3 +321,37 @@ def test_kernels_say_what_ran_last(rng: np.random.Generator) -> None:
 def test_doors_of_tensors_hold_no_arrays() -> None:
     held = [thing for thing in gc.get_referents(doors._known) if isinstance(thing, np.ndarray | sl.Tensor)]
     assert not held
+
+
+def test_a_product_in_several_statements_goes_through_a_door(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    def operands() -> tuple[sl.Tensor, sl.Tensor, np.ndarray]:
+        made = (sp.random_array((300, 300), density=0.1, format="csr", rng=rng) for _ in range(2))
+        first, second = (sl.asarray(one) for one in made)
+        return first, second, rng.random(300)
+
+    def compare(a: sl.Tensor, b: sl.Tensor, x: np.ndarray) -> None:
+        found = sl.einsum("ij,jk,k->i", a, b, x)
+        np.testing.assert_allclose(found.to_numpy(), a.to_scipy() @ (b.to_scipy() @ x))
+
+    many = [operands() for _ in range(6)]
+    assert len(sl.plan("ij,jk,k->i", *many[0]).split("\n")) > 4
+    for given in many[:3]:
+        compare(*given)
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("this was done before")
+
+    for what, function in ((chain, "pose"), (execution, "plan"), (execution, "build"), (chain.Chain, "run"), (chain.Chain, "bind")):
+        monkeypatch.setattr(what, function, never)
+    for given in many[3:]:
+        compare(*given)
+
+
+def test_a_nan_that_zeros_may_have_made_is_looked_into_by_one_nest(rng: np.random.Generator) -> None:
+    matrix = sp.random_array((300, 300), density=0.1, format="csr", rng=rng)
+    a, x = sl.asarray(matrix), rng.random(300)
+    for _ in range(3):
+        sl.einsum("ij,jk,k->i", a, a, x)
+    x[7] = np.inf
+    wanted = sl.einsum("ij,jk,k->i", a, a, x, optimize=False).to_numpy()
+    np.testing.assert_array_equal(np.isnan(sl.einsum("ij,jk,k->i", a, a, x).to_numpy()), np.isnan(wanted))

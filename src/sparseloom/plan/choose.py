@@ -9,30 +9,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparseloom.core.names import Names
-from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.layout import is_filled
-from sparseloom.notation.nodes import Where
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
 from sparseloom.plan.threads import choose_threads, every_way
-from sparseloom.plan.vectors import choose_vectors
+from sparseloom.plan.vectors import choose_rows, choose_vectors
 from sparseloom.schedule.laws import appended_result
 from sparseloom.schedule.loops import taken_names
 
 
 @dataclass(frozen=True)
 class Worth:
-    """How much there must be to do: seconds of work for threads and for vectors, and entries where a result is appended by threads."""
+    """How many seconds of work there must be: for threads, for vectors, and for threads whose parts of a result are joined."""
 
     threads: float = 50e-6  # a team takes some 10 us to start
     vectors: float = 20e-6  # for a kernel of its own
-    merged: int = 1 << 19
-    in_rows: int = 1 << 16
+    parts: float = 300e-6  # entries are copied once more
 
 
 WORTH = Worth()
-AT_ONCE = Worth(0, 0, 0, 0)  # plan even what is small, as tests do
+AT_ONCE = Worth(0, 0, 0)  # plan even what is small, as tests do
 
 
 @dataclass(frozen=True)
@@ -86,13 +83,20 @@ def variants(concrete: Concrete, space: Space) -> Iterator[Choice]:
 
 def _appended(concrete: Concrete, space: Space, worth: Worth) -> Iterator[Choice]:
     """A result whose entries come in order: parts of it are made by threads and joined."""
-    in_rows = any(isinstance(n, Where) for n in walk(concrete.stmt))
-    enough = worth.in_rows if in_rows else worth.merged
-    entries = space.statistics.entries
-    if entries < enough or not space.spine or is_filled(concrete.assign.lhs.tensor.format):
+    if is_filled(concrete.assign.lhs.tensor.format):
         return
-    steps = (f"parallelize({space.spine[0]},CPUThread,NoRaces)",)
-    yield _together(Decision(steps, f"threads take parts of {space.spine[0]}", f"operands have about {entries:,} entries"))
+    if space.seconds < worth.vectors:
+        return
+    names = Names(taken_names(concrete.stmt))
+    rows = choose_rows(space, names)
+    inside = rows or choose_vectors(space, names)
+    if space.spine and space.seconds >= worth.parts:
+        why = f"plain loops take about {space.seconds * 1e3:,.1f} ms"
+        steps = (f"parallelize({space.spine[0]},CPUThread,NoRaces)",)
+        threads = Decision(steps, f"threads take parts of {space.spine[0]}", why)
+        yield _together(*inside, threads)
+        yield _together(threads)
+    yield _together(*inside)
 
 
 def _together(*decisions: Decision) -> Choice:

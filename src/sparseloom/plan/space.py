@@ -14,12 +14,15 @@ from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, All, Any, Constant, Formula, Stored
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import region
+from sparseloom.iteration.rows import lists_entries
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt
 from sparseloom.plan.statistics import Known, Statistics
 from sparseloom.relations.block import BlockRelation
 from sparseloom.schedule.loops import Path, body_of, paths, provenance
 
 NANOSECOND = 1e-9
+PER_PLACE = 8.0  # nanoseconds for an entry that is put into a row under construction, and sorted there
+PER_STEP = 2.0  # nanoseconds for an entry that is merged with others
 PER_ENTRY, PER_VALUE = 1.0, 0.3  # nanoseconds for one step of an innermost loop, over entries and over neighbouring values
 USUAL_FAN = 8.0  # how many entries stand below one position where nothing is known
 
@@ -95,10 +98,20 @@ class Space:
     @cached_property
     def seconds(self) -> float:
         """Roughly how long plain loops take on one thread."""
-        return sum(self.iterations(path, path.variables) * self._price(path) for path in self.paths) * NANOSECOND
+        return sum(self.iterations(path, path.variables) * self._price(path) + self._walked(path) for path in self.paths) * NANOSECOND
+
+    def _walked(self, path: Path) -> float:
+        """How many nanoseconds it takes to step over entries that are merged: those that only one operand has, too."""
+        accesses = dict.fromkeys(n for n in walk(path.assign.rhs) if isinstance(n, Access) and self._is_sparse(n))
+        ends = {access: depth for access in accesses for depth, var in enumerate(path.variables) if self.levels(access)[-1:] == (var,)}
+        merged = [access for access, depth in ends.items() if list(ends.values()).count(depth) > 1]
+        steps = (self.iterations(path, path.variables[: ends[a]]) * self.fan(a, len(self.levels(a)) - 1) for a in merged)
+        return sum(steps) * PER_STEP
 
     def _price(self, path: Path) -> float:
         """The nanoseconds of one step of an innermost loop."""
+        if lists_entries(path.assign.lhs.tensor.format):
+            return PER_PLACE
         accesses = (n for n in walk(path.assign.rhs) if isinstance(n, Access) and n.indices)
         walks = any(self.levels(a)[-1:] == path.variables[-1:] and not a.tensor.format.levels[-1].full for a in accesses)
         return PER_ENTRY if walks else PER_VALUE

@@ -98,6 +98,26 @@ def _decide(space: Space, leaf: Leaf, names: Names, may_move: bool) -> Decision 
     return Decision((*steps, *moved, f"parallelize({var},CPUVector,NoRaces)"), what, why)
 
 
+def choose_rows(space: Space, names: Names) -> list[Decision]:
+    """Move a loop over neighbouring values inside the sum around which it stands, where entries would be read in strides instead."""
+    if len(space.paths) != 1 or len(space.spine) < 2 or space.spine != space.paths[0].variables:
+        return []
+    (*outer, row, summed), assign = space.spine, space.paths[0].assign
+    read = [n for n in walk(assign.rhs) if isinstance(n, Access)]
+    along = [a for a in (assign.lhs, *read) if row in space.levels(a)]
+    is_row = all(space.levels(a)[-1] == row and a.tensor.format.levels[-1].full for a in along)
+    strides = [a for a in read if summed in space.levels(a)[:-1] and space.levels(a)[-1] == row]
+    if not is_row or not strides or summed in space.levels(assign.lhs) or assign.op is None:
+        return []
+    extent, name, steps = space.extent(row), row.name, list[str]()
+    if SHORTEST <= extent <= CONSTANT:
+        name = names.fresh(f"{row}b")
+        steps.append(f"bound({row},{name},{extent},MaxExact)")
+    steps.append(f"reorder({','.join(map(str, (*outer, summed, name)))})")
+    why = f"values of {strides[0].tensor} stand side by side along {row}, and apart along {summed}"
+    return [Decision(tuple(steps), f"{row} runs inside {summed}", why)]
+
+
 def _asked_ahead(space: Space, leaf: Leaf) -> tuple[str, ...]:
     """Ask ahead for rows of large dense operands that scattered entries find."""
     accesses = [n for n in walk(leaf.path.assign.rhs) if isinstance(n, Access)]

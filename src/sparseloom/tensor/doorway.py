@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from sparseloom.doors import Doors
+from sparseloom.chain import Chain
+from sparseloom.doors import Doors, Known
 from sparseloom.execution import Specialization
 from sparseloom.formats.storage import Storage
 from sparseloom.runtime.laying import lay
@@ -28,7 +29,7 @@ class Doorway(Doors):
         self._names = names
         self._met: dict[Hashable, int] = {}
 
-    def enter(self, args: Sequence[Any], named: Mapping[str, Any], key: Hashable) -> tuple[Storage, Specialization] | None:
+    def enter(self, args: Sequence[Any], named: Mapping[str, Any], key: Hashable) -> tuple[Storage, Specialization | Chain] | None:
         """The result and what made it, if the way is known; ``key`` stands for these very objects."""
         given = self._in_order(args, named) if named else args
         if len(given) != len(self._names):
@@ -36,9 +37,9 @@ class Doorway(Doors):
         operands = [value.storage if type(value) is Tensor else value for value in given]
         laid: list[Any] = [lay_matrix(each) if type(each) in MATRICES else lay(each) for each in operands]
         known = None if None in laid else self.find(None, operands, laid)
-        if known is None or (type(known.way) is Filled and self._is_due(key)):
+        if known is None or (type(known) is Known and type(known.way) is Filled and self._is_due(key)):
             return None
-        if type(known.way) is Sharing and type(operands[known.way.lender]) is not Storage:
+        if type(known) is Known and type(known.way) is Sharing and type(operands[known.way.lender]) is not Storage:
             return None
         made = known.make(operands, laid)
         return None if made is None else (made, known.special)
