@@ -128,13 +128,15 @@ class Doors:
         places: Mapping[str, int],
         numbers: Mapping[int, DType] | None = None,
         by_value: bool = False,
+        by_name: bool = False,
     ) -> None:
         """Keep in mind the way of a call that was just made on these operands.
 
-        ``places`` says where among them those of the statement are, ``numbers`` what numbers became that are not part of it.
+        ``places`` says where among them those of the statement are, ``numbers`` what numbers became that are not part of it. Where operands
+        go ``by_name``, one that comes several times is several to the statement.
         """
         laid: list[Any] = [lay(operand) for operand in operands]
-        if None in laid or len({*map(id, operands)}) < len(operands) > 2:
+        if None in laid or (not by_name and len({*map(id, operands)}) < len(operands) > 2):
             return
         key: Hashable = _key(door, operands, laid)
         if by_value:

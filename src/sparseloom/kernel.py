@@ -146,7 +146,7 @@ class Kernel(Inspectable):
             self._remember(key, call, made, given, storages)
         if self._doorway is not None:
             operands = [storages[name] for name in self.operand_names]
-            self._doorway.learn(None, operands, special, {name: place for place, name in enumerate(self.operand_names)})
+            self._doorway.learn(None, operands, special, {name: k for k, name in enumerate(self.operand_names)}, by_name=True)
         return made
 
     def _fill(
@@ -373,7 +373,7 @@ class Kernel(Inspectable):
     def teach(self, doors: Doors, door: Hashable, given: Sequence[Any], storages: Mapping[str, Storage]) -> None:
         """Let a door know the way that a call took on storages, which were ``given`` in this order."""
         if self._doorway is not None and all(isinstance(value, Storage | np.ndarray) for value in given):
-            doors.learn(door, given, self._specialize(storages), {name: place for place, name in enumerate(storages)})
+            doors.learn(door, given, self._specialize(storages), {name: k for k, name in enumerate(storages)}, by_name=True)
 
     # Looking inside
 
