@@ -23,6 +23,7 @@ SORTED = "{} + sort"
 TOLERANCE = {"float64": 1e-10, "float32": 1e-3}  # of the largest number in the answer
 MOST_MULTIPLICATIONS = 1e9
 TUNING = 0.5  # seconds
+WORTH_TUNING = 1 << 18  # bytes
 Array = NDArray[Any]
 
 
@@ -119,6 +120,8 @@ def _one_nest(kernel: Kernel, task: Task) -> Entrant:
 
 def tuned(kernel: Kernel, task: Task) -> Entrant:
     """A kernel that was tuned on the operands of a task."""
+    if _bytes(task) < WORTH_TUNING:
+        raise Missing("there is too little to do to measure several schedules")
     found = kernel.tune(*task.operands.values(), seconds=TUNING, keep=False)
     if len(found) > 1:
         raise Missing("a product that is cut into statements is tuned one by one")
