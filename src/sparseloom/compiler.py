@@ -34,7 +34,7 @@ from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, Unit
 from sparseloom.notation.verify import verify as verify_notation
 from sparseloom.plan.plan import Plan, choose_loops, scheduled
-from sparseloom.runtime.library import EntryPoint, load
+from sparseloom.runtime.libraries import EntryPoint, load
 from sparseloom.runtime.settings import verifies
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.units import GPU_UNITS

@@ -35,7 +35,7 @@ from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.runtime.binding import Call, aligned, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import BoundViolated, IndexOverflow
-from sparseloom.runtime.library import EntryPoint
+from sparseloom.runtime.libraries import EntryPoint
 from sparseloom.runtime.settings import settings
 from sparseloom.runtime.tuned import known_schedule
 from sparseloom.schedule.loops import relations_of

@@ -18,8 +18,8 @@ import numpy as np
 from attack.children import NOBODY, become_nobody, in_child
 
 from sparseloom.core.errors import SparseloomError
-from sparseloom.runtime import library
-from sparseloom.runtime.library import kernel_cache, load
+from sparseloom.runtime import libraries as library
+from sparseloom.runtime.libraries import kernel_cache, load
 from sparseloom.runtime.settings import settings
 from sparseloom.runtime.toolchain import find_compiler
 

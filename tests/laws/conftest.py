@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparseloom.runtime import library
+from sparseloom.runtime import libraries as library
 from sparseloom.runtime.toolchain import find_compiler
 
 

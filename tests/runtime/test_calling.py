@@ -21,7 +21,7 @@ from sparseloom.core.errors import CompilerBug, ShapeError, SparseloomError
 from sparseloom.loops.nodes import Status
 from sparseloom.runtime import calling
 from sparseloom.runtime.calling import IndexOverflow, Pack, address_of, adopt, bind, run
-from sparseloom.runtime.library import load
+from sparseloom.runtime.libraries import load
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -249,7 +249,7 @@ def test_ctrl_c_ends_an_endless_kernel() -> None:
     program = (
         "import sys, threading; import numpy as np\n"
         "from sparseloom.runtime.calling import Pack, run\n"
-        "from sparseloom.runtime.library import load\n"
+        "from sparseloom.runtime.libraries import load\n"
         "(entry,), started = load(sys.argv[1]), np.zeros(1, np.int64)\n"
         "def report():\n"
         "    while not started[0]: pass\n"

@@ -16,9 +16,10 @@ import pytest
 from runtime.kernels import POLLING, SELF_INTERRUPTING, in_child, returning, stand_in
 
 import sparseloom as sl
-from sparseloom.runtime import forks, library, turns
+from sparseloom.runtime import forks, turns
+from sparseloom.runtime import libraries as library
 from sparseloom.runtime.calling import Pack, run
-from sparseloom.runtime.library import load
+from sparseloom.runtime.libraries import load
 from sparseloom.runtime.settings import settings
 
 PACKAGE = Path(sl.__file__).parent
@@ -189,4 +190,4 @@ def test_every_lock_is_known_to_the_forks() -> None:
                 makers.add(path.relative_to(PACKAGE).as_posix())
             if isinstance(found, ast.ImportFrom) and found.module in ("functools", "threading", "multiprocessing"):
                 assert found.module == "functools" and "cached_property" not in {name.name for name in found.names}, path
-    assert makers == {"runtime/forks.py", "runtime/library.py"}
+    assert makers == {"runtime/forks.py", "runtime/libraries.py"}

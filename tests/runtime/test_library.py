@@ -20,10 +20,10 @@ from runtime.kernels import SPMV, THREADED_SUM, in_child, returning, stand_in
 import sparseloom as sl
 from sparseloom.compiler import build
 from sparseloom.core.errors import CompilerBug, SparseloomWarning, ToolchainError
-from sparseloom.runtime import library
+from sparseloom.runtime import libraries as library
 from sparseloom.runtime.calling import Pack, run
 from sparseloom.runtime.failures import failures
-from sparseloom.runtime.library import kernel_cache, load
+from sparseloom.runtime.libraries import kernel_cache, load
 from sparseloom.runtime.settings import settings
 from sparseloom.runtime.toolchain import find_compiler
 
@@ -205,7 +205,7 @@ def test_loading_leaves_the_floating_point_state_alone(monkeypatch: pytest.Monke
 
 def test_many_processes_at_once_agree(tmp_path: Path) -> None:
     program = (
-        "import sys; from sparseloom.runtime.library import load\n"
+        "import sys; from sparseloom.runtime.libraries import load\n"
         "sys.stdin.readline()\n"
         "print([load(source)[0](0) for source in sys.argv[1:]])\n"
     )

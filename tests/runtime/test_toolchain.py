@@ -11,7 +11,7 @@ import pytest
 from runtime.kernels import SPMV, THREADED_SUM, returning, stand_in
 
 from sparseloom.core.errors import ToolchainError
-from sparseloom.runtime import library
+from sparseloom.runtime import libraries as library
 from sparseloom.runtime.cache import KernelCache
 from sparseloom.runtime.toolchain import FLAGS, CompileError, compile_library, cpu_features, find_compiler, refused_flags
 

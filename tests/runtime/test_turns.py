@@ -13,15 +13,16 @@ from pathlib import Path
 import pytest
 from runtime.kernels import returning, stand_in
 
-from sparseloom.runtime import library, turns
-from sparseloom.runtime.library import kernel_cache, load
+from sparseloom.runtime import libraries as library
+from sparseloom.runtime import turns
+from sparseloom.runtime.libraries import kernel_cache, load
 from sparseloom.runtime.settings import settings
 from sparseloom.runtime.toolchain import find_compiler
 
 SOURCE = Path(__file__).parents[2] / "src"
 WORKER = """
 import sys
-from sparseloom.runtime.library import load
+from sparseloom.runtime.libraries import load
 print("ready", flush=True)
 sys.stdin.readline()
 print([load(source)[0](0) for source in sys.argv[1:]])

@@ -16,7 +16,7 @@ from runtime.kernels import returning, stand_in
 
 from sparseloom.core.errors import ToolchainError
 from sparseloom.runtime import workroom as rooms
-from sparseloom.runtime.library import kernel_cache, load
+from sparseloom.runtime.libraries import kernel_cache, load
 from sparseloom.runtime.settings import settings
 from sparseloom.runtime.toolchain import CompileError, compile_library, find_compiler
 from sparseloom.runtime.workroom import is_safe, sweep, temporary_folder, workroom
@@ -151,7 +151,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path, cache: Path) -> Non
     program = tmp_path / "cc"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexec sleep 60\n")
     program.chmod(0o700)
-    code = f"from sparseloom.runtime.library import load; load({returning(43)!r})"
+    code = f"from sparseloom.runtime.libraries import load; load({returning(43)!r})"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "CC": str(program), "SPARSELOOM_CACHE_DIR": str(cache)}
     worker = subprocess.Popen([sys.executable, "-c", code], env=environment, process_group=0)
     while not (tmp_path / "started").exists():

@@ -15,7 +15,7 @@ from sparseloom.bench.threads import use_threads
 from sparseloom.bench.timing import WALL, sample
 from sparseloom.core.dtypes import DType
 from sparseloom.runtime.calling import Pack, bind
-from sparseloom.runtime.library import EntryPoint, load
+from sparseloom.runtime.libraries import EntryPoint, load
 from sparseloom.tensor.tensor import Tensor
 
 Array = NDArray[Any]

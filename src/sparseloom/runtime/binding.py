@@ -22,7 +22,7 @@ from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import TensorVar
 from sparseloom.runtime.calling import Pack, address_of, adopt, bind, failure, run
 from sparseloom.runtime.large import LARGE, large_room
-from sparseloom.runtime.library import EntryPoint
+from sparseloom.runtime.libraries import EntryPoint
 
 Arguments = list[Any]
 _LINE = 64  # bytes of a cache line, and of the largest vector register

@@ -24,7 +24,7 @@ import numpy as np
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import CompilerBug, ShapeError, SparseloomError
 from sparseloom.loops.nodes import Status
-from sparseloom.runtime.library import EntryPoint
+from sparseloom.runtime.libraries import EntryPoint
 from sparseloom.runtime.shelf import shelf
 
 Value = np.ndarray[Any, DType] | int | None

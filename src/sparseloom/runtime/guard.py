@@ -19,7 +19,7 @@ from sparseloom.formats.level import Mask, Outline
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.validate import check
 from sparseloom.runtime.calling import address_of
-from sparseloom.runtime.library import EntryPoint, load
+from sparseloom.runtime.libraries import EntryPoint, load
 from sparseloom.targets.c_guard import GUARD_SOURCE
 
 _EQUAL, _ASCENDING, _IN_ROWS, _END = 1, 2, 3, 0

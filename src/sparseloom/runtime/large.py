@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import ToolchainError
 from sparseloom.runtime.calling import adopt
-from sparseloom.runtime.library import EntryPoint, load
+from sparseloom.runtime.libraries import EntryPoint, load
 from sparseloom.targets.c_memory import HUGE_PAGE
 from sparseloom.targets.c_prelude import prelude_for
 

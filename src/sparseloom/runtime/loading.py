@@ -34,7 +34,7 @@ class Library:
         except OSError:
             return None
         found = prototype(address)
-        found.library = self
+        found.origin = self
         return found
 
 

@@ -30,7 +30,7 @@ from sparseloom.lower.views import Slot
 from sparseloom.runtime.binding import aligned
 from sparseloom.runtime.calling import CANCELLED_ADDRESS, address_of, adopt, call_with, ended
 from sparseloom.runtime.laying import Laid, Words, parts_of
-from sparseloom.runtime.library import EntryPoint
+from sparseloom.runtime.libraries import EntryPoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sparseloom.formats.storage import Storage
 from sparseloom.runtime.binding import Call, aligned
 from sparseloom.runtime.calling import address_of, call_with
-from sparseloom.runtime.library import EntryPoint
+from sparseloom.runtime.libraries import EntryPoint
 from sparseloom.tensor.entry import Seen, layout_of, record_of
 from sparseloom.tensor.interop.scipy import arrays_of_scipy
 from sparseloom.tensor.tensor import Tensor
