@@ -20,6 +20,7 @@ from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.explain import explain
 from sparseloom.formats.format import Format
+from sparseloom.formats.lending import lent_room
 from sparseloom.formats.named import name_of
 from sparseloom.formats.pack import passed_counts, position_counts, stored_count
 from sparseloom.formats.room import require_room
@@ -288,7 +289,8 @@ class Specialization:
         if tensor.format.is_dense:
             return allocate(tensor, shape)
         if lowered.shared is not None:
-            return aligned(len(storages[lowered.shared].values), tensor.dtype)
+            lender = lowered.shared
+            return aligned(lent_room(storages[lender.name], lender.depth, tensor.format, shape), tensor.dtype)
         require_room(tensor.format, shape, tensor.dtype.itemsize)
         return None
 

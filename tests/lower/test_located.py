@@ -12,6 +12,7 @@ from lower.filling import Passing, filled, maker, packed, without_counts
 
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT64
 from sparseloom.formats.pack import to_dense
+from sparseloom.iteration.making import Shared
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.interpret import KernelStatus
 from sparseloom.lower.filled import FilledResult
@@ -165,7 +166,7 @@ def test_values_are_written_beside_an_operands_structure(form: str, rng: np.rand
     """Places that nobody writes to, as those of padding, hold the first value."""
     given = conditions("C(i,j) = A(i,j)", f"A:{form} C:{form}", loops=None if "bcsr" in form else "i j")
     access = given.access("A")
-    result = SharedResult(given.scope, given.lhs, 9, access)
+    result = SharedResult(given.scope, given.lhs, 9, Shared(access, len(access.tensor.format.levels)))
     made = maker(given, result, filled(given, result))
     for shape in SHAPES:
         storage = numbered(rng, form.replace("~", ""), shape)
@@ -178,7 +179,7 @@ def test_values_are_written_beside_an_operands_structure(form: str, rng: np.rand
 def test_values_that_several_loops_reduce_into_begin_with_the_first_value() -> None:
     given = conditions("C(i,j) = A(i,j)", "A:csr C:csr", loops="i j")
     given = replace(given, scope=replace(given.scope, combines=True))
-    result = SharedResult(given.scope, given.lhs, 10, given.access("A"))
+    result = SharedResult(given.scope, given.lhs, 10, Shared(given.access("A"), 2))
     added = Assign(given.lhs, given.concrete.assign.rhs, "add")
     made = maker(given, result, ir.block(filled(given, result, assign=added), filled(given, result, assign=added)))
     assert made.on({"A": stored_at("csr", (2, 2), {(0, 1): 1, (1, 0): 2})}, room=2) == {"values": [12, 14]}
@@ -186,7 +187,7 @@ def test_values_that_several_loops_reduce_into_begin_with_the_first_value() -> N
 
 def test_where_the_operand_has_no_entry_there_is_no_place() -> None:
     given = conditions("C(i,j) = A(i,j)", "A:csr C:csr", loops="i j")
-    result, there = SharedResult(given.scope, given.lhs, 0, given.access("A")), ir.Var("there", np.dtype(bool))
+    result, there = SharedResult(given.scope, given.lhs, 0, Shared(given.access("A"), 2)), ir.Var("there", np.dtype(bool))
     scope = given.scope.placing({given.access("A"): Place(2, ir.Var("p"), present=there)})
     value = Value(ir.constant(1.0, result.view.values.dtype), ir.TRUE, 0)
     stored = ir.Store(result.view.values, ir.Var("p"), value.computed)

@@ -56,8 +56,9 @@ def _lengths(prepared: Specialization, storages: Mapping[str, Storage], lowered:
     """How much of its arrays a kernel writes, where that is not all: as the interpreter finds, where the kernel makes them."""
     if not lowered.hands_out:
         # A result that has an operand's structure also has the room behind its last entry, which nobody writes.
-        own = storages.get(lowered.shared or "")
-        return {} if own is None else {lowered.parts[None, "values"]: position_counts(own)[-1]}
+        if lowered.shared is None or lowered.shared.depth < len(storages[lowered.shared.name].levels):
+            return {}
+        return {lowered.parts[None, "values"]: position_counts(storages[lowered.shared.name])[-1]}
     call = prepared.bind(storages, "interpret")
     try:
         result = call.run()

@@ -1,7 +1,7 @@
 """How a result is made: one value, chosen with the loops. Schedules change it, lowering follows it, and ``explain`` prints it.
 
     Dense        every place exists
-    Shared       the entries are those of an operand; only values are written
+    Shared       the entries are those of an operand, or its first levels are; only values are written
     Filled       every entry has its place, and is put there in whatever order the loops come
     Appended     entries come in order, one behind the other
     Padded       appended, and spread out in the end
@@ -42,14 +42,17 @@ class Dense(Making):
 
 @dataclass(frozen=True)
 class Shared(Making):
-    """The entries are those of an operand."""
+    """The entries are those of an operand; or the first ``depth`` levels are, with full levels below them."""
 
     operand: Access
+    depth: int
 
     @property
     def story(self) -> str:
         """Whose structure it is."""
-        return f"with the structure of {self.operand.tensor}: only values are computed"
+        whole = self.depth == len(self.operand.tensor.format.levels)
+        what = "the structure" if whole else "the first level" if self.depth == 1 else f"the first {self.depth} levels"
+        return f"with {what} of {self.operand.tensor}: only values are computed"
 
 
 @dataclass(frozen=True)
@@ -103,12 +106,12 @@ class Inserted(CountedFirst):
     driver: Access | None = None
 
 
-def choose_making(form: Format, shared: Access | None = None, inserted: tuple[IndexVar, ...] = ()) -> Making:
+def choose_making(form: Format, shared: Shared | None = None, inserted: tuple[IndexVar, ...] = ()) -> Making:
     """How a result of this format is made, of which it is known whose structure it has, and in which order entries come if in none."""
     if form.is_dense:
         return Dense()
     if shared is not None:
-        return Shared(shared)
+        return shared
     if is_filled(form):
         return Filled()
     if inserted:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sparseloom.core.trees import walk
+from sparseloom.formats.level import Level
 from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored
 from sparseloom.iteration.layout import can_append, takes_anything
+from sparseloom.iteration.making import Shared
 from sparseloom.iteration.region import is_skippable, present, region
 from sparseloom.notation.nodes import Access, Assign, Expr, IndexVar, Reduce, Stmt
 
 
-def shared_pattern(assign: Assign) -> Access | None:
-    """The operand whose stored entries are exactly those of the sparse result, if there is one.
+def shared_pattern(assign: Assign) -> Shared | None:
+    """The operand whose stored entries are exactly those of the sparse result, or make its first levels, if there is one.
 
-    A reduction keeps the pattern when presence does not depend on its variables, and they have an extent.
+    A reduction keeps the pattern when presence does not depend on its variables, and they have an extent; or when they stand at the last
+    levels of the operand: what is stored above has entries below it.
     """
     lhs, rhs = assign.lhs, assign.rhs
     if lhs.tensor.format.is_dense or assign.op is not None or len(set(lhs.indices)) < len(lhs.indices):
@@ -24,9 +29,25 @@ def shared_pattern(assign: Assign) -> Access | None:
     if any(isinstance(n, Reduce) for n in walk(rhs)):
         return None
     match _pattern(rhs):
-        case Stored(access) if access.indices == lhs.indices and access.tensor.format == lhs.tensor.format and _is_canonical(access):
-            return access
+        case Stored(access) if access.indices == lhs.indices and access.tensor.format == lhs.tensor.format:
+            levels = access.tensor.format.levels
+            return Shared(access, len(levels)) if _is_canonical(levels) else None
+        case Stored(access):
+            depth = _first_levels(lhs, access)
+            return Shared(access, depth) if depth else None
     return None
+
+
+def _first_levels(lhs: Access, access: Access) -> int:
+    """How many levels a result has in common with an operand, counted from the first, if full ones are all that it has below them."""
+    mine, theirs = lhs.tensor.format, access.tensor.format
+    if mine.blocks or theirs.blocks or len({*access.indices}) < len(access.indices):
+        return 0
+    depth = 1 + max(k for k, level in enumerate(mine.levels) if not level.full)
+    first = zip(mine.levels, theirs.levels, mine.modes, theirs.modes, strict=False)
+    same = [a == b and lhs.indices[m] == access.indices[n] for a, b, m, n in list(first)[:depth]]
+    levels = theirs.levels[:depth]
+    return depth if len(same) == depth and all(same) and _is_canonical(levels) and all(level.compact for level in levels) else 0
 
 
 def is_made_apart(assign: Assign) -> bool:
@@ -36,7 +57,8 @@ def is_made_apart(assign: Assign) -> bool:
     if form.is_dense or can_append(form) or not takes_anything(form):
         return False
     shared = shared_pattern(assign)
-    others = any(isinstance(n, Reduce) or (isinstance(n, Access) and n != shared and not n.tensor.format.is_dense) for n in walk(rhs))
+    lender = None if shared is None else shared.operand
+    others = any(isinstance(n, Reduce) or (isinstance(n, Access) and n != lender and not n.tensor.format.is_dense) for n in walk(rhs))
     return shared is None or others
 
 
@@ -72,6 +94,5 @@ def _stored(access: Access) -> Formula:
     return Stored(access) if access.tensor.may_be_absent else ALWAYS
 
 
-def _is_canonical(access: Access) -> bool:
-    levels = access.tensor.format.levels
+def _is_canonical(levels: Sequence[Level]) -> bool:
     return all(level.ordered for level in levels) and levels[-1].unique

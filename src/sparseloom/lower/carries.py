@@ -43,6 +43,7 @@ def carried_by(loop: Forall, outer: set[IndexVar], graph: Provenance) -> PosRela
     levels = relation.access.tensor.format.levels[: fixing + 1]
     fixed = _fixed_modes(lhs, relation, fixing, outer, graph)
     in_order = fixed == sorted(fixed, reverse=True) and (fixed[:1] == [True] or not fixed)
+    in_order = in_order and all(level.full for level in lhs.tensor.format.levels[sum(fixed) :])
     return relation if in_order and all(level.unique or level.ordered for level in levels) else None
 
 

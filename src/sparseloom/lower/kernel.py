@@ -10,7 +10,7 @@ from sparseloom.core.names import Names
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.making import Inserted
+from sparseloom.iteration.making import Inserted, Shared
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
@@ -32,13 +32,21 @@ from sparseloom.targets.target import Target
 
 
 @dataclass(frozen=True)
+class Lender:
+    """The operand of which a result takes over the first levels, down to a depth."""
+
+    name: str
+    depth: int
+
+
+@dataclass(frozen=True)
 class Lowered:
     """A kernel in the loop IR, what its parameters are, and how it walks its operands."""
 
     function: ir.Function
     slots: tuple[Slot, ...]
     result: Access
-    shared: str | None
+    shared: Lender | None
     fill: Scalar
     remarks: tuple[Remark, ...]
 
@@ -82,7 +90,7 @@ def lower(concrete: Concrete, target: Target, name: str = "kernel", int32_limit:
     loops = _loops(concrete, result, scope)
     body = ir.block(result.begin(), *scope.home.first, settled, loops, *scope.home.last, result.finish())
     params = [*result.parameters(), *_inputs(scope)]
-    shared = None if concrete.shared is None else concrete.shared.tensor.name
+    shared = Lender(taken.operand.tensor.name, taken.depth) if isinstance(taken := concrete.making, Shared) else None
     function = ir.Function(name, tuple(p for p, _ in params), body)
     return Lowered(function, tuple(slot for _, slot in params), lhs, shared, lhs.tensor.fill, tuple(scope.context.remarks))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.errors import CompilerBug
+from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.making import Appended, Counted, Dense, Filled, Inserted, Padded, Refilled, Shared
 from sparseloom.iteration.provenance import Provenance
@@ -26,6 +27,7 @@ from sparseloom.notation.nodes import Access, Forall, IndexVar, Sequence, Stmt, 
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.schedule.laws import cut_row
+from sparseloom.schedule.units import GPU_UNITS
 
 
 def make_result(scope: Scope, concrete: Concrete) -> Result:
@@ -35,8 +37,8 @@ def make_result(scope: Scope, concrete: Concrete) -> Result:
     match concrete.making:
         case Dense():
             return DenseResult(scope, lhs, first, lhs.tensor.fill)
-        case Shared(operand):
-            return SharedResult(scope, lhs, first, operand)
+        case Shared() as taken:
+            return SharedResult(scope, lhs, first, taken, _comes_once(stmt, taken, scope.provenance))
         case Filled():
             return FilledResult(scope, lhs)
         case Inserted(driver=driver):
@@ -84,14 +86,26 @@ def first_value(stmt: Stmt, lhs: Access) -> Scalar:
     return stored.value if isinstance(stored, ir.Literal) else fill
 
 
+def _comes_once(stmt: Stmt, taken: Shared, provenance: Provenance) -> bool:
+    """Whether the loops come only once to each position that a result takes over, on a CPU."""
+    if any(isinstance(n, Forall) and n.tag.unit in GPU_UNITS for n in walk(stmt)):
+        return False
+    return not _returns(stmt, {*provenance.stored(taken.operand)[: taken.depth]}, provenance)
+
+
 def reduces_outside(stmt: Stmt, lhs: Access, provenance: Provenance) -> bool:
     """Whether some loop up to the one that fixes a result location helps to reduce, so that locations may be met again."""
+    return _returns(stmt, {*lhs.indices}, provenance)
+
+
+def _returns(stmt: Stmt, variables: set[IndexVar], provenance: Provenance) -> bool:
+    """Whether the loops up to the one that settles these variables may come to the same values of them again."""
     known: set[IndexVar] = set()
     current = stmt
-    while not set(lhs.indices) <= provenance.known(known):
+    while not variables <= provenance.known(known):
         match current:
             case Forall(var, body):
-                if not set(provenance.originals(var)) <= set(lhs.indices):
+                if not set(provenance.originals(var)) <= variables:
                     return True
                 if _repeats(provenance, var):
                     return True

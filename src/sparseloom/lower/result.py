@@ -14,6 +14,8 @@ from dataclasses import replace
 
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
+from sparseloom.core.errors import CompilerBug
+from sparseloom.iteration.making import Shared
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.device import barrier
 from sparseloom.lower.expression import cast
@@ -44,6 +46,13 @@ class LocatedResult(Result):
     def __init__(self, scope: Scope, lhs: Access, fill: Scalar) -> None:
         super().__init__(scope, lhs)
         self.fill = fill
+
+    def size_below(self, depth: int) -> ir.Expr:
+        """How many values stand below one position of the first levels, where full ones follow."""
+        count: ir.Expr = ir.ONE
+        for level in self.view.levels[depth:]:
+            count = ir.multiply(count, level.size)
+        return count
 
     @abstractmethod
     def location(self, scope: Scope) -> ir.Expr:
@@ -99,9 +108,7 @@ class DenseResult(LocatedResult):
     def row(self, scope: Scope) -> Row:
         """What stands below the leading modes whose coordinates are known."""
         known = next((k for k, var in enumerate(self.variables) if var not in scope.coordinates), len(self.variables))
-        count: ir.Expr = ir.ONE
-        for level in self.view.levels[known:]:
-            count = ir.multiply(count, level.size)
+        count = self.size_below(known)
         return Row(self.view.values, ir.multiply(self._offset(scope, known), count), count)
 
     def holds(self, place: ir.Expr, scope: Scope) -> ir.Expr:
@@ -137,9 +144,7 @@ class DenseResult(LocatedResult):
         depth = scope.uninitialised
         if depth is None:
             return ir.block()
-        count: ir.Expr = ir.ONE
-        for level in self.view.levels[depth:]:
-            count = ir.multiply(count, level.size)
+        count = self.size_below(depth)
         begin = ir.multiply(self._offset(scope, depth), count)
         values = self.view.values
         if len(set(self.variables)) == len(self.variables) or algebra.same_value(self.fill, self._outside):
@@ -160,12 +165,16 @@ class DenseResult(LocatedResult):
 
 
 class SharedResult(LocatedResult):
-    """Values beside the structure of an operand with the same pattern."""
+    """Values beside the structure of an operand with the same pattern, or in blocks below its first levels.
 
-    def __init__(self, scope: Scope, lhs: Access, fill: Scalar, operand: Access) -> None:
+    ``at_once`` says that the loops come to each of its positions once, where its block can get its first values.
+    """
+
+    def __init__(self, scope: Scope, lhs: Access, fill: Scalar, taken: Shared, at_once: bool = False) -> None:
         super().__init__(scope, lhs, fill)
-        self.operand = operand
+        self.operand, self.depth = taken.operand, taken.depth
         self._combines = scope.combines
+        self._at_once = at_once and self.depth < len(self.view.levels)
         self._size = ir.Var(scope.fresh(f"{lhs.tensor.name}_count"))
 
     def parameters(self) -> list[tuple[ir.Param, Slot]]:
@@ -173,21 +182,58 @@ class SharedResult(LocatedResult):
         name = self.lhs.tensor.name
         return [*super().parameters(), (ir.Param(self._size, ir.Role.SIZE), Slot(name, "count"))]
 
+    @property
+    def _is_written_whole(self) -> bool:
+        """Whether every value is written once and for all."""
+        form, below = self.operand.tensor.format, self.variables[self.depth :]
+        compact = not form.blocks and all(level.compact for level in form.levels)
+        return compact and not self._combines and not {*below} & {*self.operand.indices}
+
     def begin(self) -> ir.Stmt:
         """Unused positions and values that several loops reduce into need a first value."""
-        form = self.operand.tensor.format
-        if not self._combines and not form.blocks and all(level.compact for level in form.levels):
-            return ir.block()
-        return ir.Fill(self.view.values, ir.ZERO, self._size, ir.constant(self.fill, self.view.values.dtype))
+        return ir.block() if self._at_once or self._is_written_whole else self._first_values(ir.ZERO, self._size)
+
+    def _first_values(self, begin: ir.Expr, count: ir.Expr) -> ir.Stmt:
+        return ir.Fill(self.view.values, begin, count, ir.constant(self.fill, self.view.values.dtype))
+
+    def around(self, var: IndexVar, body: ir.Stmt, scope: Scope) -> ir.Stmt:
+        """Where a position is come to, its block gets its first values."""
+        if not self._at_once or self._is_written_whole or var != self.variables[self.depth - 1]:
+            return body
+        position, present = self._position(scope)
+        size = self.size_below(self.depth)
+        return ir.block(ir.when(present, self._first_values(ir.multiply(position, size), size)), body)
+
+    def _position(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
+        """The operand's position at the last level that is taken over, and whether it is there."""
+        place = scope.at(self.operand)
+        if place.depth == len(self.operand.tensor.format.levels) == self.depth:
+            return place.position, place.present
+        found = place.passed(self.depth)
+        if found is None:
+            raise CompilerBug(self.lhs, f"the position of {self.operand} at depth {self.depth} should be known")
+        return found
 
     def row(self, scope: Scope) -> Row:
-        """As many as the operand has positions."""
-        return Row(self.view.values, ir.ZERO, self._size)
+        """What stands below the position, if that is known; else as many as there are."""
+        if not {*self.variables[: self.depth]} <= {*scope.coordinates}:
+            return Row(self.view.values, ir.ZERO, self._size)
+        known = self.depth
+        while known < len(self.variables) and self.variables[known] in scope.coordinates:
+            known += 1
+        count = self.size_below(known)
+        return Row(self.view.values, ir.multiply(self._offset(scope, known), count), count)
 
     def location(self, scope: Scope) -> ir.Expr:
-        """The operand's position."""
-        return scope.at(self.operand).position
+        """The operand's position, and the place in the block below it."""
+        return self._offset(scope, len(self.variables))
+
+    def _offset(self, scope: Scope, known: int) -> ir.Expr:
+        offset, _ = self._position(scope)
+        for level, var in list(zip(self.view.levels, self.variables, strict=True))[self.depth : known]:
+            offset = ir.add(ir.multiply(offset, level.size), scope.coordinates[var])
+        return offset
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Only where the operand has an entry is there a place to write to."""
-        return ir.when(scope.at(self.operand).present, super().write(assign, value, scope))
+        return ir.when(self._position(scope)[1], super().write(assign, value, scope))

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import FormatError
 from sparseloom.core.room import require_room
+from sparseloom.formats.lending import built_on
 from sparseloom.formats.level import Level, LevelData
-from sparseloom.formats.storage import NO_INDICES, Seal, Storage, lend
+from sparseloom.formats.storage import NO_INDICES, Seal, Storage
 from sparseloom.loops import interpret
 from sparseloom.loops.nodes import Function, Role
 from sparseloom.lower.kernel import Lowered
@@ -150,8 +151,7 @@ def read_result(lowered: Lowered, shape: tuple[int, ...], storages: Mapping[str,
     mine = {place: found[k] for place, k in lowered.parts.items()}
     values: NDArray[Any] = mine[None, "values"]
     if lowered.shared is not None:
-        operand = lend(storages[lowered.shared])
-        return Storage(tensor.format, shape, operand.levels, values, lowered.fill, operand.seal)
+        return built_on(storages[lowered.shared.name], lowered.shared.depth, tensor.format, shape, values, lowered.fill)
     levels = tuple(_level_data(level, k, mine) for k, level in enumerate(tensor.format.levels))
     return Storage(tensor.format, shape, levels, values, lowered.fill, Seal())
 

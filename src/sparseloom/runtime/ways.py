@@ -22,9 +22,10 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType
 from sparseloom.core.room import ALWAYS_ALLOWED
 from sparseloom.formats.format import Format
+from sparseloom.formats.lending import built_on, lent_room
 from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.room import least_size
-from sparseloom.formats.storage import NO_INDICES, Seal, Storage, lend
+from sparseloom.formats.storage import NO_INDICES, Seal, Storage
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.runtime.binding import aligned
@@ -90,7 +91,7 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """A sparse result with the structure of an operand, the ``lender``."""
+    """A sparse result with the first levels, down to a ``depth``, of an operand, the ``lender``."""
 
     route: Route
     format: Format
@@ -98,13 +99,14 @@ class Sharing:
     dtype: DType
     fill: Scalar
     lender: int
+    depth: int
 
     def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage:
         """The result."""
-        source = lend(operands[self.lender])
-        values = aligned(len(source.values), self.dtype)
+        source = operands[self.lender]
+        values = aligned(lent_room(source, self.depth, self.format, self.shape), self.dtype)
         self.route.call(laid, address_of(values), len(values))
-        return Storage(self.format, self.shape, source.levels, values, self.fill, source.seal)
+        return built_on(source, self.depth, self.format, self.shape, values, self.fill)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,8 @@ def way_to(there: Destination, formats: Mapping[str, Format], places: Mapping[st
         count = math.prod(tensor.format.level_sizes(shape))
         return Filled(route, tensor.format, shape, count, tensor.dtype, lowered.fill, levels) if parts == ("values",) else None
     if lowered.shared is not None:
-        shared = Sharing(route, tensor.format, shape, tensor.dtype, lowered.fill, places[lowered.shared])
+        lender = lowered.shared
+        shared = Sharing(route, tensor.format, shape, tensor.dtype, lowered.fill, places[lender.name], lender.depth)
         return shared if parts == ("values", "count") else None
     return _grown(there, route, parts, places)
 

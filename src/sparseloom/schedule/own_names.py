@@ -45,8 +45,8 @@ def renamed(concrete: Concrete, names: Mapping[str, str]) -> Concrete:
 
 def _renamed_making(making: Making, names: Mapping[str, str]) -> Making:
     match making:
-        case Shared(operand):
-            return Shared(rename(operand, names))
+        case Shared(operand, depth):
+            return Shared(rename(operand, names), depth)
         case Inserted(order=order):
             return Inserted(order=tuple(rename(var, names) for var in order))
     return making
