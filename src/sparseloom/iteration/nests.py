@@ -7,15 +7,18 @@ from dataclasses import dataclass, field, replace
 
 from sparseloom.core import algebra
 from sparseloom.core.names import Names
-from sparseloom.core.trees import walk
+from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.levels.singleton import Singleton
+from sparseloom.formats.levels.spread import Spread
 from sparseloom.iteration.assembly import reductions
+from sparseloom.iteration.formula import ALWAYS, All, Stored
 from sparseloom.iteration.layout import repeats_loosely
-from sparseloom.iteration.ordering import Blocks, Edge, hard_edges, level_variables
+from sparseloom.iteration.ordering import Blocks, Edge, hard_edges, level_variables, sparse_variables
+from sparseloom.iteration.region import present
 from sparseloom.notation.dtyping import Absence, absence_of, dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce, TensorVar
 from sparseloom.notation.terms import free_variables
@@ -125,10 +128,44 @@ def build_rows(assign: Assign, names: Names, variables: tuple[IndexVar, ...], ki
                 return Apply(op, tuple(extract(arg) for arg in args), zero)
             case _:
                 return expr
-        producers.append(build_nest(_filling(found, expr), names))
+        filling = build_nest(_filling(found, expr), names)
+        producers.append(spread_rows(filling, names) if kind == Scattered(kind.ordered) else filling)
         return found
 
     return Nest(Assign(assign.lhs, extract(rhs)), assign.lhs.indices, producers)
+
+
+def spread_rows(nest: Nest, names: Names) -> Nest:
+    """The same nest, in which a row that its sums would walk again and again beside others is set out once.
+
+    ``w(j) = sum(k, A(i,k) * B(k,j) * M(i,j))``: a row of M is the same for every k, and is met by each row of B.
+    """
+    own, summed = {*nest.assign.lhs.indices}, {*nest.variables} - {*nest.assign.lhs.indices}
+    factors = _factors(nest.assign.rhs)
+    walked = {var for factor in factors if summed & {*factor.indices} for var in sparse_variables([factor], {})}
+    for factor in factors:
+        form, inside = factor.tensor.format, [var for var in factor.indices if var in nest.variables]
+        is_row = not form.blocks and form.is_unique and not form.levels[-1].full and [factor.indices[form.modes[-1]]] == inside
+        if is_row and {*inside} <= own & walked:
+            nest = _spreading(nest, factor, names)
+    return nest
+
+
+def _spreading(nest: Nest, factor: Access, names: Names) -> Nest:
+    """A nest that reads a row of an operand after it was set out."""
+    tensor, var = factor.tensor, level_variables(factor, {})[-1]
+    row = TensorVar(names.fresh(f"{tensor.name}_row"), 1, Format((Spread(ordered=False),), (0,)), tensor.dtype, fill=tensor.fill)
+    spread = Access(row, (var,))
+    assign = replace(nest.assign, rhs=rewrite(nest.assign.rhs, lambda n: spread if n == factor else None))
+    return Nest(assign, nest.variables, [*nest.producers, Nest(Assign(spread, factor), (var,))])
+
+
+def _factors(rhs: Expr) -> list[Access]:
+    """The sparse operands that all must be there for a term to be."""
+    match present(rhs, lambda access: Stored(access) if access.tensor.may_be_absent else ALWAYS):
+        case All(parts):
+            return [part.access for part in parts if isinstance(part, Stored)]
+    return []
 
 
 def _filling(workspace: Access, expr: Expr) -> Assign:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
-from sparseloom.iteration.formula import ALWAYS, NEVER, Flag, Formula, Stored, all_of, stored
+from sparseloom.iteration.formula import ALWAYS, NEVER, All, Flag, Formula, Stored, all_of, stored, substitute
 from sparseloom.iteration.region import region
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import Loop, iterate
@@ -30,6 +30,7 @@ def over_coordinates(asked: Asked, var: IndexVar, scope: Scope, tree: IndexVar |
     tree = var if tree is None else tree
     walking = _walking(asked.stmt, var, scope)
     formula = _formula(asked.stmt, var, walking, scope)
+    walking, formula = _without_located(walking, formula, scope)
     if formula == NEVER and not (scope.sink.needs_presence and var in scope.sink.variables):
         return scope.sink.initialise(scope)
     before, scope = _cover(asked, var, formula, scope)
@@ -97,6 +98,18 @@ def _formula(stmt: Forall, var: IndexVar, walking: list[Access], scope: Scope) -
         return ALWAYS
     driven = [_known(access, walking, scope) for access in scope.operands if access in scope.drivers]
     return all_of([region(stmt, lambda access: _known(access, walking, scope)), *driven])
+
+
+def _without_located(walking: list[Access], formula: Formula, scope: Scope) -> tuple[list[Access], Formula]:
+    """Who walks, and where there is something to do, as they tell: an operand that is found at once wherever others are is not walked."""
+    if not isinstance(formula, All):
+        return walking, formula
+    found = [Stored(a) for a in walking if a not in scope.drivers and a.tensor.format.levels[scope.at(a).depth].can_locate]
+    located = [part for part in found if part in formula.parts]
+    rest = substitute(formula, lambda leaf: ALWAYS if leaf in located else None)
+    if not located or not stored(rest):
+        return walking, formula
+    return [a for a in walking if Stored(a) not in located], rest
 
 
 def _known(access: Access, walking: list[Access], scope: Scope) -> Formula:

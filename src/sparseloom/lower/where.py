@@ -17,6 +17,7 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
+from sparseloom.formats.levels.spread import Spread
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import annihilating, innermost, written
 from sparseloom.iteration.rows import why_listed
@@ -30,13 +31,14 @@ from sparseloom.lower.make_result import first_value, reduces_outside
 from sparseloom.lower.refill import Accumulated, RefillResult, takes_whole_row
 from sparseloom.lower.scope import NOBODY, Place, Scope
 from sparseloom.lower.walking import settle
-from sparseloom.lower.workspace import Scatter, Workspace
+from sparseloom.lower.workspace import Scatter, SpreadRow, Workspace
 from sparseloom.notation.dtyping import Absence, absence_of
 from sparseloom.notation.nodes import Access, Apply, Forall, Stmt
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.schedule.loops import paths
 
+_Collects = Scatter | SpreadRow | BlockRow | HashRow | ListWorkspace
 FIRST_LIST = 63  # how many entries a list has room for at first, where it is one of many
 
 
@@ -116,6 +118,8 @@ def _scattered(consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
         row = BlockRow(scope, temporary, first_value(producer, temporary))
         return _collected(consumer, producer, scope, row, "the only kind for blocks")
     match temporary.tensor.format.levels[0]:
+        case Spread():
+            return _collected(consumer, producer, scope, SpreadRow(scope, temporary), "not to be walked again for each of the rows below")
         case Scattered(hashed=True):
             return _collected(consumer, producer, scope, HashRow(scope, temporary), scope.context.rows.reason)
     return _collected(consumer, producer, scope, Scatter(scope, temporary), scope.context.rows.reason)
@@ -132,10 +136,10 @@ def _listed(consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
     return _collected(consumer, producer, scope, entries, why_listed(made.tensor.format.levels, scope.context.rows))
 
 
-def _collected(consumer: Stmt, producer: Stmt, scope: Scope, row: Scatter | HashRow | BlockRow | ListWorkspace, reason: str) -> ir.Stmt:
-    """Fill a workspace that keeps a list, put it in order, and read it. ``reason`` tells why it is of its kind."""
+def _collected(consumer: Stmt, producer: Stmt, scope: Scope, row: _Collects, why: str) -> ir.Stmt:
+    """Fill a workspace that keeps a list, put it in order, and read it. ``why`` tells why it is of its kind."""
     temporary = written(producer)
-    scope.remark(f"{temporary.tensor.name}: {row.story}, {reason}")
+    scope.remark(f"{temporary.tensor.name}: {row.story}, {why}")
     scope = scope.holding(row.view, row)
     filled = _filled(producer, scope)
     reads = [n for n in walk(consumer) if isinstance(n, Access) and n.tensor == temporary.tensor]

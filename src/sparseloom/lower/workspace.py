@@ -163,6 +163,30 @@ class Scatter(RowList):
         return ir.when(value.counts, stored)
 
 
+class SpreadRow(RowList):
+    """A row of an operand, set out by coordinate before loops that would walk it again and again."""
+
+    def __init__(self, scope: Scope, written: Access) -> None:
+        tensor, extent = written.tensor, scope.context.sizes.of(written.indices[0])
+        self.values = ir.Array(scope.fresh(f"{tensor.name}_vals"), tensor.dtype)
+        scope.home.first.append(ir.Allocate(self.values, extent))
+        scope.home.last.append(ir.Free(self.values))
+        super().__init__(scope, tensor.name, extent, ordered=False)
+        arrays = {**self.listed.arrays, "set": self._mask}
+        self.view = TensorView(tensor, (LevelView(extent, arrays, self.listed.scalars),), self.values)
+
+    @property
+    def story(self) -> str:
+        """What it is, for ``explain``."""
+        return "a row set out by coordinate"
+
+    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+        """Put one entry at its coordinate; each comes once."""
+        place = scope.coordinates[assign.lhs.indices[0]]
+        stored = ir.Store(self.values, place, cast(value.computed, self.values.dtype))
+        return ir.when(value.counts, ir.block(stored, self.enlist(place)))
+
+
 def _first_value(made: Assign) -> algebra.Scalar:
     if made.op is not None:
         return algebra.identity(made.op, made.lhs.tensor.dtype)  # type: ignore[no-any-return]

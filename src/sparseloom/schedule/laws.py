@@ -168,7 +168,7 @@ def unsearchable(stmt: Stmt) -> Refusal | None:
         for access in reads(path.assign):
             stored = graph.stored(access)
             for k, level in enumerate(access.tensor.format.levels):
-                if level.full or level.ordered:
+                if level.full or level.ordered or level.can_locate:
                     continue
                 other = _driver(graph, path, stored[k])
                 if other is not None and other != access:
