@@ -63,20 +63,51 @@ def test_the_order_of_a_sum_is_fixed(rng, dtype: str) -> None:
     assert compiled.tobytes() == interpreted.tobytes()
     row = A[0][A[0] != 0]
     lanes = 64 // row.itemsize
-    whole = len(row) // lanes * lanes
     sums = np.zeros(lanes, dtype)
-    for block in row[:whole].reshape(-1, lanes):
-        sums += block
+    for first in range(0, len(row), lanes):
+        block = row[first : first + lanes]
+        sums[: len(block)] += block
     while len(sums) > 1:
         sums = sums[: len(sums) // 2] + sums[len(sums) // 2 :]
-    wanted = sums[0]
-    for value in row[whole:]:
-        wanted += value
-    assert compiled[0] == wanted
+    assert compiled[0] == sums[0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_rows_of_every_length_are_right_up_to_the_last(rng, dtype: str, index: str) -> None:
+    """What is left of a row is read together with what follows it, except at the end of the arrays."""
+    for last in range(1, 20):
+        lengths = [*rng.integers(0, 20, 6), last]
+        coordinates = [np.sort(rng.choice(40, length, replace=False)) for length in lengths]
+        arrays = {
+            "pos1": np.concatenate([[0], np.cumsum(lengths)]).astype(index), "crd1": np.concatenate(coordinates).astype(index),
+            "values": rng.integers(1, 9, sum(lengths)).astype(dtype),
+        }  # fmt: skip
+        A, x = sl.from_arrays("csr", (len(lengths), 40), arrays), rng.integers(1, 9, 40).astype(dtype)
+        made = {target: sl.program(SPMV, {"A": "csr"}, SUMS, target=target)(A, x).to_numpy() for target in ("c", "interpret")}
+        assert (made["c"] == A.to_numpy() @ x).all() and (made["interpret"] == made["c"]).all()
+
+
+def test_what_stands_in_the_next_row_changes_nothing() -> None:
+    """Not even where it is no number."""
+    A, x = np.array([[1.0, 0.0, 2.0], [np.nan, np.inf, 3.0], [4.0, 5.0, 0.0]] * 5), np.array([1.0, np.inf, 2.0])
+    A[:, 1] = 0
+    made = sl.program(SPMV, {"A": "csr"}, SUMS)(A, x).to_numpy()
+    np.testing.assert_array_equal(made, [5.0, np.nan, 4.0] * 5)
+
+
+def test_a_block_asks_ahead_once() -> None:
+    kernel = sl.program(SPMV, {"A": "csr"}, f"{SUMS} prefetch(A(i,j),j,64)")
+    assert kernel.source.count("__builtin_prefetch(A_vals") == 2  # in a block, and in what is left
+    assert "gather_float64_int32" in kernel.source
+    other = sl.program("y(i) = A(i,j) * exp(x(j))", {"A": "csr"}, f"{SUMS} prefetch(A(i,j),j,64)")
+    assert "__builtin_prefetch" not in other.source
+    A = np.arange(400.0).reshape(4, 100) % 7
+    assert (kernel(A, np.ones(100)).to_numpy() == A.sum(axis=1)).all() and (other(A, np.zeros(100)).to_numpy() == A.sum(axis=1)).all()
 
 
 def test_entries_are_gathered_and_rows_are_read_in_lanes() -> None:
-    assert kinds(sl.program(SPMV, {"A": "csr"}, SUMS)) == ["lanes 8", "lanes 8", "lanes 2"]
+    assert kinds(sl.program(SPMV, {"A": "csr"}, SUMS)) == ["lanes 8"] * 5 + ["lanes 2"]
     fixed = sl.program(SDDMM, {"A": "csr", "C": "csr"}, "bound(k,kb,16,MaxExact) parallelize(kb,CPUVector,ParallelReduction)")
     assert kinds(fixed) == ["lanes 8", "lanes 8", "lanes 2"]
     assert "for kb in" not in fixed.show("loops")

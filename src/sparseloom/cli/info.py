@@ -12,8 +12,9 @@ from sparseloom import __version__
 from sparseloom.cli import cache
 from sparseloom.cli.arguments import Subcommands, add_subcommand
 from sparseloom.core.errors import ToolchainError
+from sparseloom.core.processor import cpu_flags
 from sparseloom.runtime.libraries import kernel_cache
-from sparseloom.runtime.toolchain import Compiler, cpu_flags, find_compiler
+from sparseloom.runtime.toolchain import Compiler, find_compiler
 
 ABOUT = "Show versions, the C compiler and its flags, the CPU's vector features, and the kernel cache."
 EXAMPLES = """

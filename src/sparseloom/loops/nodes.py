@@ -200,7 +200,9 @@ class For(Stmt):
     """Run ``body`` for ``var`` in ``[begin, end)``, which are worked out once.
 
     ``factor`` is the unroll count, the vector width, how many a thread takes at a time, or how many warps or threads of a GPU there are at
-    most; 0 if not given. ``reduces`` is for loops over the lanes and threads of a CPU.
+    most; 0 if not given. ``reduces`` is for loops over the lanes and threads of a CPU. A loop over ``factor`` lanes that ends before the
+    last may read what all of them would. ``room``, of a vector loop over stored entries, says how many there are: what it reads at its
+    variable may also be read behind its end, up to there.
     """
 
     var: Var
@@ -210,6 +212,7 @@ class For(Stmt):
     kind: LoopKind = LoopKind.SERIAL
     factor: int = 0
     reduces: tuple[Reduction, ...] = ()
+    room: Expr | None = None
 
 
 @node

@@ -18,6 +18,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.routines import prefetch_read
 from sparseloom.lower.ranges import ceil_divide, least, subtract
 from sparseloom.lower.scope import Scope, Then
+from sparseloom.lower.walking import lists_all, position_count
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Prefetched
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
@@ -82,8 +83,8 @@ class _Entry:
     def exists(self, scope: Scope) -> ir.Expr | None:
         """When there is such a position; None if that cannot be told. Where coordinates are stored, any parent will do."""
         level, view = self.access.tensor.format.levels[self.level], scope.view(self.access).levels[self.level]
-        if level.compact and not level.has_holes and level.coordinate_array is not None:
-            return ir.compare("less", self.position, _count(self.access, self.level, scope))
+        if lists_all(level):
+            return ir.compare("less", self.position, position_count(self.access, self.level, scope))
         if self.parent is None:
             return None
         end = level.bounds(view, self.parent)[1]
@@ -136,15 +137,6 @@ def _followed(access: Access, outer: Scope, inner: Scope) -> int | None:
 def _above(access: Access, level: int, scope: Scope) -> tuple[ir.Expr | None, ir.Expr]:
     """The position above a level, and whether the operand is there."""
     return (ir.ZERO, ir.TRUE) if level == 0 else scope.at(access).passed(level) or (None, ir.TRUE)
-
-
-def _count(access: Access, level: int, scope: Scope) -> ir.Expr:
-    """How many positions a level has below all parents together."""
-    levels, views = access.tensor.format.levels, scope.view(access).levels
-    count = levels[0].bounds(views[0], ir.ZERO)[1]
-    for k in range(1, level + 1):
-        count = levels[k].begin(views[k], count)
-    return count
 
 
 def _knowing(var: IndexVar, value: ir.Expr, outer: Scope, inner: Scope) -> Scope:

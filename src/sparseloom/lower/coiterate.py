@@ -23,7 +23,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Runs
 from sparseloom.lower.scope import ABSENT, Place, Scope, Then
 from sparseloom.lower.style import SERIAL, Style
-from sparseloom.lower.walking import Walker, bound_place, find_run, look_up, step
+from sparseloom.lower.walking import Walker, bound_place, entry_count, find_run, look_up, step
 from sparseloom.notation.nodes import Access, IndexVar
 
 MOST_CASES = 6  # a merge with more branches is collapsed
@@ -154,7 +154,7 @@ class Driven:
             body = ir.block(here, find_run(driver, loop.coordinate), loop.at([summed, *follow], places), step(driver))
             return ir.block(*starts, driver.start(), loop.style.repeat(driver.is_live, body))
         body = ir.when(driver.is_used, ir.block(here, loop.at(follow, places)))
-        return ir.block(*starts, loop.style.loop(driver.position, driver.begin, driver.end, body))
+        return ir.block(*starts, loop.style.loop(driver.position, driver.begin, driver.end, body, entry_count(driver, loop.scope)))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TypeVar
 from sparseloom.core.dtypes import INT64
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
-from sparseloom.loops.routines import assigned_by
+from sparseloom.loops.routines import PREFETCH_READ, Call, assigned_by
 
 N = TypeVar("N", bound=Node)
 
@@ -46,6 +46,40 @@ def without_declarations(body: ir.Stmt) -> ir.Stmt:
         case (ir.Declare(var, value), *rest) if not any(assigned_by(n) == var or isinstance(n, ir.Store) for n in walk(body)):
             return without_declarations(rewrite(ir.block(*rest), lambda found: value if found == var else None))
     return body
+
+
+def asking_of(body: ir.Stmt) -> ir.Stmt:
+    """What a body asks for ahead, with the names that takes."""
+    stmts = ir.stmts_of(body)
+    asking = [stmt for stmt in stmts if _asks(stmt)]
+    return _needed([stmt for stmt in stmts if isinstance(stmt, ir.Declare)], asking)
+
+
+def without_asking(body: ir.Stmt) -> ir.Stmt:
+    """A body that asks for nothing ahead, without names that only served to ask."""
+    stmts = ir.stmts_of(body)
+    rest = [stmt for stmt in stmts if not _asks(stmt)]
+    if len(rest) == len(stmts):
+        return body
+    return _needed([stmt for stmt in rest if isinstance(stmt, ir.Declare)], [stmt for stmt in rest if not isinstance(stmt, ir.Declare)])
+
+
+def _asks(stmt: ir.Stmt) -> bool:
+    match stmt:
+        case ir.If(_, then, other):
+            return all(_asks(part) for branch in (then, other) for part in ir.stmts_of(branch))
+    return isinstance(stmt, Call) and stmt.routine is PREFETCH_READ
+
+
+def _needed(declared: list[ir.Declare], stmts: list[ir.Stmt]) -> ir.Stmt:
+    """Statements, and before them the declarations of what they read."""
+    read = {n for stmt in stmts for n in walk(stmt) if isinstance(n, ir.Var)}
+    kept: list[ir.Stmt] = []
+    for one in reversed(declared):
+        if one.var in read:
+            kept.append(one)
+            read |= {n for n in walk(one.value) if isinstance(n, ir.Var)}
+    return ir.block(*reversed(kept), *stmts)
 
 
 def without_aliases(body: ir.Stmt) -> ir.Stmt:

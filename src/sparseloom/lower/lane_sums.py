@@ -2,23 +2,24 @@
 
     for p in begin : end  [vector, + sum]        for block                      as many whole blocks as fit
       sum = sum + A[p] * x[crd[p]]        ==>      sums[lane] += A[.. + lane] * x[crd[.. + lane]]     for every lane
+                                                 and what is left: for as many lanes, or one p after another
                                                  sum = sum + all of sums                        the first half and the second, and so on
-                                                 and what is left, one p after another
 
-How many lanes there are does not depend on the processor, so neither does the order in which numbers are added. A loop that does anything
-else is left as it is.
+How many lanes there are does not depend on the processor, so neither does the order in which numbers are added. What is left of a row is
+done at once where entries follow it in the arrays (``room``): all lanes read, and some are not taken. What is asked for ahead is asked for
+once in a block, whose entries are neighbours. A loop that does anything else is left as it is.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sparseloom.core import algebra
 from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import has_vectors, is_lanewise
-from sparseloom.lower.in_lanes import in_lane, without_declarations
+from sparseloom.lower.in_lanes import asking_of, in_lane, without_asking, without_declarations
 
 SMALLEST = 16  # bytes of a register that every processor has
 
@@ -33,48 +34,95 @@ def sum_in_lanes(function: ir.Function, vector_bytes: int) -> ir.Function:
                 return _spread(found, var, vector_bytes // var.dtype.itemsize, names)
         return None
 
-    return rewrite(function, rule)
+    return rewrite(rewrite(function, rule), _not_asking)
+
+
+def _not_asking(found: object) -> ir.Stmt | None:
+    """A vector loop that was left as it is asks for nothing: every lane would."""
+    match found:
+        case ir.For(kind=ir.LoopKind.VECTOR, reduces=(_, *_)) if (body := without_asking(found.body)) != found.body:
+            return replace(found, body=body)
+    return None
 
 
 def _spread(loop: ir.For, total: ir.Var, width: int, names: Names) -> ir.Stmt | None:
     """The loop in blocks of lanes; None if it does more than sum, or is known to have no whole block."""
-    start, count = (ir.Var(names.fresh(f"{loop.var.name}_{what}")) for what in ("start", "blocks"))
+    lanes = _lanes_of(loop, total, width, names)
+    if lanes is None:
+        return None
+    plain = replace(loop, kind=ir.LoopKind.SERIAL, reduces=(), room=None, body=without_asking(loop.body))
     match loop.begin, loop.end:
         case ir.Literal(int(first)), ir.Literal(int(last)):
-            made = _blocks(loop, total, loop.begin, ir.index((last - first) // width), width, names) if last - first >= width else None
-            behind = ir.index(last - (last - first) % width)
-            return made and ir.block(made, ir.For(loop.var, behind, loop.end, loop.body) if behind != loop.end else None)
-    made, size = _blocks(loop, total, start, count, width, names), ir.index(width)
-    left = ir.Op("maximum", (ir.ZERO, ir.Op("subtract", (loop.end, start))))
-    return made and ir.block(
-        ir.Declare(start, loop.begin),
-        ir.Declare(count, ir.Op("floor_divide", (left, size))),
-        ir.If(ir.compare("less", ir.ZERO, count), made),
-        ir.For(loop.var, ir.add(start, ir.multiply(count, size)), loop.end, loop.body),
-    )
+            rest = (last - first) % width
+            made = lanes.summed(lanes.blocks(loop.begin, ir.index((last - first) // width)))
+            return ir.block(made, replace(plain, begin=ir.index(last - rest)) if rest else None) if last - first >= width else None
+    start, count, left = (ir.Var(names.fresh(f"{loop.var.name}_{what}")) for what in ("start", "blocks", "left"))
+    declared = ir.Declare(start, loop.begin), ir.Declare(left, ir.Op("maximum", (ir.ZERO, ir.Op("subtract", (loop.end, start)))))
+    counted = ir.Declare(count, ir.Op("floor_divide", (left, ir.index(width))))
+    behind = ir.add(start, ir.multiply(count, ir.index(width)))
+    if loop.room is None:
+        made = ir.If(ir.compare("less", ir.ZERO, count), lanes.summed(lanes.blocks(start, count)))
+        return ir.block(*declared, counted, made, replace(plain, begin=behind))
+    over = ir.Op("subtract", (left, ir.multiply(count, ir.index(width))))
+    made = lanes.summed(lanes.blocks(start, count), lanes.rest(behind, over, loop.room))
+    return ir.block(*declared, ir.If(ir.compare("less", ir.ZERO, left), ir.block(counted, made)))
 
 
-def _blocks(loop: ir.For, total: ir.Var, start: ir.Expr, count: ir.Expr, width: int, names: Names) -> ir.Stmt | None:
-    """Some whole blocks, from ``start`` on, and all lanes added in the end; None if the loop does more than sum."""
-    base, block, lane = (ir.Var(names.fresh(f"{loop.var.name}_{what}")) for what in ("base", "block", "lane"))
+@dataclass(frozen=True)
+class _Lanes:
+    """What every lane does from ``base`` on: its own of the ``sums`` is combined with a ``term`` by ``op``."""
+
+    total: ir.Var
+    sums: ir.Array
+    width: int
+    base: ir.Var
+    lane: ir.Var
+    op: str
+    term: ir.Expr
+    asked: ir.Stmt
+    names: Names
+
+    def over(self, term: ir.Expr, end: ir.Expr) -> ir.For:
+        """A loop over the first lanes that adds a term to the sum of each."""
+        value = ir.Op(self.op, (ir.Load(self.sums, self.lane), term), self.total.dtype)
+        return ir.For(self.lane, ir.ZERO, end, ir.Store(self.sums, self.lane, value), ir.LoopKind.LANES, self.width)
+
+    def blocks(self, start: ir.Expr, count: ir.Expr) -> ir.Stmt:
+        """Some whole blocks."""
+        block = ir.Var(self.names.fresh(f"{self.lane.name}_block"))
+        here = ir.Declare(self.base, ir.add(start, ir.multiply(block, ir.index(self.width))))
+        return ir.For(block, ir.ZERO, count, ir.block(here, self.asked, self.over(self.term, ir.index(self.width))))
+
+    def rest(self, start: ir.Expr, count: ir.Expr, room: ir.Expr) -> ir.Stmt:
+        """Less than a block, which may be nothing. All lanes read, if the arrays have as many; else each term is first put aside."""
+        rest = ir.Var(self.names.fresh(f"{self.lane.name}_rest"))
+        aside = ir.Array(self.names.fresh(f"{self.sums.name}_aside"), self.total.dtype, ir.MemorySpace.LOCAL)
+        zero = ir.constant(0, self.total.dtype)
+        fits = ir.compare("less_equal", ir.add(self.base, ir.index(self.width)), room)
+        put = ir.For(self.lane, ir.ZERO, rest, ir.Store(aside, self.lane, self.term))
+        cleared = replace(self.over(self.term, ir.index(self.width)), body=ir.Store(aside, self.lane, zero))
+        apart = ir.block(ir.Allocate(aside, ir.index(self.width)), cleared, put, self.over(ir.Load(aside, self.lane), rest), ir.Free(aside))
+        body = ir.block(ir.Declare(self.base, start), self.asked, ir.If(fits, self.over(self.term, rest), apart))
+        return ir.block(ir.Declare(rest, count), ir.If(ir.compare("less", ir.ZERO, rest), body))
+
+    def summed(self, *stmts: ir.Stmt) -> ir.Stmt:
+        """What fills the sums, and all of them added in the end."""
+        nothing = ir.constant(algebra.identity("add", self.total.dtype), self.total.dtype)
+        cleared = replace(self.over(self.term, ir.index(self.width)), body=ir.Store(self.sums, self.lane, nothing))
+        added = _added(self.total, self.sums, self.width, self.lane, self.names)
+        return ir.block(ir.Allocate(self.sums, ir.index(self.width)), cleared, *stmts, added, ir.Free(self.sums))
+
+
+def _lanes_of(loop: ir.For, total: ir.Var, width: int, names: Names) -> _Lanes | None:
+    """The lanes of a loop; None if it does more than sum."""
+    base, lane = (ir.Var(names.fresh(f"{loop.var.name}_{what}")) for what in ("base", "lane"))
     sums = ir.Array(names.fresh(f"{total.name}_lanes"), total.dtype, ir.MemorySpace.LOCAL)
-    match without_declarations(loop.body):
-        case ir.Assign(var, ir.Op("add" | "subtract", (first, *_)) as value) if first == var == total:
-            added = rewrite(in_lane(value, loop.var, ir.add(base, lane), lane), lambda n: ir.Load(sums, lane) if n == total else None)
-        case _:
-            return None
-    lanes = ir.For(lane, ir.ZERO, ir.index(width), ir.Store(sums, lane, added), ir.LoopKind.LANES, width)
-    if not is_lanewise(lanes):
-        return None
-    nothing = ir.constant(algebra.identity("add", total.dtype), total.dtype)
-    here = ir.Declare(base, ir.add(start, ir.multiply(block, ir.index(width))))
-    return ir.block(
-        ir.Allocate(sums, ir.index(width)),
-        replace(lanes, body=ir.Store(sums, lane, nothing)),
-        ir.For(block, ir.ZERO, count, ir.block(here, lanes)),
-        _added(total, sums, width, lane, names),
-        ir.Free(sums),
-    )
+    asked = rewrite(asking_of(loop.body), lambda n: base if n == loop.var else None)
+    match without_declarations(without_asking(loop.body)):
+        case ir.Assign(var, ir.Op("add" | "subtract" as op, (first, term))) if first == var == total:
+            lanes = _Lanes(total, sums, width, base, lane, op, in_lane(term, loop.var, ir.add(base, lane), lane), asked, names)
+            return lanes if is_lanewise(lanes.over(lanes.term, ir.index(width))) else None
+    return None
 
 
 def _added(total: ir.Var, sums: ir.Array, width: int, lane: ir.Var, names: Names) -> ir.Stmt:

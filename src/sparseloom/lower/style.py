@@ -36,13 +36,14 @@ class Style:
         """A loop without a count in this style: only unrolling is left to it."""
         return ir.While(condition, body, self.factor if self.kind is ir.LoopKind.UNROLLED else 0)
 
-    def loop(self, var: ir.Var, begin: ir.Expr, end: ir.Expr, body: ir.Stmt) -> ir.Stmt:
-        """The loop in this style."""
+    def loop(self, var: ir.Var, begin: ir.Expr, end: ir.Expr, body: ir.Stmt, room: ir.Expr | None = None) -> ir.Stmt:
+        """The loop in this style. ``room`` is up to where entries stand, for one that walks them in vectors."""
         body = body if self.around is None else self.around(body)
         if self.kind is ir.LoopKind.VECTOR and any(isinstance(n, ir.Allocate) for n in walk(body)):
             raise CompilerBug(body, "lanes cannot allocate, so such loops are refused")
         assigned = {n.var for n in walk(body) if isinstance(n, ir.Assign)} if self.held else set()
-        return ir.For(var, begin, end, body, self.kind, self.factor, tuple(held for held in self.held if held.var in assigned))
+        reduces = tuple(held for held in self.held if held.var in assigned)
+        return ir.For(var, begin, end, body, self.kind, self.factor, reduces, room if self.kind is ir.LoopKind.VECTOR else None)
 
 
 SERIAL = Style()

@@ -176,6 +176,28 @@ def _nothing(dtype: DType) -> ir.Expr:
     return ir.constant(0, dtype)
 
 
+def position_count(access: Access, level: int, scope: Scope) -> ir.Expr:
+    """How many positions a level has below all parents together."""
+    levels, views = access.tensor.format.levels, scope.view(access).levels
+    count = levels[0].bounds(views[0], ir.ZERO)[1]
+    for k in range(1, level + 1):
+        count = levels[k].begin(views[k], count)
+    return count
+
+
+def lists_all(level: Level) -> bool:
+    """Whether every position of a level, below whichever parent, has a coordinate that is stored."""
+    return level.compact and not level.has_holes and level.coordinate_array is not None
+
+
+def entry_count(walker: Walker, scope: Scope) -> ir.Expr | None:
+    """How many entries stand in the arrays of an operand that is walked; None if that is not known, or values stand elsewhere."""
+    depth = walker.parent.depth
+    if depth + 1 < len(walker.access.tensor.format.levels) or not lists_all(walker.level) or walker.slot != walker.position:
+        return None
+    return position_count(walker.access, depth, scope) if scope.is_array(walker.access) else None
+
+
 def settle(scope: Scope) -> tuple[ir.Stmt, Scope]:
     """Bind every further level whose variable is known by now: dense levels are located, others searched."""
     stmts: list[ir.Stmt] = []

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from sparseloom.core.once import cached_property
+from sparseloom.core.processor import has_masks
 from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, All, Any, Constant, Formula, Stored
 from sparseloom.iteration.provenance import Provenance
@@ -34,6 +35,7 @@ class Space:
     stmt: Stmt
     sizes: Mapping[str, int]
     statistics: Statistics
+    masks: bool = field(default_factory=has_masks)  # whether the processor reads parts of vectors
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
@@ -70,6 +72,10 @@ class Space:
         """What is known of an operand; one that is converted first has the entries that it had."""
         return self.statistics.known(access.tensor.name)
 
+    def entries(self, access: Access) -> int:
+        """Roughly how many entries an operand has; 0 if that is not known."""
+        return dict(self.statistics.stored).get(access.tensor.name, 0)
+
     def fan(self, access: Access, depth: int) -> float:
         """How many positions of a level stand below one of the level above."""
         if access.tensor.format.levels[depth].full:
@@ -83,9 +89,9 @@ class Space:
 
     def _even_fan(self, access: Access) -> float:
         """How many positions stand below one of the level above, if all levels with gaps had equally many."""
-        stored = dict(self.statistics.stored).get(access.tensor.name)
+        stored = self.entries(access)
         gaps = [k for k, level in enumerate(access.tensor.format.levels) if not level.full and not level.branchless]
-        if stored is None or not gaps:
+        if not stored or not gaps:
             return USUAL_FAN
         full = prod(self.extent(self.levels(access)[k]) for k, level in enumerate(access.tensor.format.levels) if level.full)
         return float((stored / max(full, 1)) ** (1 / len(gaps)))

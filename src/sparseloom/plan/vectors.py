@@ -22,7 +22,8 @@ CONSTANT = 256  # the largest extent that is worth a kernel of its own
 SHORTEST = 4  # values; fewer do not fill a vector
 FAR = 1 << 21  # bytes, more than a core has close by
 AHEAD = 4  # entries
-LONG_ROW = 32.0  # entries; gathers into vectors pay from here on
+LONG_ROW, MASKED_ROW = 32.0, 3.0  # entries; gathers into vectors pay from here on, without and with masks
+STREAM, STREAM_OF_SHORT = 256, 128  # entries ahead, where rows are long and where they are short
 
 
 class Kind(Enum):
@@ -128,12 +129,16 @@ def _asked_ahead(space: Space, leaf: Leaf) -> tuple[str, ...]:
 
 
 def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
-    """A vector of entries, where rows are long."""
+    """A vector of entries, where rows are long enough. Those of a large operand are asked for ahead: one row follows the other."""
     fan = space.fan(driver, len(driver.tensor.format.levels) - 1)
-    if fan < LONG_ROW or space.levels(driver)[-1] != leaf.var:
+    if fan < (MASKED_ROW if space.masks else LONG_ROW) or space.levels(driver)[-1] != leaf.var:
         return None
-    why = f"about {fan:,.0f} entries of {driver.tensor} in a row"
-    return Decision((f"parallelize({leaf.var},CPUVector,ParallelReduction)",), "vectors that are added up in the end", why)
+    why, what = f"about {fan:,.0f} entries of {driver.tensor} in a row", "vectors that are added up in the end"
+    steps = [f"parallelize({leaf.var},CPUVector,ParallelReduction)"]
+    if space.entries(driver) * driver.tensor.dtype.itemsize > FAR:
+        steps.append(f"prefetch({show(driver)},{leaf.var},{STREAM if fan >= LONG_ROW else STREAM_OF_SHORT})")
+        what += ", entries asked for ahead"
+    return Decision(tuple(steps), what, why)
 
 
 def _in_registers(space: Space, leaf: Leaf, name: str) -> tuple[str, ...] | None:

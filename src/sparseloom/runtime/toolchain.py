@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparseloom.core.errors import ToolchainError
+from sparseloom.core.processor import cpu_flags
 from sparseloom.runtime.forks import whole_step
 from sparseloom.runtime.workroom import Workroom, no_room, workroom
 
@@ -219,17 +220,3 @@ def _write(room: Workroom, name: str, source: str) -> Path:
     except OSError as wrong:
         raise no_room(wrong) from None
     return text
-
-
-def cpu_flags() -> str:
-    """The names of the CPU's features as the system lists them, or nothing where it does not."""
-    # Only the first processor is read: on a machine with hundreds of them, the whole file takes the kernel many milliseconds.
-    try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
-            for line in lines:
-                name, _, value = line.partition(":")
-                if name.strip() in ("flags", "Features"):
-                    return value.strip()
-    except OSError:
-        pass
-    return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparseloom.iteration.provenance import Provenance
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt, Unit
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Stmt, Unit
 from sparseloom.notation.printer import show
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.weighted import WeightedRelation
@@ -24,10 +24,10 @@ def not_ahead(stmt: Stmt) -> Refusal | None:
 
 def _runs_at_once(loop: Forall) -> Refusal | None:
     unit = loop.tag.unit
-    if unit is None or unit is Unit.CPUThread:
+    if unit is None or unit is Unit.CPUThread or (unit is Unit.CPUVector and loop.tag.races is Races.ParallelReduction):
         return None
     why = f"the iterations of {loop.var} run at once, by {unit.name}, so none is ahead of another"
-    return Refusal("S1306", why, "prefetch in a serial loop, or in one that CPUThread runs", at=loop.var)
+    return Refusal("S1306", why, "prefetch in a serial loop, in one that CPUThread runs, or in a sum of CPUVector", at=loop.var)
 
 
 def _not_read(loop: Forall, access: Access) -> Refusal | None:

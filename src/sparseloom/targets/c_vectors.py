@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from sparseloom.core.dtypes import INDEX_DTYPES, DType, is_integer
 from sparseloom.core.trees import walk
 from sparseloom.loops.lanes import gathering, has_vectors
-from sparseloom.loops.nodes import Expr, Load, Op, Var
+from sparseloom.loops.nodes import Array, Expr, Load, MemorySpace, Op, Var
 from sparseloom.targets.c_expr import INFIX, PLUS, UNARY, Expressions, Piece, c_type, infix, minus
 
 VECTOR_BYTES = 64  # of the lanes that a loop does at once: as many as the largest registers hold
@@ -27,7 +27,21 @@ REGISTER_HELPER = {
 #else
 #define REGISTER_BYTES 16
 #endif
-"""
+""",
+    # gcc's own names for instructions: the header that has the usual ones takes half a second to read.
+    "HAS_MASKS": """
+#if REGISTER_BYTES == 64 && defined(__AVX512VL__) && defined(__GNUC__) && !defined(__clang__)
+#define HAS_MASKS 1
+#else
+#define HAS_MASKS 0
+#endif
+typedef int eight_int32 __attribute__((vector_size(32)));
+typedef int sixteen_int32 __attribute__((vector_size(64)));
+typedef long long eight_int64 __attribute__((vector_size(64)));
+""",
+    "lanes_below": """
+static inline unsigned lanes_below(int64_t count, unsigned all) { return count < 32 ? ((1u << count) - 1) & all : all; }
+""",
 }
 
 
@@ -39,17 +53,86 @@ def vector_helpers(dtype: DType) -> Iterator[tuple[str, str]]:
     yield f"vector_{dtype}", f"typedef {_element(dtype)} vector_{dtype} __attribute__(({shape}));"
     yield f"short_{dtype}", f"typedef {_element(dtype)} short_{dtype} __attribute__(({shape.replace('REGISTER_BYTES', '16')}));"
     yield f"lanes_{dtype}", f"enum {{ lanes_{dtype} = REGISTER_BYTES / {dtype.itemsize} }};"
+    yield f"first_{dtype}", _first(dtype)
+    yield f"some_{dtype}", _some(dtype)
     for kind in INDEX_DTYPES:
         yield f"gather_{dtype}_{kind}", _gather(dtype, kind)
+        yield f"gather_some_{dtype}_{kind}", _gather_some(dtype, kind)
+
+
+def _first(dtype: DType) -> str:
+    """A function that takes some lanes, the first so many, from one vector and the others from another."""
+    index, order = f"int{8 * dtype.itemsize}_t", f"order_{dtype}"
+    lines = [
+        f"typedef {index} {order} __attribute__((vector_size(REGISTER_BYTES)));",
+        f"static inline vector_{dtype} first_{dtype}(vector_{dtype} taken, vector_{dtype} others, int64_t count) {{",
+    ]
+    for directive, size in zip(("#if", "#elif", "#else"), _REGISTERS, strict=True):
+        lines.append(directive if directive == "#else" else f"{directive} REGISTER_BYTES == {size}")
+        lines.append(f"  {order} lanes = {{{', '.join(map(str, range(size // dtype.itemsize)))}}};")
+    return "\n".join([
+        *lines, "#endif", f"  {order} mine = lanes < ({index})count;",
+        f"  return (vector_{dtype})((mine & ({order})taken) | (~mine & ({order})others));", "}",
+    ])  # fmt: skip
 
 
 def _gather(dtype: DType, kind: DType) -> str:
     """A function that reads where each of some neighbouring indices says, for every width of registers."""
-    lines = [f"static inline vector_{dtype} gather_{dtype}_{kind}(const {c_type(dtype)} *from, const {c_type(kind)} *at) {{"]
-    for directive, size in zip(("#if", "#elif", "#else"), _REGISTERS, strict=True):
+    lines = [
+        f"static inline vector_{dtype} gather_{dtype}_{kind}(const {c_type(dtype)} *from, const {c_type(kind)} *at) {{", "#if HAS_MASKS",
+        f"  return {_masked_gather(dtype, kind, None)};",
+    ]  # fmt: skip
+    for directive, size in zip(("#elif", "#elif", "#else"), _REGISTERS, strict=True):
         lines.append(directive if directive == "#else" else f"{directive} REGISTER_BYTES == {size}")
         lines.append(f"  return (vector_{dtype}){{{', '.join(f'from[at[{k}]]' for k in range(size // dtype.itemsize))}}};")
     return "\n".join([*lines, "#endif", "}"])
+
+
+def _some(dtype: DType) -> str:
+    """A function that reads neighbours of which only the first so many matter, though all can be read."""
+    head = f"static inline vector_{dtype} some_{dtype}(const {c_type(dtype)} *from, int64_t count) {{"
+    masked = f"(vector_{dtype}){_masked_load('from', dtype, 64 // dtype.itemsize, f'lanes_below(count, {_all_lanes(dtype)})')}"
+    return "\n".join([head, "#if HAS_MASKS", f"  return {masked};", "#else", f"  return *(const vector_{dtype} *)from;", "#endif", "}"])
+
+
+def _gather_some(dtype: DType, kind: DType) -> str:
+    """As a gather, where only the first so many lanes matter."""
+    taken, masked = f"const {c_type(dtype)} *from, const {c_type(kind)} *at, int64_t count", _masked_gather(dtype, kind, "some")
+    head = f"static inline vector_{dtype} gather_some_{dtype}_{kind}({taken}) {{"
+    mask = f"  unsigned some = lanes_below(count, {_all_lanes(dtype)});"
+    return "\n".join([
+        head, "#if HAS_MASKS", mask, f"  return {masked};", "#else", f"  return gather_{dtype}_{kind}(from, at);", "#endif", "}",
+    ])  # fmt: skip
+
+
+def _all_lanes(dtype: DType) -> str:
+    return hex((1 << (64 // dtype.itemsize)) - 1)
+
+
+def _masked_load(at: str, dtype: DType, lanes: int, mask: str) -> str:
+    """So many neighbouring numbers, those that a mask has; the others are 0."""
+    name, vector = {
+        (4, 8): ("loaddqusi256", "eight_int32"), (4, 16): ("loaddqusi512", "sixteen_int32"), (8, 8): ("loaddqudi512", "eight_int64"),
+    }[dtype.itemsize, lanes]  # fmt: skip
+    return f"__builtin_ia32_{name}_mask((const {'int' if dtype.itemsize == 4 else 'long long'} *)({at}), ({vector}){{}}, {mask})"
+
+
+def _masked_gather(dtype: DType, kind: DType, mask: str | None) -> str:
+    """The lanes of a gather that a mask has; the others are 0. Sixteen with indices of 8 bytes come in halves."""
+    lanes, mask = 64 // dtype.itemsize, mask or _all_lanes(dtype)
+    vector = "eight_int64" if dtype.itemsize == 8 else "sixteen_int32"
+    if lanes == 8:
+        name = "gathersiv8di" if kind.itemsize == 4 else "gatherdiv8di"
+        indices = _masked_load("at", kind, 8, mask)
+        return f"(vector_{dtype})__builtin_ia32_{name}(({vector}){{}}, from, {indices}, {mask}, 8)"
+    if kind.itemsize == 4:
+        return f"(vector_{dtype})__builtin_ia32_gathersiv16si(({vector}){{}}, from, {_masked_load('at', kind, 16, mask)}, {mask}, 4)"
+    halves = [
+        f"__builtin_ia32_gatherdiv16si((eight_int32){{}}, from, {_masked_load(f'at + {first}', kind, 8, part)}, {part}, 4)"
+        for first, part in ((0, f"({mask} & 0xff)"), (8, f"({mask} >> 8)"))
+    ]
+    order = ", ".join(map(str, range(16)))
+    return f"(vector_{dtype})__builtin_shufflevector({halves[0]}, {halves[1]}, {order})"
 
 
 def _element(dtype: DType) -> str:
@@ -67,29 +150,35 @@ class LaneExpressions(Expressions):
     Vectors are as wide as registers are, or short: as wide as the smallest.
     """
 
-    def __init__(self, scalars: Expressions, lane: Var, dtype: DType, short: bool) -> None:
+    def __init__(self, scalars: Expressions, lane: Var, dtype: DType, short: bool, count: str | None = None) -> None:
         super().__init__(scalars.names, scalars.indices, scalars.nonnegative)
         self._lane = lane
         self._dtype = dtype
         self._vector = f"{'short' if short else 'vector'}_{dtype}"
+        self._count = count  # how many lanes matter, if not all do
 
     def piece(self, expr: Expr, index: bool) -> Piece:
         """A load whose index has the lane in it reads a vector, and operators on vectors are C's own."""
         match expr:
             case Load(array, place) if self._differs(place):
-                return self._load(self.names.array(array), place)
+                return self._load(array, place)
             case Op("negative", (operand,)) if self._differs(operand):
                 return minus(self.piece(operand, False))
             case Op(name, args) if name in INFIX and self._differs(expr) and not index:
                 return infix(name, [self.piece(arg, False) if self._differs(arg) else self._scalar(arg) for arg in args])
         return super().piece(expr, index)
 
-    def _load(self, array: str, place: Expr) -> Piece:
-        gathered = gathering(place, self._lane)
-        if gathered is None:
-            return Piece(f"*({self._vector} *)({array} + {self.index_piece(place).at(PLUS)})", UNARY)
-        indices = f"{self.names.array(gathered.array)} + {self.index_piece(gathered.index).at(PLUS)}"
-        return Piece(f"gather_{self._dtype}_{gathered.dtype}({array}, {indices})")
+    def _load(self, array: Array, place: Expr) -> Piece:
+        gathered, name = gathering(place, self._lane), self.names.array(array)
+        if gathered is not None:
+            indices = f"{self.names.array(gathered.array)} + {self.index_piece(gathered.index).at(PLUS)}"
+            if self._count is not None:
+                return Piece(f"gather_some_{self._dtype}_{gathered.dtype}({name}, {indices}, {self._count})")
+            return Piece(f"gather_{self._dtype}_{gathered.dtype}({name}, {indices})")
+        where = f"{name} + {self.index_piece(place).at(PLUS)}"
+        if self._count is not None and array.space is not MemorySpace.LOCAL:
+            return Piece(f"some_{self._dtype}({where}, {self._count})")
+        return Piece(f"*({self._vector} *)({where})", UNARY)
 
     def _scalar(self, expr: Expr) -> Piece:
         """What is the same for all lanes, as vectors of this dtype are combined with it."""
