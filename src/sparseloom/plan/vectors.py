@@ -22,7 +22,7 @@ CONSTANT = 256  # the largest extent that is worth a kernel of its own
 SHORTEST = 4  # values; fewer do not fill a vector
 FAR = 1 << 21  # bytes, more than a core has close by
 AHEAD = 4  # entries
-LONG_ROW, MASKED_ROW = 32.0, 3.0  # entries; gathers into vectors pay from here on, without and with masks
+LONG_ROW, MASKED_ROW = 32.0, 8.0  # entries; gathers into vectors pay from here on, without and with masks
 STREAM, STREAM_OF_SHORT = 256, 128  # entries ahead, where rows are long and where they are short
 
 
