@@ -29,7 +29,7 @@ from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.rows import RowKind
 from sparseloom.lower.extents import check_ranges
 from sparseloom.lower.promises import broken_promise
-from sparseloom.notation.nodes import Assign, Forall, Races, Stmt, TensorVar
+from sparseloom.notation.nodes import Assign, Forall, Races, Stmt, TensorVar, Unit
 from sparseloom.plan.plan import Plan, choose_loops, plan, plan_as_asked, plan_with, problem_text
 from sparseloom.plan.problem import Problem, pose, with_index_dtype
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
@@ -132,7 +132,7 @@ class Specialization:
 
     def check_schedule(self, deterministic: bool) -> None:
         """Refuse a schedule now that would be refused when the kernel is called; and one without a fixed order, if that is asked."""
-        loops = [n for n in walk(self.stages.concrete.stmt) if isinstance(n, Forall)]
+        loops = [n for n in walk(self.stages.concrete.stmt) if isinstance(n, Forall) and n.tag.unit is not Unit.CPUVector]
         loose = next((n for n in loops if n.tag.races in (Races.Atomics, Races.ParallelReduction)), None)
         if deterministic and loose is not None and loose.tag.races is not None:
             raise ScheduleError(

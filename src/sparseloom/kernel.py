@@ -30,6 +30,7 @@ from sparseloom.plan.problem import declared, known_sizes, usually_stored
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.replay import PlanText, plan_text, the_schedule
 from sparseloom.runtime.binding import Call
+from sparseloom.runtime.teams import known_count, on_threads
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray
@@ -71,8 +72,10 @@ class Kernel(Inspectable):
         workspace: str | None = None,
         path: Path | None = None,
         before: Sequence[Step] = (),
+        threads: int | None = None,
     ) -> None:
         self._statement = statement
+        self._threads = known_count(threads)
         self._path = path
         self._before = tuple(before)
         self._text = text
@@ -104,7 +107,7 @@ class Kernel(Inspectable):
     def __reduce__(self) -> tuple[Any, ...]:
         workspace = None if self._workspace is None else self._workspace.value
         options = (self._formats, self._format, self._dtype, self._ring, self._sizes, self._target.name, self._schedule, workspace)
-        return Kernel, (self._statement, self._text, *options, self._path, self._before)
+        return Kernel, (self._statement, self._text, *options, self._path, self._before, self._threads)
 
     # Calling
 
@@ -113,6 +116,12 @@ class Kernel(Inspectable):
 
         Operands go by position, by name, or in one dict by name: an operand that is called ``out`` itself is passed so.
         """
+        if self._threads is None:
+            return self._call(args, out, named)
+        with on_threads(self._threads):
+            return self._call(args, out, named)
+
+    def _call(self, args: tuple[Any, ...], out: Any, named: dict[str, Any]) -> Tensor:
         if args and isinstance(args[0], dict):
             args, named = from_dict(args, named)
         given = (*args, *named.values(), out) if named else (*args, out)
@@ -208,7 +217,7 @@ class Kernel(Inspectable):
                 raise ShapeError("bind cannot fill this output in place: it is sparse, or overlaps an operand\n  help: leave out= away")
             values = tensor.storage.values
         call = special.bind(storages, values=values)
-        return BoundKernel(call, self.result_name, special.fills_values)
+        return BoundKernel(call, self.result_name, special.fills_values, self._threads)
 
     def assemble(self, /, *args: Any, **named: Any) -> Tensor:
         """Run on these operands, and keep the result's structure in mind: ``compute`` then fills in new values only.

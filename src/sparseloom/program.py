@@ -23,6 +23,7 @@ from sparseloom.passing import name_is_an_option
 from sparseloom.plan.contraction import Path, Step
 from sparseloom.plan.problem import known_sizes
 from sparseloom.replay import PlanText
+from sparseloom.runtime.teams import on_threads
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.tensor import Tensor
@@ -40,6 +41,7 @@ def program(
     deterministic: bool = False,
     workspace: str | None = None,
     optimize: bool = True,
+    threads: int | None = None,
 ) -> Kernel:
     """Compile a statement, or several, for given formats. Tensors without one are dense, the result too.
 
@@ -48,11 +50,10 @@ def program(
     built where their entries come in no order: ``dense``, ``hash`` or ``sort``; left out, it follows from their length.
 
     Without a schedule it is chosen, and a product of several tensors may be cut into statements. ``optimize=False`` leaves the
-    loops as they are, as ``schedule=""`` does.
+    loops as they are, as ``schedule=""`` does. ``threads`` is how many the kernel runs on, at most; left out, as ``set_threads`` says.
 
     >>> import sparseloom as sl
-    >>> k = sl.program("C(i,j) = A(i,j) + B(i,j)", formats={"A": "csr", "B": "csr", "C": "csr"})
-    >>> print(k.show("concrete"))
+    >>> print(sl.program("C(i,j) = A(i,j) + B(i,j)", formats={"A": "csr", "B": "csr", "C": "csr"}).show("concrete"))
     forall i
       forall j
         C(i,j) = A(i,j) + B(i,j)
@@ -73,7 +74,7 @@ def program(
     form = resolved.pop(last.parsed.result, dense(last.assign.lhs.tensor.order))
     chosen = _plain(_schedule(script, schedule), optimize)
     before = _before(script, chosen, {name: resolved.pop(name, None) or dense(order) for name, order in _made(script)})
-    options = _dtype(dtype), _semiring(semiring), sizes, target, chosen, workspace, None, before
+    options = _dtype(dtype), _semiring(semiring), sizes, target, chosen, workspace, None, before, threads
     kernel = Kernel(last.assign, text, resolved, form, *options)
     if chosen or any(step.schedule for step in before):
         kernel.preview().check_schedule(deterministic)
@@ -145,9 +146,10 @@ def evaluate(
     out: Any = None,
     workspace: str | None = None,
     optimize: bool = True,
+    threads: int | None = None,
     **named: Any,
 ) -> Tensor:
-    """Compute a statement, or several, on operands as they are stored. ``workspace`` and ``optimize`` are as in ``program``.
+    """Compute a statement, or several, on operands as they are stored. ``workspace``, ``optimize`` and ``threads`` are as in ``program``.
 
     >>> import numpy as np, sparseloom as sl
     >>> sl.evaluate("y(i) = A(i,j) * x(j)", A=np.eye(2), x=np.array([3.0, 4.0])).to_numpy()
@@ -159,10 +161,11 @@ def evaluate(
     array([2., 2.])
     """
     is_plain = format is None and dtype is None and semiring is None and sizes is None and workspace is None and optimize is True
-    if is_plain and not operands and type(text) is str and target is DEFAULT:
+    if is_plain and not operands and type(text) is str and target is DEFAULT and threads is None:
         return _kernel_for(text, tuple(sorted(named)), None, None, None, (), DEFAULT, None, None)(out=out, **named)
-    kernel = _evaluating(text, operands, named, format, dtype, semiring, sizes, target, workspace, optimize)
-    return kernel(*operands, out=out, **named)
+    kernel = _evaluating(text, operands, named, format, dtype, semiring, sizes, target, workspace, optimize, threads)
+    with on_threads(threads):
+        return kernel(*operands, out=out, **named)
 
 
 def _evaluating(
@@ -176,11 +179,12 @@ def _evaluating(
     target: str,
     workspace: str | None,
     optimize: bool,
+    threads: int | None = None,
 ) -> Kernel:
     """The kernel of a statement for operands as they are stored."""
     in_dict = operands[0] if operands and isinstance(operands[0], dict) else {}
     names = tuple(sorted({*named, *(name for name in in_dict if isinstance(name, str))}))
-    given = {"format": format, "dtype": dtype, "semiring": semiring, "sizes": sizes, "workspace": workspace}
+    given = {"format": format, "dtype": dtype, "semiring": semiring, "sizes": sizes, "workspace": workspace, "threads": threads}
     options = [name for name, value in given.items() if value is not None]
     if not isinstance(target, str) or target != DEFAULT:
         options.append("target")
@@ -240,6 +244,7 @@ def einsum(
     format: Format | str | None = None,
     target: str = DEFAULT,
     optimize: Any = True,
+    threads: int | None = None,
 ) -> Tensor:
     """Einstein summation as NumPy spells it, on sparse and dense operands.
 
@@ -254,6 +259,9 @@ def einsum(
     >>> sl.einsum("ij,jk,k->i", A, A, x, optimize=["einsum_path", (1, 2), (0, 1)]).to_numpy()
     array([4., 4.])
     """
+    if threads is not None:
+        with on_threads(threads):
+            return einsum(subscripts, *operands, out=out, dtype=dtype, format=format, target=target, optimize=optimize)
     given = [operand.storage if type(operand) is Tensor else operand for operand in operands]
     is_usual = out is None and dtype is None and format is None and target == DEFAULT and optimize is True
     door = ("einsum", subscripts) if is_usual and operands and isinstance(subscripts, str) else None

@@ -145,10 +145,34 @@ print(sl.get_threads())
     assert ran(code, OMP_NUM_THREADS="2") == "4\n2\n"
 
 
+def test_one_call_or_one_kernel_has_threads_of_its_own() -> None:
+    code = SIZES + """
+before = threads()
+kernel = sl.program("y(i) = 2 * x(i)", schedule="parallelize(i,CPUThread,NoRaces)", threads=3)
+kernel(x)
+print(sl.get_threads(), threads() - before)
+bound = kernel.bind(x)
+bound(), bound()
+other = sl.program("y(i) = 2 * x(i)", schedule="parallelize(i,CPUThread,NoRaces)")
+other(x)
+print(threads() - before)
+sl.evaluate("y(i) = 3 * cos(x(i))", x=np.tile(x, 20), threads=5)
+print(threads() - before)
+sl.einsum("i,i->i", np.tile(x, 20), np.tile(x, 20), threads=4)
+other(x)
+print(sl.get_threads(), threads() - before)
+"""
+    assert ran(code, OMP_NUM_THREADS="2") == "2 2\n1\n4\n2 1\n"
+
+
 def test_a_number_of_threads_that_cannot_be() -> None:
     for wrong in (0, -1, 2.0, "2", True, 100_000):
         with pytest.raises(sl.ToolchainError, match=r"a kernel cannot run on .* threads"):
             sl.set_threads(wrong)  # type: ignore[arg-type]
+        with pytest.raises(sl.ToolchainError, match=r"a kernel cannot run on .* threads"):
+            sl.evaluate("y(i) = x(i)", x=[1.0], threads=wrong)
+        with pytest.raises(sl.ToolchainError, match=r"a kernel cannot run on .* threads"):
+            sl.program("y(i) = x(i)", threads=wrong)
 
 
 def test_calls_at_the_same_time_share_the_machine() -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -56,6 +57,7 @@ static int asked_size, usual_size;
 static _Atomic unsigned asked_times;
 static _Atomic int under_way;
 static __thread unsigned known_times;
+static __thread int own_size;  // what this thread alone was asked for
 static __thread int lent;  // what the team has when it is not left out
 
 static void take_turn(void) {
@@ -88,10 +90,17 @@ int32_t size_team(void **args) {
   return usual_size;
 }
 
+int32_t own_team(void **args) {
+  if (!usual_size) usual_size = omp_get_max_threads();
+  own_size = (int)(size_t)args[0];
+  known_times = asked_times - 1;
+  return 0;
+}
+
 static void follow_size(void) {
   if (known_times == asked_times) return;
   known_times = asked_times;
-  omp_set_num_threads(asked_size ? asked_size : usual_size);
+  omp_set_num_threads(own_size ? own_size : asked_size ? asked_size : usual_size);
 }
 
 // Whether others compute already: then this thread does so alone, which leaves its team as it is.
@@ -180,6 +189,7 @@ class Teams:
         self._ready: Any = None
         self._end: Any = None
         self._resize: Any = None
+        self._resize_own: Any = None
         self._forget: Any = None
         self._pause: Any = None
         self._size: int | None = None
@@ -195,7 +205,7 @@ class Teams:
     @property
     def size(self) -> int:
         """How many threads a kernel has, at most."""
-        return self._size or usual_size()
+        return _own.size or self._size or usual_size()
 
     def resize(self, size: int | None) -> None:
         """Let kernels have so many threads, on whatever thread of Python they are called from; None is the usual number."""
@@ -203,14 +213,23 @@ class Teams:
         if self._resize is not None:
             self._resize((ctypes.c_size_t * 1)(size or 0))
 
+    def resize_own(self, size: int) -> None:
+        """Let kernels have so many threads that are called from this thread of Python; 0 is as many as others have."""
+        _own.size = size
+        if self._resize_own is not None:
+            self._resize_own((ctypes.c_size_t * 1)(size))
+
     def _open(self, library: Library) -> None:
         """Take the functions, which keep the library loaded."""
         library.function("open_team", ENTRY)((ctypes.c_size_t * 1)(stack_size()))
         self._pause = library.function("omp_pause_resource_all", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int))
         self._forget, self._end = library.function("forget_team", TAKES_NOTHING), library.function("end_team", TAKES_NOTHING)
         self._resize, self._ready = library.function("size_team", ENTRY), library.function("ready_team", TAKES_NOTHING)
+        self._resize_own = library.function("own_team", ENTRY)
         if self._size is not None:
             self.resize(self._size)
+        if _own.size:
+            self.resize_own(_own.size)
 
     def end_threads(self) -> None:
         """Let OpenMP end the idle threads of the calling thread."""
@@ -219,6 +238,13 @@ class Teams:
             self._forget()
 
 
+class _Own(threading.local):
+    """How many threads this thread of Python asks for; 0 if it does not."""
+
+    size = 0
+
+
+_own = _Own()
 teams = Teams()
 before_fork(teams.end_threads)
 
@@ -234,9 +260,28 @@ def set_threads(count: int | None) -> None:
     2
     >>> sl.set_threads(None)
     """
+    teams.resize(known_count(count))
+
+
+def known_count(count: int | None) -> int | None:
+    """A number of threads, or a refusal that says which there are."""
     if count is not None and (isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_THREADS):
         raise ToolchainError(f"a kernel cannot run on {count!r} threads\n  help: give a whole number from 1 to {MOST_THREADS}, or None")
-    teams.resize(count)
+    return count
+
+
+@contextmanager
+def on_threads(count: int | None) -> Iterator[None]:
+    """Let the kernels inside, called from this thread of Python, run on so many threads at most; None leaves it as it is."""
+    if known_count(count) is None:
+        yield
+        return
+    before = _own.size
+    teams.resize_own(count or 0)
+    try:
+        yield
+    finally:
+        teams.resize_own(before)
 
 
 def get_threads() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sparseloom.runtime.binding import Call
+from sparseloom.runtime.teams import on_threads
 from sparseloom.tensor.tensor import Tensor
 
 
@@ -12,21 +13,27 @@ class BoundKernel:
     Several threads may call it if its result is sparse, and new every time. A dense result is one tensor: bind one for each thread.
     """
 
-    __slots__ = ("_call", "_fills", "_name", "_tensor", "start")
+    __slots__ = ("_call", "_fills", "_name", "_tensor", "_threads", "start")
 
-    def __init__(self, call: Call, name: str, fills: bool) -> None:
+    def __init__(self, call: Call, name: str, fills: bool, threads: int | None = None) -> None:
         self._call = call
         self._name = name
         self._fills = fills
         self._tensor: Tensor | None = None
-        self.start = call.start
+        self.start = call.start if threads is None else self._start_on_threads
+        self._threads = threads
+
+    def _start_on_threads(self) -> None:
+        with on_threads(self._threads):
+            self._call.start()
 
     def __call__(self) -> Tensor:
         """Compute and return the result; a dense one is the same tensor every time, with new values."""
         if self._tensor is not None:
             self.start()
             return self._tensor
-        made = Tensor(self._call.run(), self._name)
+        with on_threads(self._threads):
+            made = Tensor(self._call.run(), self._name)
         if self._fills:
             self._tensor = made
         return made
