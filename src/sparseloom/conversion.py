@@ -27,10 +27,11 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, copied, derived, sealed, share_memory
-from sparseloom.iteration.concretize import concretize
 from sparseloom.iteration.making import Appended
-from sparseloom.iteration.rows import is_long
+from sparseloom.iteration.rows import SHORT_ROWS, is_long
 from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
+from sparseloom.plan.plan import Plan, choose_loops, plan_schedule, scheduled
+from sparseloom.plan.statistics import Statistics, rounded
 from sparseloom.runtime.binding import allocate, bind_entry, gather, read_result
 from sparseloom.runtime.calling import IndexOverflow
 from sparseloom.runtime.settings import settings
@@ -77,7 +78,8 @@ def _converted(storage: Storage, format: Format, drop_zeros: bool, detours: int 
     first = width_for(max(storage.shape, default=0), settings.int32_limit, (given,))
     for width in dict.fromkeys((first, INT64)):
         try:
-            plan = _plan(storage.format, storage.dtype, given, storage.fill, format, width, drop_zeros, settings.int32_limit)
+            facts = _facts(storage), Statistics.of({"A": storage})
+            plan = _plan(storage.format, storage.dtype, given, storage.fill, format, width, drop_zeros, settings.int32_limit, *facts)
             if isinstance(plan, _Plan):
                 return _run(storage, plan)
             between = _converted(storage, plan, False, detours - 1) if detours else None
@@ -87,6 +89,11 @@ def _converted(storage: Storage, format: Format, drop_zeros: bool, detours: int 
         except (NotationError, ToolchainError):
             return None
     return None
+
+
+def _facts(storage: Storage) -> tuple[tuple[str, int], ...]:
+    """The extents, rounded, so that tensors that are alike are converted alike."""
+    return tuple((f"i{mode}", int(rounded(size))) for mode, size in enumerate(storage.shape))
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,8 @@ class _Plan:
 
 @lru_cache(maxsize=1024)
 def _plan(
-    given: Format, dtype: DType, index_dtype: DType | None, fill: Scalar, format: Format, width: DType, drop_zeros: bool, int32_limit: int
+    given: Format, dtype: DType, index_dtype: DType | None, fill: Scalar, format: Format, width: DType, drop_zeros: bool, int32_limit: int,
+    extents: tuple[tuple[str, int], ...], statistics: Statistics,
 ) -> _Plan | Format:
     """The kernel for a conversion; or a format to convert to first, from which there is one."""
     variables = tuple(IndexVar(f"i{mode}") for mode in range(format.order))
@@ -111,10 +119,13 @@ def _plan(
     shares = not drop_zeros and width == index_dtype and _has_same_leaves(given, ordered)
     drops = drop_zeros or (given.is_dense and not format.is_dense)
     assign = Assign(Access(target, variables), Access(source, variables))
-    concrete = concretize(assign, share=False)
+    plain = Plan(assign, (), share=False, rows=SHORT_ROWS)
+    concrete = choose_loops(plain)
     if concrete.conversions:
         return concrete.conversions[0].target.format
     making = Appended(takes_leaves=True) if shares and isinstance(concrete.making, Appended) else concrete.making
+    if making is concrete.making:
+        concrete = scheduled(concrete, plan_schedule(plain, dict(extents), statistics).schedule)
     stages = lower_concrete(assign, replace(concrete, drops=drops, making=making), int32_limit)
     return _Plan(format, target, stages, shares)
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.making import Appended, Counted, Dense, Padded
+from sparseloom.iteration.making import Appended, Counted, Dense, Inserted, Padded
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.lower.carries import carried_by
 from sparseloom.notation.nodes import Forall, IndexVar, Races, Stmt, Tag, Unit
 from sparseloom.relations.divide import DivideRelation
 from sparseloom.schedule.loops import fresh_variables, places, provenance, replace_loops, statements
-from sparseloom.schedule.races import analyse
+from sparseloom.schedule.races import analyse, has_own_places
 
 
 def cut_into_parts(concrete: Concrete, count: int) -> Concrete:
@@ -37,6 +37,8 @@ def cut_into_slots(concrete: Concrete, count: int) -> Concrete:
     loops = _thread_loops(stmt)
     if not loops:
         return concrete
+    if isinstance(concrete.making, Inserted):
+        return replace(concrete, stmt=_inserting(concrete, loops[0], count))
     resolved = ((c.var, c.assign.lhs.tensor, c.resolved) for c in analyse(stmt))
     private = {(var, tensor) for var, tensor, how in resolved if how is not None and how[1] is not Races.Atomics}
     graph, cut = Provenance.of(stmt).within(stmt), []
@@ -49,6 +51,13 @@ def cut_into_slots(concrete: Concrete, count: int) -> Concrete:
     for var in dict.fromkeys(loop.var for loop in cut):
         stmt = _divided(stmt, [loop for loop in cut if loop.var == var], "slot", count)
     return concrete if stmt is concrete.stmt else replace(concrete, stmt=stmt)
+
+
+def _inserting(concrete: Concrete, loop: Forall, count: int) -> Stmt:
+    """A statement that inserts, with few iterations that each have places of their own in every row."""
+    stmt, graph = concrete.stmt, provenance(concrete.stmt)
+    is_short = graph.extent(loop.var) is not None
+    return stmt if is_short or not has_own_places(loop, graph, concrete.assign.lhs) else _divided(stmt, [loop], "slot", count)
 
 
 def _thread_loops(stmt: Stmt) -> list[Forall]:

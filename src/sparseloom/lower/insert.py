@@ -24,6 +24,7 @@ from sparseloom.formats.level import load_index
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
 from sparseloom.lower.expression import cast
+from sparseloom.lower.places import Places
 from sparseloom.lower.ranges import least, subtract
 from sparseloom.lower.result import Result
 from sparseloom.lower.scope import Scope, Sharing, Value
@@ -46,7 +47,9 @@ class InsertResult(Result):
         self._last = view.levels[-1]
         self._pos, self._crd = self._last.arrays["pos"], self._last.arrays["crd"]
         self._total = ir.Var(scope.fresh(f"{lhs.tensor.name}{len(view.levels)}_count"))
-        self._is_counting = True
+        self.is_counting = True
+        self._places: Places | None = None  # of the pieces that threads insert, if they do
+        self._begins = ir.Array(scope.fresh(f"{lhs.tensor.name}_begins"), INT64)
         self._driver = driver  # the operand whose entries come one after another, if they tell their rows
 
     def parameters(self) -> list[tuple[ir.Param, Slot]]:
@@ -64,23 +67,47 @@ class InsertResult(Result):
 
     def begin(self) -> ir.Stmt:
         """No row has an entry yet."""
+        if self._places is not None:
+            return ir.block(ir.Allocate(self._pos, ir.add(self._rows(), ir.ONE)), self._places.begin())
         size = ir.add(self._rows(), ir.index(2))
         return ir.block(ir.Allocate(self._pos, size), ir.Fill(self._pos, ir.ZERO, size, ir.Literal(0, self._pos.dtype)))
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether threads insert in pieces."""
+        return self._places is not None
+
+    def share(self, pieces: ir.Expr) -> Places:
+        """Let so many pieces have places of their own in every row."""
+        if self._places is None:
+            name = f"{self.lhs.tensor.name}{len(self.view.levels)}_places"
+            self._places = Places(ir.Array(self.context.names.fresh(name), self._pos.dtype), pieces, self._rows())
+        return self._places
+
     def fill_next(self) -> ir.Stmt:
         """What runs between counting and filling: where each row begins, and room for all of them."""
-        self._is_counting = False
+        self.is_counting = False
+        pos, total, names = self._pos, self._total, self.context.names
+        too_many = ir.compare("greater", total, ir.index(self.context.int32_limit))
+        return ir.block(
+            self._add_up() if self._places is None else self._places.count(total, self._begins, names),
+            ir.If(too_many, ir.Fail(ir.Status.INDEX_OVERFLOW)) if pos.dtype == INT32 else None,
+            None if self._places is None else self._places.place(pos, self._begins, names),
+            ir.Allocate(self._crd, total),
+            ir.Allocate(self.view.values, total),
+        )
+
+    def _add_up(self) -> ir.Stmt:
+        """Turn the counts of rows into where they begin."""
         pos, total = self._pos, self._total
         row = ir.Var(self.context.names.fresh("row"))
         here = ir.add(row, ir.index(2))
         added = ir.Assign(total, ir.add(total, ir.Cast(ir.Load(pos, here), INT64)))
-        too_many = ir.compare("greater", total, ir.index(self.context.int32_limit))
-        return ir.block(
-            ir.For(row, ir.ZERO, self._rows(), ir.block(added, ir.Store(pos, here, cast(total, pos.dtype)))),
-            ir.If(too_many, ir.Fail(ir.Status.INDEX_OVERFLOW)) if pos.dtype == INT32 else None,
-            ir.Allocate(self._crd, total),
-            ir.Allocate(self.view.values, total),
-        )
+        return ir.For(row, ir.ZERO, self._rows(), ir.block(added, ir.Store(pos, here, cast(total, pos.dtype))))
+
+    def finish(self) -> ir.Stmt:
+        """Nobody needs the places of pieces any more."""
+        return ir.block() if self._places is None else ir.Free(self._places.array)
 
     def _row(self, coordinates: Mapping[IndexVar, ir.Expr]) -> ir.Expr:
         row: ir.Expr = ir.ZERO
@@ -107,24 +134,29 @@ class InsertResult(Result):
         row = self._row({stored[k]: form.levels[k].coordinate(levels[k], ir.ZERO, later) for k in tail})
         return ir.block(
             ir.Declare(later, least(ir.add(scope.at(self._driver).position, ir.index(AHEAD)), last)),
-            ir.Declare(place, load_index(self._pos, ir.add(row, ir.ONE))),
+            ir.Declare(place, load_index(*self._next(row, scope))),
             routines.prefetch(self._crd, place),
             routines.prefetch(self.view.values, place),
         )
 
+    def _next(self, row: ir.Expr, scope: Scope) -> tuple[ir.Array, ir.Expr]:
+        """Where it stands where the next entry of a row goes; and while they are counted, how many there are."""
+        if scope.copy is not None:
+            return scope.copy[1], ir.add(scope.copy[2], row)
+        return self._pos, ir.add(row, ir.index(2 if self.is_counting else 1))
+
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Count one entry, or put it where its row goes on."""
-        pos, values, row = self._pos, self.view.values, self._row(scope.coordinates)
-        if self._is_counting:
-            written: ir.Stmt = ir.Store(pos, ir.add(row, ir.index(2)), ir.Literal(1, pos.dtype), "add")
-        else:
-            place = ir.Var(self.context.names.fresh(f"p{self.lhs.tensor.name}{len(self.view.levels)}"))
-            last = self.lhs.tensor.format.levels[-1]
-            written = ir.block(
-                self._fetched_ahead(scope),
-                ir.Declare(place, ir.Cast(ir.Load(pos, ir.add(row, ir.ONE)), INT64)),
-                last.append(self._last, place, scope.coordinates[self._stored[-1]]),
-                ir.Store(values, place, cast(value.computed, values.dtype)),
-                ir.Store(pos, ir.add(row, ir.ONE), cast(ir.add(place, ir.ONE), pos.dtype)),
-            )
+        array, at = self._next(self._row(scope.coordinates), scope)
+        values, last = self.view.values, self.lhs.tensor.format.levels[-1]
+        if self.is_counting:
+            return ir.when(value.present, ir.Store(array, at, ir.Literal(1, array.dtype), "add"))
+        place = ir.Var(self.context.names.fresh(f"p{self.lhs.tensor.name}{len(self.view.levels)}"))
+        written = ir.block(
+            self._fetched_ahead(scope),
+            ir.Declare(place, ir.Cast(ir.Load(array, at), INT64)),
+            last.append(self._last, place, scope.coordinates[self._stored[-1]]),
+            ir.Store(values, place, cast(value.computed, values.dtype)),
+            ir.Store(array, at, cast(ir.add(place, ir.ONE), array.dtype)),
+        )
         return ir.when(value.present, written)

@@ -157,10 +157,10 @@ def _loops(concrete: Concrete, result: Result, scope: Scope) -> ir.Stmt:
     stmt, name = concrete.stmt, scope.context.lhs.tensor.name
     match result, concrete.making:
         case InsertResult(), Inserted(counting=Stmt() as counting, driver=driver):
-            how = "one loop over all entries counts those of each row, then these fill them in"
-            if driver is None:
-                how = "these loops run twice, to count the entries of each row and to fill them in"
             loops = ir.block(_counted(counting, stmt, scope), result.fill_next(), lower_statement(stmt, scope))
+            how = "one loop over all entries counts those of each row, then these fill them in"
+            if driver is None or result.is_shared:
+                how = "these loops run twice, to count the entries of each row and to fill them in"
             scope.remark(f"{name}: {how}")
             return loops
         case CountedResult(), _:

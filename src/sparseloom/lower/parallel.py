@@ -21,18 +21,19 @@ from sparseloom.lower.device import barrier, memory
 from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import find_ranges, forall, is_gone, over
 from sparseloom.lower.in_parts import in_counted_parts, in_parts
+from sparseloom.lower.in_pieces import in_rows
 from sparseloom.lower.ranges import subtract
 from sparseloom.lower.result import DenseResult, combine, placed
 from sparseloom.lower.scope import Accumulator, Scope, Sharing
 from sparseloom.notation.nodes import Access, Forall, Races, Unit
 
-_BY_THREADS = {Sharing.ROWS: forall, Sharing.PARTS: in_parts, Sharing.COUNTED: in_counted_parts}
+_BY_THREADS = {Sharing.ROWS: in_rows, Sharing.PARTS: in_parts, Sharing.COUNTED: in_counted_parts}
 
 
 def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
     """A loop, with private slots or copies if its iterations meet in one place and its strategy asks for them."""
     target = written(stmt)
-    is_scalar = target != scope.context.lhs and target.tensor not in scope.workspaces
+    is_scalar = target != scope.context.lhs and target.tensor not in scope.workspaces and not target.indices
     sharing = Sharing.PLACES if is_scalar else scope.sink_of(target).sharing
     if stmt.tag.unit is Unit.CPUThread and sharing in _BY_THREADS:
         return _BY_THREADS[sharing](stmt, scope)

@@ -13,7 +13,7 @@ from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.layout import is_filled
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
-from sparseloom.plan.threads import choose_threads, every_way
+from sparseloom.plan.threads import choose_places, choose_threads, every_way
 from sparseloom.plan.vectors import choose_rows, choose_vectors
 from sparseloom.schedule.laws import appended_result
 from sparseloom.schedule.loops import taken_names
@@ -87,6 +87,10 @@ def _appended(concrete: Concrete, space: Space, worth: Worth) -> Iterator[Choice
         return
     if space.seconds < worth.vectors:
         return
+    result = concrete.assign.lhs
+    if concrete.inserted and space.spine and space.spine[0] not in space.levels(result)[:-1]:
+        ways = choose_places(space, result) if space.seconds >= worth.parts else []
+        yield from (_together(way(Names(taken_names(concrete.stmt))).decision) for way in ways)
     names = Names(taken_names(concrete.stmt))
     rows = choose_rows(space, names)
     inside = rows or choose_vectors(space, names)

@@ -4,6 +4,7 @@
     rows of equal entries       every piece has equally many entries of the operand that is walked
     positions                   the entries themselves are cut; what a piece shares with its neighbours is joined in order
     private copies              the outermost loop is summed over: every piece has a result of its own, joined in order
+    private places              entries are put into rows as they come: every piece has places of its own in every row
 
 There are always equally many pieces, so that results do not depend on the number of threads.
 """
@@ -11,7 +12,7 @@ There are always equally many pieces, so that results do not depend on the numbe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
@@ -27,6 +28,8 @@ PIECES = 64
 MANY_PIECES = 256  # rows can be cut further where there is more to do
 VERY_HEAVY = 1 / 4  # the share of all entries in one row
 MUCH = 2e-3  # seconds of work
+PLACED = (32, 16, 8, 4)  # how many pieces may have places of their own in every row
+PLACES_PER_ENTRY = 1  # with more, setting them to zero and adding them up takes as long as scattering the entries
 COPIES = 16  # private results; they are filled and added up
 PER_PLACE = 0.6e-9  # seconds for one place of a copy
 NO_RACES, TEMPORARY = "NoRaces", "Temporary"
@@ -64,6 +67,27 @@ def every_way(space: Space, result: Access) -> list[Callable[[Names], Shared]]:
     return [*by_rows, *(_ways_by_positions(space, walked) if walked is not None else [])]
 
 
+def choose_places(space: Space, result: Access) -> list[Callable[[Names], Shared]]:
+    """The ways in which threads can put entries into rows in any order, best first: each piece counts its entries in every row."""
+    rows = prod(map(space.extent, space.levels(result)[:-1]))
+    entries = sum(space.iterations(path, path.variables) for path in space.paths)
+    pieces = next((count for count in PLACED if count * rows <= PLACES_PER_ENTRY * entries), None)
+    walked = _walked(space) if space.spine else None
+    if pieces is None or walked is None:
+        return []
+    chain = _chain(space, walked)
+    ways = [partial(_by_positions, space, walked, chain, pieces=pieces)] if chain else []
+    ways.append(partial(_by_rows, space, walked, True, TEMPORARY, pieces=pieces))
+    what = f"threads take {pieces} pieces, each with places of its own in every row of {result.tensor}"
+    why = f"about {entries:,.0f} entries go to {rows:,} rows"
+    return [partial(_in_words, way, what, why) for way in ways]
+
+
+def _in_words(way: Callable[[Names], Shared], what: str, why: str, names: Names) -> Shared:
+    shared = way(names)
+    return replace(shared, decision=replace(shared.decision, what=what, why=why))
+
+
 def _is_free(space: Space, result: Access) -> bool:
     """Whether the outermost loop runs over the result, and not over what is summed."""
     return space.spine[0] in space.levels(result)
@@ -97,7 +121,7 @@ def _has_heavy_row(space: Space, access: Access) -> bool:
     return space.spine[-1] == space.levels(access)[-1] or (known.heaviest or 0) >= VERY_HEAVY
 
 
-def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], names: Names) -> Shared:
+def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], names: Names, pieces: int = PIECES) -> Shared:
     """The entries of an operand in pieces."""
     steps, fused = [], chain[0].name
     for var in chain[1:]:
@@ -105,18 +129,18 @@ def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], nam
         steps.append(f"fuse({fused},{var},{into})")
         fused = into
     position, outer, inner = names.fresh("p"), names.fresh("p0"), names.fresh("p1")
-    steps += [f"pos({fused},{position},{show(access)})", f"divide({position},{outer},{inner},{PIECES})"]
+    steps += [f"pos({fused},{position},{show(access)})", f"divide({position},{outer},{inner},{pieces})"]
     steps.append(f"parallelize({outer},CPUThread,{TEMPORARY})")
     known = space.known(access)
     why = f"one {chain[0]} has about {known.heaviest or 0:.0%} of the entries of {access.tensor}" if known else ""
-    return Shared(Decision(tuple(steps), f"threads take {PIECES} pieces of entries", why, "pieces of rows"), in_one_loop=True)
+    return Shared(Decision(tuple(steps), f"threads take {pieces} pieces of entries", why, "pieces of rows"), in_one_loop=True)
 
 
-def _by_rows(space: Space, walked: Access | None, by_weight: bool, races: str, names: Names) -> Shared:
+def _by_rows(space: Space, walked: Access | None, by_weight: bool, races: str, names: Names, pieces: int = 0) -> Shared:
     """The outermost loop in pieces, of equal weight or of equal length."""
     var = space.spine[0]
     outer, inner = names.fresh(f"{var}0"), names.fresh(f"{var}1")
-    pieces = MANY_PIECES if races == NO_RACES and space.seconds >= MUCH else PIECES
+    pieces = pieces or (MANY_PIECES if races == NO_RACES and space.seconds >= MUCH else PIECES)
     known = None if walked is None else space.known(walked)
     weight = f",{show(walked)}" if walked is not None and by_weight else ""
     steps = (f"divide({var},{outer},{inner},{pieces}{weight})", f"parallelize({outer},CPUThread,{races})")

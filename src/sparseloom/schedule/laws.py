@@ -41,11 +41,11 @@ def breach(concrete: Concrete) -> Refusal | None:
         or unvisited(stmt)
         or misplaced(stmt)
         or not_ahead(stmt)
-        or unresolved(stmt, appended, _own_rows(concrete))
+        or unresolved(stmt, appended, own_rows(concrete))
     )
 
 
-def _own_rows(concrete: Concrete) -> frozenset[IndexVar] | None:
+def own_rows(concrete: Concrete) -> frozenset[IndexVar] | None:
     """The variables whose values have rows of their own: all but the last of an inserted result; None where any may be outermost."""
     return frozenset(provenance(concrete.stmt).stored(concrete.assign.lhs)[:-1]) if concrete.inserted else None
 

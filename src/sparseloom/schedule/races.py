@@ -13,7 +13,7 @@ from itertools import combinations
 from math import prod
 
 from sparseloom.iteration.provenance import Provenance
-from sparseloom.notation.nodes import Access, Assign, IndexVar, Races, Stmt, TensorVar, Unit
+from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Stmt, TensorVar, Unit
 from sparseloom.notation.printer import show
 from sparseloom.relations.alias import Alias
 from sparseloom.relations.arithmetic import INTEGERS
@@ -39,7 +39,7 @@ class Example:
 class Conflict:
     """Iterations of ``var`` that write one place of ``assign``; ``resolved`` names the loop and the strategy that covers it.
 
-    What shows it is an example, or an operand that repeats coordinates, or that entries are appended.
+    What shows it is an example, or an operand that repeats coordinates, or that entries are appended, or inserted into rows.
     """
 
     var: IndexVar
@@ -49,11 +49,14 @@ class Conflict:
     example: Example | None = None
     repeats: Access | None = None
     appends: bool = False
+    inserts: bool = False
 
     def __str__(self) -> str:
         var, verb = self.var, "add to" if self.assign.op == "add" else "write"
         if self.appends:
             return f"iterations of {var} append to {self.assign.lhs.tensor} at one end, and the order would be lost"
+        if self.inserts:
+            return f"iterations of {var} put entries into the same rows of {self.assign.lhs.tensor}, and their order would be lost"
         if self.repeats is not None:
             return f"{show(self.repeats)} may repeat a coordinate, so two iterations of {var} {verb} one place of {self.assign.lhs.tensor}"
         if self.example is None:
@@ -76,7 +79,9 @@ def analyse(stmt: Stmt, appended: TensorVar | None = None, rows: frozenset[Index
             if path.assign.lhs.tensor == appended and _is_cut_into_parts(graph, path, depth, rows):
                 continue
             if path.assign.lhs.tensor == appended:
-                found.append(Conflict(loop.var, races, path.assign, None, appends=True))
+                own = depth == 0 and rows is not None and has_own_places(loop, graph, path.assign.lhs)
+                resolved = (loop.var, races) if own else None
+                found.append(Conflict(loop.var, races, path.assign, resolved, appends=rows is None, inserts=rows is not None))
             elif path.assign.op is not None and loop.var not in follows(graph, {*path.assign.lhs.indices, *path.variables[:depth]}):
                 example, repeats = _example(graph, path, depth), _repeats(graph, loop.var)
                 found.append(Conflict(loop.var, races, path.assign, _resolution(path, depth), example, None if example else repeats))
@@ -92,12 +97,21 @@ def _is_cut_into_parts(graph: Provenance, path: Path, depth: int, rows: frozense
     return depth == 0 and loop.tag.unit is Unit.CPUThread and len(covered) == 1 and distinct and apart
 
 
+def has_own_places(loop: Forall, graph: Provenance, inserted: Access) -> bool:
+    """Whether iterations that insert into the same rows are to count for themselves, so that each has places of its own in every row."""
+    stored = graph.stored(inserted)
+    apart = {*graph.covered(loop.var, stored)} <= {*stored[:-1]}
+    return loop.tag.unit is Unit.CPUThread and loop.tag.races is Races.Temporary and not apart
+
+
 def unresolved(stmt: Stmt, appended: TensorVar | None = None, rows: frozenset[IndexVar] | None = None) -> Refusal | None:
     """The refusal of the first conflict that nothing covers. What IgnoreRaces leaves open is a warning, not a refusal."""
     for conflict in analyse(stmt, appended, rows):
         var, tensor = conflict.var, conflict.assign.lhs.tensor
-        if conflict.appends:
+        if conflict.appends or (conflict.inserts and conflict.resolved is None):
             advice = "parallelize the outermost loop, over rows of their own, on CPUThread; or ask for a dense result"
+            if conflict.inserts:
+                advice = "parallelize the outermost loop on CPUThread: with Temporary, or over rows of their own"
             return Refusal("S852", str(conflict), advice, at=var)
         if conflict.races is Races.NoRaces:
             advice = "use Atomics, Temporary or ParallelReduction, or parallelize a loop over the result's own variables"

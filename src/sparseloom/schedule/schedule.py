@@ -23,7 +23,7 @@ from sparseloom.relations.bound import BoundType
 from sparseloom.schedule import primitives
 from sparseloom.schedule.arguments import build
 from sparseloom.schedule.graphs import ProvenanceGraph
-from sparseloom.schedule.laws import appended_result, breach
+from sparseloom.schedule.laws import appended_result, breach, own_rows
 from sparseloom.schedule.nests import IterationGraph
 from sparseloom.schedule.own_names import renamed, renamings
 from sparseloom.schedule.picture import bare, full
@@ -148,7 +148,7 @@ class Schedule:
     @property
     def conflicts(self) -> tuple[Conflict, ...]:
         """The places that several iterations of a parallel loop write, and what resolves each."""
-        return tuple(analyse(self.stmt, appended_result(self.concrete)))
+        return tuple(analyse(self.stmt, appended_result(self.concrete), own_rows(self.concrete)))
 
     def __str__(self) -> str:
         counts = isinstance(self.concrete.making, CountedFirst)
