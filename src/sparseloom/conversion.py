@@ -22,15 +22,18 @@ from sparseloom.compiler import Stages, lower_concrete
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import INT64, DType, width_for
 from sparseloom.core.errors import FormatError, NotationError, ToolchainError
+from sparseloom.core.trees import walk
 from sparseloom.formats import pack
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, copied, derived, sealed, share_memory
-from sparseloom.iteration.making import Appended
+from sparseloom.iteration.assembly import can_insert
+from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.making import Appended, Inserted, Making
 from sparseloom.iteration.rows import SHORT_ROWS, is_long
-from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
-from sparseloom.plan.plan import Plan, choose_loops, plan_schedule, scheduled
+from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, TensorVar
+from sparseloom.plan.plan import Plan, choose_loops, plan_loops
 from sparseloom.plan.statistics import Statistics, rounded
 from sparseloom.runtime.binding import allocate, bind_entry, gather, read_result
 from sparseloom.runtime.calling import IndexOverflow
@@ -123,11 +126,19 @@ def _plan(
     concrete = choose_loops(plain)
     if concrete.conversions:
         return concrete.conversions[0].target.format
-    making = Appended(takes_leaves=True) if shares and isinstance(concrete.making, Appended) else concrete.making
-    if making is concrete.making:
-        concrete = scheduled(concrete, plan_schedule(plain, dict(extents), statistics).schedule)
-    stages = lower_concrete(assign, replace(concrete, drops=drops, making=making), int32_limit)
+    if shares and isinstance(concrete.making, Appended):
+        concrete = replace(concrete, making=_taking_leaves(concrete))
+    if not isinstance(concrete.making, Appended) or not concrete.making.takes_leaves:
+        concrete = plan_loops(concrete, dict(extents), statistics)
+    stages = lower_concrete(assign, replace(concrete, drops=drops), int32_limit)
     return _Plan(format, target, stages, shares)
+
+
+def _taking_leaves(concrete: Concrete) -> Making:
+    """How rows are made above last coordinates and values that are taken over: entries that tell their rows are counted."""
+    assign, order = concrete.assign, tuple(n.var for n in walk(concrete.stmt) if isinstance(n, Forall))
+    tells_rows = all(n.tensor.format.chains[-1][0] == 0 for n in walk(assign.rhs) if isinstance(n, Access))
+    return Inserted(order=order, takes_leaves=True) if tells_rows and can_insert(assign) else Appended(takes_leaves=True)
 
 
 def _run(storage: Storage, plan: _Plan) -> Storage:

@@ -99,11 +99,13 @@ class Counted(CountedFirst):
 class Inserted(CountedFirst):
     """The entries of rows are counted; the loops then come in the ``order`` of these variables, whatever the levels' is.
 
-    ``driver`` is the operand whose entries come one after another, if they tell their rows.
+    ``driver`` is the operand whose entries come one after another, if they tell their rows. One that ``takes_leaves`` has the last
+    coordinates and the values of its only operand, which is in the same order, so that rows are only counted.
     """
 
     order: tuple[IndexVar, ...] = ()
     driver: Access | None = None
+    takes_leaves: bool = False
 
 
 def choose_making(form: Format, shared: Shared | None = None, inserted: tuple[IndexVar, ...] = ()) -> Making:

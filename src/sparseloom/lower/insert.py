@@ -39,6 +39,7 @@ class InsertResult(Result):
 
     needs_presence = True
     sharing = Sharing.ROWS
+    ahead = 2  # how far behind its row a count stands: where rows begin moves on to where they end, as they are filled
 
     def __init__(self, scope: Scope, lhs: Access, driver: Access | None) -> None:
         super().__init__(scope, lhs)
@@ -69,7 +70,7 @@ class InsertResult(Result):
         """No row has an entry yet."""
         if self._places is not None:
             return ir.block(ir.Allocate(self._pos, ir.add(self._rows(), ir.ONE)), self._places.begin())
-        size = ir.add(self._rows(), ir.index(2))
+        size = ir.add(self._rows(), ir.index(self.ahead))
         return ir.block(ir.Allocate(self._pos, size), ir.Fill(self._pos, ir.ZERO, size, ir.Literal(0, self._pos.dtype)))
 
     @property
@@ -93,15 +94,18 @@ class InsertResult(Result):
             self._add_up() if self._places is None else self._places.count(total, self._begins, names),
             ir.If(too_many, ir.Fail(ir.Status.INDEX_OVERFLOW)) if pos.dtype == INT32 else None,
             None if self._places is None else self._places.place(pos, self._begins, names),
-            ir.Allocate(self._crd, total),
-            ir.Allocate(self.view.values, total),
+            self.room(),
         )
+
+    def room(self) -> ir.Stmt:
+        """Make room for all entries."""
+        return ir.block(ir.Allocate(self._crd, self._total), ir.Allocate(self.view.values, self._total))
 
     def _add_up(self) -> ir.Stmt:
         """Turn the counts of rows into where they begin."""
         pos, total = self._pos, self._total
         row = ir.Var(self.context.names.fresh("row"))
-        here = ir.add(row, ir.index(2))
+        here = ir.add(row, ir.index(self.ahead))
         added = ir.Assign(total, ir.add(total, ir.Cast(ir.Load(pos, here), INT64)))
         return ir.For(row, ir.ZERO, self._rows(), ir.block(added, ir.Store(pos, here, cast(total, pos.dtype))))
 
@@ -143,7 +147,7 @@ class InsertResult(Result):
         """Where it stands where the next entry of a row goes; and while they are counted, how many there are."""
         if scope.copy is not None:
             return scope.copy[1], ir.add(scope.copy[2], row)
-        return self._pos, ir.add(row, ir.index(2 if self.is_counting else 1))
+        return self._pos, ir.add(row, ir.index(self.ahead if self.is_counting else 1))
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Count one entry, or put it where its row goes on."""

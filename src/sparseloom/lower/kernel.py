@@ -22,6 +22,7 @@ from sparseloom.lower.ranges import Ranges
 from sparseloom.lower.result import DenseResult, Result
 from sparseloom.lower.scope import Scope
 from sparseloom.lower.statement import WAYS, lower_statement
+from sparseloom.lower.structure import RowsResult
 from sparseloom.lower.views import Sizes, Slot, TensorView, input_parameters, view_tensor
 from sparseloom.lower.walking import settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Stmt, TensorVar, Where
@@ -156,6 +157,8 @@ def _loops(concrete: Concrete, result: Result, scope: Scope) -> ir.Stmt:
     """The loops; where entries are counted first, other loops do that, or the same ones run twice."""
     stmt, name = concrete.stmt, scope.context.lhs.tensor.name
     match result, concrete.making:
+        case RowsResult(), Inserted(counting=Stmt() as counting):
+            return ir.block(_counted(counting, counting, scope), result.fill_next())
         case InsertResult(), Inserted(counting=Stmt() as counting, driver=driver):
             loops = ir.block(_counted(counting, stmt, scope), result.fill_next(), lower_statement(stmt, scope))
             how = "one loop over all entries counts those of each row, then these fill them in"

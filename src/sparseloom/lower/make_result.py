@@ -21,7 +21,7 @@ from sparseloom.lower.padded import PaddedResult
 from sparseloom.lower.refill import RefillResult
 from sparseloom.lower.result import DenseResult, Result, SharedResult
 from sparseloom.lower.scope import Scope
-from sparseloom.lower.structure import StructureResult
+from sparseloom.lower.structure import RowsResult, StructureResult
 from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
 from sparseloom.relations.fuse import FuseRelation
@@ -41,8 +41,8 @@ def make_result(scope: Scope, concrete: Concrete) -> Result:
             return SharedResult(scope, lhs, first, taken, _comes_once(stmt, taken, scope.provenance))
         case Filled():
             return FilledResult(scope, lhs)
-        case Inserted(driver=driver):
-            return InsertResult(scope, lhs, driver)
+        case Inserted(driver=driver, takes_leaves=takes_leaves):
+            return (RowsResult if takes_leaves else InsertResult)(scope, lhs, driver)
     repeated = len(set(lhs.indices)) < len(lhs.indices)
     gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in scope.provenance.relations)
     made = innermost(stmt)

@@ -1,13 +1,14 @@
 """Results that take over the last coordinates and the values of an operand, in the same order: only what stands above them is made.
 
     csr -> coo      crd of the rows is written, columns and values are the operand's
-    coo -> csr      pos of the rows is written, columns and values are the operand's
+    coo -> csr      pos of the rows is written, columns and values are the operand's; where entries tell their rows, these are counted
 """
 
 from __future__ import annotations
 
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.append import AppendResult
+from sparseloom.lower.insert import InsertResult
 from sparseloom.lower.scope import Scope, Sharing, Value
 from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import Assign
@@ -42,3 +43,18 @@ class StructureResult(AppendResult):
         """Count one entry."""
         appended = ir.block(self.append(self.last, scope), self.advance(self.last))
         return ir.when(value.present, appended)
+
+
+class RowsResult(InsertResult):
+    """Counts the entries of rows; nothing is put there."""
+
+    ahead = 1
+
+    def parameters(self) -> list[tuple[ir.Param, Slot]]:
+        """Where rows begin, and how many entries there are."""
+        made = self.view.levels[-1].arrays["pos"]
+        return [(param, slot) for param, slot in super().parameters() if isinstance(param.target, ir.Var) or param.target == made]
+
+    def room(self) -> ir.Stmt:
+        """There is room, with what stands there."""
+        return ir.block()

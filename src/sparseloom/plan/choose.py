@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from sparseloom.core.names import Names
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.layout import is_filled
+from sparseloom.iteration.making import Inserted
+from sparseloom.notation.nodes import Access
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
 from sparseloom.plan.threads import choose_places, choose_threads, every_way
@@ -88,7 +90,7 @@ def _appended(concrete: Concrete, space: Space, worth: Worth) -> Iterator[Choice
     if space.seconds < worth.vectors:
         return
     result = concrete.assign.lhs
-    if concrete.inserted and space.spine and space.spine[0] not in space.levels(result)[:-1]:
+    if isinstance(concrete.making, Inserted) and space.spine and _meet_in_rows(concrete.making, space, result):
         ways = choose_places(space, result) if space.seconds >= worth.parts else []
         yield from (_together(way(Names(taken_names(concrete.stmt))).decision) for way in ways)
     names = Names(taken_names(concrete.stmt))
@@ -101,6 +103,11 @@ def _appended(concrete: Concrete, space: Space, worth: Worth) -> Iterator[Choice
         yield _together(*inside, threads)
         yield _together(threads)
     yield _together(*inside)
+
+
+def _meet_in_rows(making: Inserted, space: Space, result: Access) -> bool:
+    """Whether pieces of the outermost loop meet in rows; or of the entries, where these are only counted, as they stand."""
+    return making.takes_leaves or space.spine[0] not in space.levels(result)[:-1]
 
 
 def _together(*decisions: Decision) -> Choice:

@@ -76,6 +76,11 @@ def plan_schedule(plain: Plan, sizes: Mapping[str, int], statistics: Statistics,
     return next(_allowed(plain, loops, choices(loops, Space(loops.stmt, sizes, statistics), worth)))
 
 
+def plan_loops(loops: Concrete, sizes: Mapping[str, int], statistics: Statistics) -> Concrete:
+    """The loops under the best schedule that they allow."""
+    return scheduled(loops, next(_fitting(loops, choices(loops, Space(loops.stmt, sizes, statistics)))).schedule)
+
+
 def plan_variants(problem: Problem, statistics: Statistics) -> tuple[Plan, ...]:
     """Plans to choose from by measuring, the planner's own first."""
     plain = plan_freely(problem, statistics)
@@ -104,12 +109,18 @@ def _rounded(size: int) -> int:
 
 def _allowed(plain: Plan, loops: Concrete, found: Iterable[Choice]) -> Iterator[Plan]:
     """Plans with those schedules that the loops allow."""
+    for choice in _fitting(loops, found):
+        yield replace(plain, schedule=choice.schedule, decisions=choice.decisions)
+
+
+def _fitting(loops: Concrete, found: Iterable[Choice]) -> Iterator[Choice]:
+    """The schedules that the loops allow."""
     for choice in found:
         try:
             scheduled(loops, choice.schedule)
         except ScheduleError:
             continue
-        yield replace(plain, schedule=choice.schedule, decisions=choice.decisions)
+        yield choice
 
 
 @lru_cache(maxsize=512)

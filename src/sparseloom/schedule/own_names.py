@@ -48,7 +48,7 @@ def _renamed_making(making: Making, names: Mapping[str, str]) -> Making:
         case Shared(operand, depth):
             return Shared(rename(operand, names), depth)
         case Inserted(order=order):
-            return Inserted(order=tuple(rename(var, names) for var in order))
+            return replace(making, order=tuple(rename(var, names) for var in order))
     return making
 
 
