@@ -2,6 +2,7 @@
 
     the same order          appended; where the last coordinates and the values stay as they are, both tensors share them
     another order           counted and filled (csr to csc), or listed and sorted (csr to a list by columns)
+    no order                counted and filled by columns, then by rows; listed and sorted where modes are long
     repeated entries        summed, unless the new format may repeat them too
     blocks, on either side  where need be by way of the format that the loops ask for
 
@@ -26,6 +27,9 @@ from sparseloom.core.trees import walk
 from sparseloom.formats import pack
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
+from sparseloom.formats.levels.compressed import Compressed
+from sparseloom.formats.levels.dense import Dense
+from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, copied, derived, sealed, share_memory
 from sparseloom.iteration.assembly import can_insert
@@ -77,6 +81,8 @@ def _is_left_to_numpy(storage: Storage, format: Format) -> bool:
 
 def _converted(storage: Storage, format: Format, drop_zeros: bool, detours: int = 2) -> Storage | None:
     """What compiled kernels make; None if there is no kernel for these formats, or no compiler."""
+    if _is_sorted_by_rows(storage, format):
+        return _sorted_by_rows(storage, format, drop_zeros)
     given = storage.index_dtype
     first = width_for(max(storage.shape, default=0), settings.int32_limit, (given,))
     for width in dict.fromkeys((first, INT64)):
@@ -92,6 +98,58 @@ def _converted(storage: Storage, format: Format, drop_zeros: bool, detours: int 
         except (NotationError, ToolchainError):
             return None
     return None
+
+
+def _is_sorted_by_rows(storage: Storage, format: Format) -> bool:
+    """Whether the entries of a matrix come in no order, and are so many that they can be put into columns, and then into rows."""
+    given = storage.format
+    if format.order != 2 or given.blocks or format.blocks or not format.is_unique:
+        return False
+    is_loose = not all(level.ordered for level in given.levels)
+    walks = (given.levels[0].full or given.chains[-1][0] == 0) and isinstance(given.levels[-1], _LISTED)
+    makes = (format.levels[0].full or isinstance(format.levels[0], _LISTED)) and isinstance(format.levels[-1], _LISTED)
+    return is_loose and walks and makes and sum(storage.shape) <= len(storage.values)
+
+
+_LISTED = Compressed | Singleton
+
+
+def _sorted_by_rows(storage: Storage, format: Format, drop_zeros: bool) -> Storage | None:
+    """Put entries that come in no order into columns, then into rows, where they then stand in order; equal ones come one after another.
+
+    What inserts entries only walks through them, so that nothing is lost by taking them for entries that are in order and all different.
+    """
+    rows = Format((Dense(), Compressed()), format.modes)
+    across, given = Format(rows.levels, rows.modes[::-1]), _taken_in_order(storage, rows.modes)
+    columns = given if given.format.modes == across.modes else _converted(given, across, False)
+    made = None if columns is None else _converted(columns, rows, False)
+    if made is None:
+        return None
+    repeats = not storage.format.is_unique and _has_equal_neighbours(made)
+    if not repeats and not drop_zeros and format.promising(ordered=True) == rows:
+        return replace(made, format=format)
+    return _converted(replace(made, format=rows.promising(unique=not repeats)), format, drop_zeros)
+
+
+def _has_equal_neighbours(storage: Storage) -> bool:
+    """Whether some row has a coordinate twice; the last of a row may equal the first of the next."""
+    starts, columns = (storage.levels[-1].arrays[name] for name in ("pos", "crd"))
+    same = columns[1:] == columns[:-1]
+    if same.any():
+        same[starts[(starts > 0) & (starts < len(columns))] - 1] = False
+    return bool(same.any())
+
+
+def _taken_in_order(storage: Storage, modes: tuple[int, ...]) -> Storage:
+    """The same arrays, taken for entries in order that are all different; a list of them has its columns in the order of these modes."""
+    given, levels = storage.format, storage.levels
+    ends = {end for _, end in given.chains}
+    ordered = tuple(level.promising(True, k in ends or level.unique) for k, level in enumerate(given.levels))
+    if given.levels[0].full or given.modes == modes:
+        return replace(storage, format=Format(ordered, given.modes))
+    first, last = levels[0].arrays, levels[1].arrays
+    swapped = LevelData({**first, "crd": last["crd"]}), LevelData({**last, "crd": first["crd"]})
+    return replace(storage, format=Format(ordered, modes), levels=swapped)
 
 
 def _facts(storage: Storage) -> tuple[tuple[str, int], ...]:

@@ -158,7 +158,7 @@ def _loops(concrete: Concrete, result: Result, scope: Scope) -> ir.Stmt:
     stmt, name = concrete.stmt, scope.context.lhs.tensor.name
     match result, concrete.making:
         case RowsResult(), Inserted(counting=Stmt() as counting):
-            return ir.block(_counted(counting, counting, scope), result.fill_next())
+            return ir.block(_counted(counting, stmt, scope), result.fill_next())
         case InsertResult(), Inserted(counting=Stmt() as counting, driver=driver):
             loops = ir.block(_counted(counting, stmt, scope), result.fill_next(), lower_statement(stmt, scope))
             how = "one loop over all entries counts those of each row, then these fill them in"
