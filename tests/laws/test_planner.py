@@ -60,6 +60,48 @@ def test_a_row_of_results_stays_in_registers() -> None:
     np.testing.assert_allclose(kernel(matrix, dense).to_numpy(), matrix.to_scipy() @ dense)
 
 
+def in_blocks(per_row: int) -> sl.Tensor:
+    """A matrix of blocks of 4 by 4, the last of which are cut off."""
+    random, n = np.random.default_rng(per_row), 4002
+    cells = np.unique(np.repeat(np.arange(1001), per_row) * 1001 + random.integers(0, 1001, 1001 * per_row))
+    within = np.arange(4)
+    i, j = (cells // 1001)[:, None, None] * 4 + within[:, None], (cells % 1001)[:, None, None] * 4 + within
+    i, j = np.broadcast_arrays(i, j)
+    inside = (i < n) & (j < n)
+    at = np.array([i[inside], j[inside]])
+    return sl.from_coo(at, random.integers(1, 9, at.shape[1]).astype(float), (n, n), format="csr")
+
+
+@pytest.mark.parametrize(
+    ("per_row", "wanted"),
+    [
+        (8, "i_block,i_within,kb,j_block,j_within"),  # what is summed is near when the next row of a block reads it again
+        (60, "i_block,j_block,i_within,kb,j_within"),
+    ],
+)
+def test_rows_of_blocks_are_shared_and_a_row_of_results_stays_in_registers(per_row: int, wanted: str) -> None:
+    matrix, dense = in_blocks(per_row), np.random.default_rng(2).integers(0, 9, (4002, 16)).astype(float)
+    blocks = matrix.to("bcsr(4,4)")
+    kernel = planned(SPMM, {"A": "bcsr(4,4)"}, blocks, dense)
+    steps = kernel.schedule.split("\n")
+    assert steps[:3] == ["bound(k,kb,16,MaxExact)", f"reorder({wanted})", "parallelize(kb,CPUVector,NoRaces)"]
+    assert steps[3].startswith("divide(i_block,i_block0,i_block1,")
+    assert steps[4:] == ["parallelize(i_block0,CPUThread,NoRaces)"]
+    np.testing.assert_array_equal(kernel(blocks, dense).to_numpy(), matrix.to_scipy().toarray() @ dense)
+    again = sl.program(kernel.plan)
+    again(blocks, dense)
+    assert again.source == kernel.source
+
+
+def test_plain_loops_over_blocks_read_dense_operands_along_their_rows() -> None:
+    kernel = sl.program(SPMM, {"A": "bcsr(4,4)"}, "")
+    blocks, dense = in_blocks(2).to("bcsr(4,4)"), np.ones((4002, 16))
+    made = kernel(blocks, dense).to_numpy()
+    loops = [line.split(":")[0].strip() for line in kernel.explain().partition("loops\n")[2].partition("\n\n")[0].split("\n")]
+    assert loops == ["i_block", "j_block", "i", "j", "k"]
+    np.testing.assert_array_equal(made, blocks.to("csr").to_scipy() @ dense)
+
+
 def test_sums_of_neighbours_run_in_vectors() -> None:
     matrix, dense = rows(EVEN, 60_000), np.random.default_rng(1).random((60_000, 16))
     kernel = planned("S(i,j) = A(i,j) * P(i,k) * Q(j,k)", {"A": "csr", "S": "csr"}, matrix, dense[:6000], dense)
@@ -117,6 +159,7 @@ A = sl.from_coo(at, random.random(at.shape[1]), (6000, 6000), format="csr")
 x, B = random.random(6000), random.random((6000, 24))
 found = [
     sl.einsum("ij,j->i", A, x), sl.einsum("ij,jk->ik", A, B), sl.einsum("ij,i,j->", A, x, x), sl.einsum("ij,i->j", A, x),
+    sl.einsum("ij,jk->ik", A.to("bcsr(4,4)"), B),
     sl.einsum("ij,jk,k->i", A, A, x), sl.einsum("ij,ik,jk->ij", A, B, B), A @ A, A + A.T, sl.einsum("ik,jk->ij", B[:500], B[:500]),
 ]
 print(hashlib.sha256(b"".join(one.storage.values.tobytes() for one in found)).hexdigest())

@@ -60,9 +60,17 @@ def hard_edges(access: Access, blocks: Blocks) -> set[Edge]:
 
 
 def soft_edges(access: Access, sparse: set[IndexVar], blocks: Blocks) -> set[Edge]:
-    """Neighbouring levels, except into a variable that some operand walks sparsely: rows are not contiguous there."""
-    variables = level_variables(access, blocks)
-    return {(a, b) for a, b in pairwise(variables) if a != b and b not in sparse}
+    """Neighbouring levels, except into a variable that some operand walks sparsely: rows are not contiguous there.
+
+    Where other operands walk a variable in blocks, this holds for its two loops.
+    """
+    neighbours = pairwise(_loops_over(var, blocks) for var in level_variables(access, blocks))
+    return {(a, b) for before, after in neighbours for a in before for b in after if a != b and b not in sparse}
+
+
+def _loops_over(var: IndexVar, blocks: Blocks) -> tuple[IndexVar, ...]:
+    """The variables whose loops may run through the values of one."""
+    return (var, *blocks[var].children) if var in blocks else (var,)
 
 
 def sparse_variables(accesses: Iterable[Access], blocks: Blocks) -> set[IndexVar]:

@@ -68,6 +68,15 @@ class Space:
         """The variables of an operand's levels, in the order in which they are stored."""
         return self.graph.stored(access)
 
+    def is_over(self, var: IndexVar, access: Access) -> bool:
+        """Whether a loop runs over one of an operand's variables, in blocks or not."""
+        return self.graph.root(var) in map(self.graph.root, self.levels(access))
+
+    def is_last(self, var: IndexVar, access: Access) -> bool:
+        """Whether a loop runs over nothing but the last level of an operand, if over any; the places of a block may be part of a level."""
+        levels = self.levels(access)
+        return var not in levels[:-1] and (var in levels or self.graph.root(var) not in levels[:-1])
+
     def known(self, access: Access) -> Known | None:
         """What is known of an operand; one that is converted first has the entries that it had."""
         return self.statistics.known(access.tensor.name)

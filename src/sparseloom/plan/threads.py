@@ -90,7 +90,7 @@ def _in_words(way: Callable[[Names], Shared], what: str, why: str, names: Names)
 
 def _is_free(space: Space, result: Access) -> bool:
     """Whether the outermost loop runs over the result, and not over what is summed."""
-    return space.spine[0] in space.levels(result)
+    return space.is_over(space.spine[0], result)
 
 
 def _ways_by_positions(space: Space, walked: Access) -> list[Callable[[Names], Shared]]:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
@@ -24,6 +25,8 @@ FAR = 1 << 21  # bytes, more than a core has close by
 AHEAD = 4  # entries
 LONG_ROW, MASKED_ROW = 32.0, 8.0  # entries; gathers into vectors pay from here on, without and with masks
 STREAM, STREAM_OF_SHORT = 256, 128  # entries ahead, where rows are long and where they are short
+CLOSE = 1 << 14  # bytes that are still in the nearest cache when they are read again
+FEW = 16  # how often they may be read again
 
 
 class Kind(Enum):
@@ -58,20 +61,15 @@ def _leaf(space: Space, path: Path) -> Leaf | None:
         return None
     var, lhs = path.variables[-1], path.assign.lhs
     accesses = [n for n in walk(path.assign.rhs) if isinstance(n, Access)]
-    if any(not _is_innermost(space, access, var) for access in (lhs, *accesses)):
+    if any(not space.is_last(var, access) for access in (lhs, *accesses)):
         return None
     sparse = [access for access in accesses if var in access.indices and not access.tensor.format.levels[-1].full]
     driver = sparse[0] if len(sparse) == 1 else None
-    if var in space.levels(lhs):
+    if space.is_over(var, lhs):
         return Leaf(path, var, Kind.ROW) if not sparse and lhs.tensor.format.levels[-1].full else None
     if path.assign.op is None or len(sparse) > 1:
         return None
     return Leaf(path, var, Kind.GATHER if sparse else Kind.DOT, driver)
-
-
-def _is_innermost(space: Space, access: Access, var: IndexVar) -> bool:
-    """Whether a variable indexes nothing but the last level of an operand, if any."""
-    return var not in space.levels(access)[:-1]
 
 
 def _decide(space: Space, leaf: Leaf, names: Names, may_move: bool) -> Decision | None:
@@ -142,15 +140,34 @@ def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
 
 
 def _in_registers(space: Space, leaf: Leaf, name: str) -> tuple[str, ...] | None:
-    """The order of loops in which the row of a result is moved out of the sums over it; None if there are none."""
+    """The order of loops in which the row of a result is moved out of the sums over it; None if there are none.
+
+    Sums may stand around short loops over the result, as in blocks; those leave them too, where what is summed is near when read again.
+    """
     variables = leaf.path.variables
     if leaf.path.assign.op is None or space.spine != variables:
         return None
-    written = set(space.levels(leaf.path.assign.lhs))
-    sums = 0
-    while sums + 1 < len(variables) and variables[-2 - sums] not in written:
-        sums += 1
-    if sums == 0:
-        return None
-    outer, inner = variables[: -1 - sums], variables[-1 - sums : -1]
-    return (*map(str, outer), name, *map(str, inner))
+    lhs, (*rest, _) = leaf.path.assign.lhs, variables
+    sums = _taken(rest, lambda var: not space.is_over(var, lhs))
+    free = _taken(rest, lambda var: space.is_over(var, lhs))
+    outer_sums = _taken(rest, lambda var: not space.is_over(var, lhs))
+    if rest and outer_sums and _may_leave(space, leaf, free, (*rest, *free)):
+        return (*map(str, (*rest, *free)), name, *map(str, (*outer_sums, *sums)))
+    return (*map(str, (*rest, *outer_sums, *free)), name, *map(str, sums)) if sums else None
+
+
+def _taken(variables: list[IndexVar], holds: Callable[[IndexVar], bool]) -> list[IndexVar]:
+    """The last variables of which something holds; they are taken off the others."""
+    found: list[IndexVar] = []
+    while variables and holds(variables[-1]):
+        found.insert(0, variables.pop())
+    return found
+
+
+def _may_leave(space: Space, leaf: Leaf, free: Sequence[IndexVar], outside: Sequence[IndexVar]) -> bool:
+    """Whether loops over the result may leave the sums around them: no operand walks entries there, and rereading is cheap."""
+    read = [n for n in walk(leaf.path.assign.rhs) if isinstance(n, Access)]
+    walked = [var for a in read for var, level in zip(space.levels(a), a.tensor.format.levels, strict=True) if not level.full]
+    values = space.iterations(leaf.path, leaf.path.variables) / max(space.iterations(leaf.path, outside), 1.0)
+    is_near = values * leaf.path.assign.lhs.tensor.dtype.itemsize <= CLOSE
+    return is_near and prod(map(space.extent, free)) <= FEW and not set(free) & set(walked)
