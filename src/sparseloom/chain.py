@@ -32,7 +32,7 @@ from sparseloom.notation.text import declare
 from sparseloom.plan.contraction import Contraction, Path, Step, contract, contract_along, density
 from sparseloom.plan.problem import Problem, Shaped, declared, pose, pose_without_data
 from sparseloom.plan.statistics import Known, Statistics
-from sparseloom.runtime.binding import Call, allocate
+from sparseloom.runtime.binding import Call, aligned, allocate
 from sparseloom.runtime.calling import IndexOverflow
 from sparseloom.runtime.settings import settings
 from sparseloom.targets.c import C
@@ -296,7 +296,8 @@ class Chain:
             self.whole.compute(operands, out, target)
 
     def bind(self, operands: Mapping[str, Storage], target: str | None = None, values: NDArray[Any] | None = None) -> Call:
-        """One call that runs all steps. Dense temporaries are kept; what comes behind a sparse one is bound anew with every call.
+        """One call that runs all steps. Temporaries that are dense, or have the structure of an operand, are kept; what comes behind
+        another one is bound anew with every call.
 
         A sparse result is new every time, and several threads may ask for one, so that nothing is kept for it.
         """
@@ -314,7 +315,7 @@ class Chain:
 
 
 class _Ready:
-    """A chain that was bound: the calls of its steps as far as they can be known before, and the memory of dense temporaries."""
+    """A chain that was bound: the calls of its steps as far as they can be known before, and the memory of temporaries."""
 
     def __init__(self, chain: Chain, operands: dict[str, Storage], target: str | None, values: NDArray[Any] | None) -> None:
         self.chain = chain
@@ -326,9 +327,10 @@ class _Ready:
         self.calls: list[Call] = []
         self.one_nest: Call | None = None
         for link in chain.links[:-1]:
-            if not link.fills_values:
+            call = self._bind_dense(link) if link.fills_values else self._bind_alike(link)
+            if call is None:
                 break
-            self.calls.append(self._bind_dense(link))
+            self.calls.append(call)
         if len(self.calls) == len(chain.links) - 1:
             self.calls.append(chain.last.bind(self.storages, target, self.values))
 
@@ -339,6 +341,21 @@ class _Ready:
         call = link.bind(self.storages, self.target, values)
         self.storages[tensor.name] = _dense(tensor, shape, values)
         return call
+
+    def _bind_alike(self, link: Specialization) -> Call | None:
+        """A step that makes a temporary with the structure of an operand, whose arrays it has, too; None if its structure is its own."""
+        tensor, like = temporary(link.problem), self.storages.get(link.shares or "")
+        if like is None or like.index_dtype != tensor.index_dtype or self._converts(tensor.name):
+            return None
+        values = aligned(len(like.values), tensor.dtype)
+        call = link.bind(self.storages, self.target, values)
+        self.storages[tensor.name] = Storage(tensor.format, link.problem.shape, like.levels, values, tensor.fill, like.seal)
+        return call
+
+    def _converts(self, name: str) -> bool:
+        """Whether a step converts a temporary: how its entries are stored then must be worked out with every call."""
+        conversions = (conversion for link in self.chain.links for conversion in link.stages.concrete.conversions)
+        return any(conversion.source.name == name for conversion in conversions)
 
     def start(self) -> None:
         """Compute."""

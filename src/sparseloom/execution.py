@@ -149,6 +149,11 @@ class Specialization:
         """Whether an output can be filled in place: a dense one only needs values."""
         return self.plan.assign.lhs.tensor.format.is_dense and self.plan.blocked is None
 
+    @property
+    def shares(self) -> str | None:
+        """The operand whose structure the result has, if only its values are computed."""
+        return None if self.plan.blocked is not None or self.plan.assign.op is not None else self._running_stages.lowered.shared
+
     def check_output(self, out: Storage) -> None:
         """Refuse an output that does not fit the result."""
         tensor, shape = self.plan.assign.lhs.tensor, self.problem.shape

@@ -220,6 +220,31 @@ def test_one_nest_stands_in_where_there_is_no_room_for_a_temporary(monkeypatch: 
         np.testing.assert_allclose(made.to_numpy(), A @ (A @ x))
 
 
+SAMPLED = "t: csr\nt(i,j) = S(i,j) * C(i,k) * D(j,k)\nu: csr\nu(i,j) = 2 * t(i,j)\nY(i,l) = u(i,j) * D(j,l)"
+
+
+def test_a_temporary_with_the_structure_of_an_operand_is_bound_once(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    S, C, D = sp.random_array((30, 20), density=0.2, format="csr", rng=rng), rng.random((30, 5)), rng.random((20, 5))
+    bound = sl.program(SAMPLED, {"S": "csr"}).bind(S, C, D)
+    np.testing.assert_allclose(bound().to_numpy(), 2 * (S.toarray() * (C @ D.T)) @ D)
+    monkeypatch.setattr(execution.Specialization, "bind", None)
+    S.data[:], C[:] = rng.random(S.nnz), rng.random(C.shape)
+    np.testing.assert_allclose(bound().to_numpy(), 2 * (S.toarray() * (C @ D.T)) @ D)
+    S.indices[:] = np.concatenate([np.sort(rng.choice(20, n, replace=False)) for n in np.diff(S.indptr)])
+    np.testing.assert_allclose(bound().to_numpy(), 2 * (S.toarray() * (C @ D.T)) @ D)
+
+
+def test_a_temporary_that_is_converted_is_bound_anew(rng: np.random.Generator) -> None:
+    S, C, D = sp.random_array((30, 20), density=0.2, format="csr", rng=rng), rng.random((30, 5)), rng.random((20, 5))
+    text = "t: csr\nt(i,j) = S(i,j) * C(i,k) * D(j,k)\nY(j,i) = t(i,j) * R(j,i)"
+    R = sp.random_array((20, 30), density=0.4, format="csr", rng=rng)
+    bound = sl.program(text, {"S": "csr", "R": "csr", "Y": "dd"}).bind(S, C, D, R)
+    for _ in range(2):
+        np.testing.assert_allclose(bound().to_numpy(), (S.toarray() * (C @ D.T)).T * R.toarray())
+        S.data[:] = rng.random(S.nnz)
+        S.indices[:] = np.concatenate([np.sort(rng.choice(20, n, replace=False)) for n in np.diff(S.indptr)])
+
+
 def test_a_tensor_is_assigned_in_steps() -> None:
     A = sl.asarray(sp.random_array((300, 300), density=0.1, format="csr", rng=np.random.default_rng(1)), name="A")
     x, y = sl.asarray(np.ones(300), name="x"), sl.zeros(300, name="y")

@@ -112,6 +112,42 @@ def test_sums_of_neighbours_run_in_vectors() -> None:
     np.testing.assert_allclose(made.data, wanted)
 
 
+SAMPLED = "Y(i,l) = S(i,j) * C(i,k) * D(j,k) * E(j,l)"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_sampled_product_goes_on_into_a_dense_one_in_one_nest_if_its_rows_fit_into_registers(steps: int, dtype: str) -> None:
+    random, width = np.random.default_rng(1), 32 if steps == 1 else 96
+    matrix = rows(EVEN, 600).astype(dtype)
+    C, D, E = (random.integers(0, 3, (n, width)).astype(dtype) for n in (6000, 600, 600))
+    kernel = planned(SAMPLED, {"S": "csr"}, matrix, C, D, E)
+    assert kernel.plan.count(" = ") == steps
+    if steps == 1:
+        first = ["bound(l,lb,32,MaxExact)", "reorder(i,lb,j,k)", "precompute(C(i,k) * D(j,k),{},{},t)", "parallelize(lb,CPUVector,NoRaces)"]
+        assert kernel.schedule.split("\n")[:6] == [*first, "bound(k,kb,32,MaxExact)", "parallelize(kb,CPUVector,ParallelReduction)"]
+        assert kernel.schedule.endswith("divide(i,i0,i1,64)\nparallelize(i0,CPUThread,NoRaces)")
+        assert "C(i,k) * D(j,k) is summed over k first, and a row of results stays in registers" in kernel.explain()
+    S = matrix.to_scipy().toarray().astype(float)
+    wanted = (S * (C.astype(float) @ D.astype(float).T)) @ E.astype(float)
+    np.testing.assert_allclose(kernel(matrix, C, D, E).to_numpy(), wanted, rtol=1e-13 if dtype == "float64" else 1e-5)
+    again = sl.program(kernel.plan)
+    again(matrix, C, D, E)
+    assert again.source == kernel.source
+    assert again.plan == kernel.plan
+
+
+def test_a_sum_inside_has_the_numbers_of_one_nest_and_of_the_dense_product() -> None:
+    random, matrix = np.random.default_rng(2), rows(UNEVEN, 500)
+    values = [random.integers(-3, 4, (n, 16)).astype(float) for n in (6000, 500, 500)]
+    S = sl.asarray(sp.csr_array((random.integers(1, 4, matrix.nnz).astype(float), matrix.to_scipy().indices, matrix.to_scipy().indptr)))
+    kernel = planned(SAMPLED, {"S": "csr"}, S, *values)
+    assert "precompute" in kernel.schedule
+    C, D, E = values
+    np.testing.assert_array_equal(kernel(S, *values).to_numpy(), (S.to_scipy().toarray() * (C @ D.T)) @ E)
+    np.testing.assert_array_equal(kernel(S, *values).to_numpy(), sl.program(SAMPLED, {"S": "csr"}, "")(S, *values).to_numpy())
+
+
 def test_small_problems_stay_plain() -> None:
     kernel = planned(SPMV, {"A": "csr"}, np.eye(50), np.ones(50))
     assert kernel.schedule == ""
@@ -159,7 +195,7 @@ A = sl.from_coo(at, random.random(at.shape[1]), (6000, 6000), format="csr")
 x, B = random.random(6000), random.random((6000, 24))
 found = [
     sl.einsum("ij,j->i", A, x), sl.einsum("ij,jk->ik", A, B), sl.einsum("ij,i,j->", A, x, x), sl.einsum("ij,i->j", A, x),
-    sl.einsum("ij,jk->ik", A.to("bcsr(4,4)"), B),
+    sl.einsum("ij,jk->ik", A.to("bcsr(4,4)"), B), sl.einsum("ij,ik,jk,jl->il", A, B[:, :16], B[:, :16], B[:, :16]),
     sl.einsum("ij,jk,k->i", A, A, x), sl.einsum("ij,ik,jk->ij", A, B, B), A @ A, A + A.T, sl.einsum("ik,jk->ij", B[:500], B[:500]),
 ]
 print(hashlib.sha256(b"".join(one.storage.values.tobytes() for one in found)).hexdigest())

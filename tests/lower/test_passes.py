@@ -77,6 +77,8 @@ def test_every_pass_has_something_that_it_leaves_as_it_is(name: str) -> None:
 
 ADD, MULTIPLY, SPMV = "C(i,j) = A(i,j) + B(i,j)", "C(i,k) = A(i,j) * B(j,k)", "y(i) = A(i,j) * x(j)"
 ROWS = "parallelize(i,CPUThread,NoRaces)"
+SHARED, ONE = "y(j) = x(i) * B(i,k) * C(i,j)", "precompute(B(i,k),{},{},t)"  # what is summed over k is the same for every j
+
 STATEMENTS = (
     (SPMV, "A:csr", ""),
     (SPMV, "A:csr", ROWS),
@@ -91,6 +93,8 @@ STATEMENTS = (
     ("a = A(i,j) * B(i,j)", "A:csr B:csr", "parallelize(i,CPUThread,ParallelReduction)"),
     ("a = sum(i, b(i)) * sum(i, c(i))", "b:s c:s", "parallelize(i,CPUThread,Temporary)"),
     ("a = sum(i, b(i)) * sum(i, A(i,j) * x(j))", "b:s A:dcsr", "parallelize(i,CPUThread,Temporary)"),
+    (SHARED, "x:s", f"reorder(j,i,k) {ONE} parallelize(j,CPUVector,NoRaces) parallelize(k,CPUVector,ParallelReduction)"),
+    (SHARED, "x:s", f"bound(j,jb,4,MaxExact) reorder(jb,i,k) {ONE} parallelize(jb,CPUVector,NoRaces)"),
     (ADD, "A:csr B:csr C:csr", ""),
     (ADD, "A:csr B:csr C:csr", ROWS),
     (ADD, "A:dcsr B:csr C:coo", ROWS),

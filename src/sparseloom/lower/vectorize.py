@@ -7,8 +7,8 @@
       C[k] = acc                          C[k] = acc[lane]                    for every lane
                                         and what is left, one k after another
 
-What differs between lanes becomes a small array, which stays in vector registers. A loop whose control flow differs between lanes is
-left as it is.
+What differs between lanes becomes a small array, which stays in vector registers; what does not is done once for all of them. A loop whose
+control flow differs between lanes is left as it is.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from sparseloom.loops.routines import PREFETCH_READ, Call
 from sparseloom.lower.ahead import LINE
 from sparseloom.lower.in_lanes import lane_last, without_aliases
 
+_HARMLESS = (ir.Block, ir.Declare, ir.Assign, ir.For, ir.While, ir.If)
 BLOCKS = (4, 2, 1)  # how many vectors a block has: first four, for as long as that fits, then two, then one
 
 
@@ -103,6 +104,7 @@ class _Lanes:
         self._lane = ir.Var(names.fresh(f"{loop.var.name}_lane"))
         self._var, self._base, self._coordinate = loop.var, base, ir.add(base, self._lane)
         self._varying = _varying(loop)
+        self._shared = {n.array for n in walk(loop.body) if isinstance(n, ir.Allocate)}
         declared = {n.var for n in walk(loop.body) if isinstance(n, ir.Declare) and n.var.name in self._varying}
         ordered = sorted(declared, key=lambda v: v.name)
         self._arrays = {v: ir.Array(names.fresh(f"{v.name}_lanes"), v.dtype, ir.MemorySpace.LOCAL) for v in ordered}
@@ -111,6 +113,8 @@ class _Lanes:
 
     def spread(self, stmt: ir.Stmt) -> ir.Stmt:
         """The statement for all lanes: what differs between them in loops over lanes, the rest once."""
+        if self._is_shared(stmt):
+            return stmt
         match stmt:
             case ir.Block(stmts):
                 return ir.block(*self._grouped(stmts))
@@ -165,13 +169,25 @@ class _Lanes:
         if group:
             yield self._per_lane(group)
 
+    def _is_shared(self, stmt: ir.Stmt) -> bool:
+        """Whether all lanes do the same here, so that it is done once: nothing differs, and only small arrays of their own are written."""
+        for n in walk(stmt):
+            match n:
+                case ir.Var(name) if name in self._varying:
+                    return False
+                case ir.Store(array) | ir.Allocate(array) | ir.Free(array) if array in self._shared:
+                    pass
+                case ir.Stmt() if not isinstance(n, _HARMLESS):
+                    return False
+        return True
+
     def _is_lane_work(self, stmt: ir.Stmt) -> bool:
         """Whether a statement can run lane by lane: it differs, and neither loops nor ends the kernel."""
         match stmt:
             case ir.Declare(var) | ir.Assign(var):
                 return var in self._arrays
             case ir.Store(_, index, _):
-                return self._differs(index) and not stmt.atomic
+                return self._differs(index) and not stmt.atomic and stmt.array not in self._shared
             case ir.If(condition, then, other):
                 branches = [*ir.stmts_of(then), *ir.stmts_of(other)]
                 return self._differs(condition) and all(self._is_lane_work(s) for s in branches)

@@ -15,6 +15,7 @@ from sparseloom.iteration.making import Inserted
 from sparseloom.notation.nodes import Access
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
+from sparseloom.plan.sums import sum_inside
 from sparseloom.plan.threads import choose_places, choose_threads, every_way
 from sparseloom.plan.vectors import choose_rows, choose_vectors
 from sparseloom.schedule.laws import appended_result
@@ -46,13 +47,16 @@ def choices(concrete: Concrete, space: Space, worth: Worth = WORTH) -> Iterator[
     """Schedules for a statement, best first; the last one is always that of plain loops."""
     if appended_result(concrete) is not None:
         yield from _appended(concrete, space, worth)
-    else:
+    elif space.seconds >= worth.vectors:
+        if inside := sum_inside(concrete, space):
+            yield from _in_place(inside.concrete, inside.space, worth, inside.decision)
+            yield _together(inside.decision)
         yield from _in_place(concrete, space, worth)
     yield Choice()
 
 
-def _in_place(concrete: Concrete, space: Space, worth: Worth) -> Iterator[Choice]:
-    """A result every place of which is known when the loops begin."""
+def _in_place(concrete: Concrete, space: Space, worth: Worth, *before: Decision) -> Iterator[Choice]:
+    """A result every place of which is known when the loops begin; some decisions were made ``before``."""
     work = space.seconds
     if work < worth.vectors:
         return
@@ -61,9 +65,9 @@ def _in_place(concrete: Concrete, space: Space, worth: Worth) -> Iterator[Choice
         for share in choose_threads(space, concrete.assign.lhs):
             names = Names(taken)
             shared = share(names)
-            yield _together(*choose_vectors(space, names, not shared.in_one_loop), shared.decision)
-            yield _together(shared.decision)
-    yield _together(*choose_vectors(space, Names(taken)))
+            yield _together(*before, *choose_vectors(space, names, not shared.in_one_loop), shared.decision)
+            yield _together(*before, shared.decision)
+    yield _together(*before, *choose_vectors(space, Names(taken)))
 
 
 def variants(concrete: Concrete, space: Space) -> Iterator[Choice]:
@@ -73,6 +77,8 @@ def variants(concrete: Concrete, space: Space) -> Iterator[Choice]:
     if appended_result(concrete) is not None:
         yield from _appended(concrete, space, AT_ONCE)
         return
+    if inside := sum_inside(concrete, space):
+        yield from _in_place(inside.concrete, inside.space, AT_ONCE, inside.decision)
     for share in (None, *every_way(space, concrete.assign.lhs)):
         for may_move in (True, False):
             names = Names(taken)

@@ -27,6 +27,7 @@ from sparseloom.notation.dtyping import constant_of, dtype_of, fill_of, reduced_
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce, TensorVar
 from sparseloom.notation.terms import free_variables
 from sparseloom.plan.network import Network, Part, Tree, bits, factors_of, in_order, set_of, union
+from sparseloom.plan.plan import share_inside
 from sparseloom.plan.problem import Problem
 from sparseloom.plan.statistics import Statistics
 from sparseloom.schedule.matching import is_distributive
@@ -90,7 +91,7 @@ class Product:
 
 
 def contract(problem: Problem, statistics: Statistics) -> Contraction:
-    """The steps in which a problem is best computed: one, where nothing is gained by more."""
+    """The steps in which a problem is best computed: one, where nothing is gained by more, or no more than by a sum inside one nest."""
     may_cut = problem.schedule is None and problem.is_stored
     found = {id(product.term): product for product in products(problem.assign.rhs)} if may_cut else {}
     if not found:
@@ -98,7 +99,8 @@ def contract(problem: Problem, statistics: Statistics) -> Contraction:
     sofar = _Cut(problem, statistics)
     for product in found.values():
         sofar.cut(product)
-    return sofar.result()
+    is_cut = bool(sofar.steps) and share_inside(problem, statistics) * sofar.one_nest >= GAIN * sofar.work
+    return sofar.result() if is_cut else _uncut(problem)
 
 
 def _uncut(problem: Problem) -> Contraction:

@@ -23,6 +23,7 @@ from sparseloom.plan.decision import Decision
 from sparseloom.plan.problem import Problem, resolve, with_index_dtype
 from sparseloom.plan.space import Space
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
+from sparseloom.plan.sums import sum_inside
 from sparseloom.plan.vectors import CONSTANT
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.c import C
@@ -79,6 +80,15 @@ def plan_schedule(plain: Plan, sizes: Mapping[str, int], statistics: Statistics,
 def plan_loops(loops: Concrete, sizes: Mapping[str, int], statistics: Statistics) -> Concrete:
     """The loops under the best schedule that they allow."""
     return scheduled(loops, next(_fitting(loops, choices(loops, Space(loops.stmt, sizes, statistics)))).schedule)
+
+
+def share_inside(problem: Problem, statistics: Statistics) -> float:
+    """What share of the work of plain loops is left in one nest: less than all of it, where the planner computes a sum inside."""
+    plain = plan_freely(problem, statistics)
+    loops = choose_loops(plain.plain)
+    space = Space(loops.stmt, problem.sizes, statistics)
+    inside, chosen = sum_inside(loops, space), plan_schedule(plain, problem.sizes, statistics)
+    return inside.space.runs / space.runs if inside is not None and inside.decision in chosen.decisions else 1.0
 
 
 def plan_variants(problem: Problem, statistics: Statistics) -> tuple[Plan, ...]:

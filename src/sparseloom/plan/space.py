@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -16,8 +16,9 @@ from sparseloom.iteration.formula import ALWAYS, All, Any, Constant, Formula, St
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import region
 from sparseloom.iteration.rows import lists_entries
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt, Unit
 from sparseloom.plan.statistics import Known, Statistics
+from sparseloom.relations.alias import Alias
 from sparseloom.relations.block import BlockRelation
 from sparseloom.schedule.loops import Path, body_of, paths, provenance
 
@@ -62,6 +63,8 @@ class Space:
         match self.graph.made_by(var):
             case BlockRelation(parent, outer, _, size):
                 return -(-self.extent(parent) // size) if var == outer else size
+            case Alias(parent=parent):
+                return self.extent(parent)
         return self.sizes.get(var.name, 1)
 
     def levels(self, access: Access) -> tuple[IndexVar, ...]:
@@ -106,9 +109,32 @@ class Space:
         return float((stored / max(full, 1)) ** (1 / len(gaps)))
 
     def iterations(self, path: Path, outer: Collection[IndexVar]) -> float:
-        """How often the innermost of these loops of a path runs, in all."""
-        formula = region(path.assign, lambda access: Stored(access) if self._is_sparse(access) else ALWAYS)
-        return prod(map(self.extent, outer)) * self._chance(formula, outer)
+        """How often the innermost of these loops of a path runs, in all. A temporary is filled where something may read it."""
+        formulas = dict.fromkeys(part for reader in self._read_by(path) for part in _parts(self._region(reader)))
+        return prod(self.extent(var) for var in outer if not self._is_shared(path, var)) * self._chance(All(tuple(formulas)), outer)
+
+    def _is_shared(self, path: Path, var: IndexVar) -> bool:
+        """Whether a path fills a number that all lanes of a vector loop around it share."""
+        in_lanes = any(loop.var == var and loop.tag.unit is Unit.CPUVector for loop in path.loops)
+        used = {index for n in walk(path.assign) if isinstance(n, Access) for index in n.indices}
+        return in_lanes and not path.assign.lhs.indices and self.graph.root(var) not in used
+
+    def _region(self, path: Path) -> Formula:
+        """Where an assignment does something."""
+        return region(path.assign, lambda access: Stored(access) if self._is_sparse(access) else ALWAYS)
+
+    def _read_by(self, path: Path) -> Iterator[Path]:
+        """A path, and if it fills a temporary of one number, the one that reads this, and so on."""
+        yield path
+        made = path.assign.lhs
+        readers = [other for other in self.paths if other is not path and any(n == made for n in walk(other.assign.rhs))]
+        if not made.indices and len(readers) == 1:
+            yield from self._read_by(readers[0])
+
+    @cached_property
+    def runs(self) -> float:
+        """How often innermost loops run, all together."""
+        return sum(self.iterations(path, path.variables) for path in self.paths)
 
     @cached_property
     def seconds(self) -> float:
@@ -129,7 +155,8 @@ class Space:
             return PER_PLACE
         accesses = (n for n in walk(path.assign.rhs) if isinstance(n, Access) and n.indices)
         walks = any(self.levels(a)[-1:] == path.variables[-1:] and not a.tensor.format.levels[-1].full for a in accesses)
-        return PER_ENTRY if walks else PER_VALUE
+        in_lanes = any(loop.tag.unit is Unit.CPUVector for loop in path.loops)
+        return PER_ENTRY if walks and not in_lanes else PER_VALUE
 
     def _is_sparse(self, access: Access) -> bool:
         return not access.tensor.format.is_dense
@@ -155,3 +182,8 @@ class Space:
                 break
             share *= self.fan(access, depth) / max(self.extent(var), 1)
         return min(share, 1.0)
+
+
+def _parts(formula: Formula) -> tuple[Formula, ...]:
+    """What must hold together for a formula to hold."""
+    return formula.parts if isinstance(formula, All) else (formula,)

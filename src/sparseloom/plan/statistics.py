@@ -25,7 +25,7 @@ LARGE = 1 << 14  # entries; with fewer, how they are spread does not matter
 PIECES = 16  # as many as many machines have cores
 SMALL_PIECES = 1024
 WINDOWS, WINDOW = 64, 32
-NEAR = 256  # coordinates
+NEAR = 16  # coordinates; what is this near comes without being asked for
 EVEN = 1.15  # how much more than its share the largest of equal pieces may have
 HEAVY = 1 / 16  # the share of all entries that makes one row too large for one thread
 

@@ -21,12 +21,14 @@ from sparseloom.schedule.loops import Path
 
 CONSTANT = 256  # the largest extent that is worth a kernel of its own
 SHORTEST = 4  # values; fewer do not fill a vector
-FAR = 1 << 21  # bytes, more than a core has close by
+FAR = 1 << 18  # bytes of rows that are found anywhere; asking ahead for them pays from here on
+LARGE = 1 << 21  # bytes of entries that are read in order
 AHEAD = 4  # entries
 LONG_ROW, MASKED_ROW = 32.0, 8.0  # entries; gathers into vectors pay from here on, without and with masks
 STREAM, STREAM_OF_SHORT = 256, 128  # entries ahead, where rows are long and where they are short
 CLOSE = 1 << 14  # bytes that are still in the nearest cache when they are read again
 FEW = 16  # how often they may be read again
+TOGETHER = 4  # entries
 
 
 class Kind(Enum):
@@ -85,7 +87,7 @@ def _decide(space: Space, leaf: Leaf, names: Names, may_move: bool) -> Decision 
         steps = (f"bound({leaf.var},{var},{extent},MaxExact)",)
     if leaf.kind is Kind.DOT:
         why = f"{leaf.var} has {extent:,} values side by side, which are added up"
-        ahead = _asked_ahead(space, leaf)
+        ahead = _asked_ahead(space)
         if ahead:
             why += ", and rows are found far from each other"
         tag = f"parallelize({var},CPUVector,ParallelReduction)"
@@ -117,13 +119,14 @@ def choose_rows(space: Space, names: Names) -> list[Decision]:
     return [Decision(tuple(steps), f"{row} runs inside {summed}", why)]
 
 
-def _asked_ahead(space: Space, leaf: Leaf) -> tuple[str, ...]:
-    """Ask ahead for rows of large dense operands that scattered entries find."""
-    accesses = [n for n in walk(leaf.path.assign.rhs) if isinstance(n, Access)]
+def _asked_ahead(space: Space) -> tuple[str, ...]:
+    """Ask ahead for rows of dense operands that scattered entries find, if those are large together."""
+    accesses = list(dict.fromkeys(n for path in space.paths for n in walk(path.assign.rhs) if isinstance(n, Access)))
     finding = {space.levels(a)[-1] for a in accesses if a.indices and (known := space.known(a)) is not None and known.scattered}
     rows = [a for a in accesses if a.tensor.format.is_dense and len(a.indices) > 1 and finding & {*space.levels(a)[:-1]}]
-    large = [a for a in rows if prod(map(space.extent, a.indices)) * a.tensor.dtype.itemsize > FAR]
-    return tuple(f"prefetch({show(a)},{var},{AHEAD})" for a in large for var in sorted(finding & {*space.levels(a)[:-1]}, key=str))
+    if sum(prod(map(space.extent, a.indices)) * a.tensor.dtype.itemsize for a in rows) <= FAR:
+        return ()
+    return tuple(f"prefetch({show(a)},{var},{AHEAD})" for a in rows for var in sorted(finding & {*space.levels(a)[:-1]}, key=str))
 
 
 def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
@@ -132,8 +135,11 @@ def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
     if fan < (MASKED_ROW if space.masks else LONG_ROW) or space.levels(driver)[-1] != leaf.var:
         return None
     why, what = f"about {fan:,.0f} entries of {driver.tensor} in a row", "vectors that are added up in the end"
+    if leaf.path.assign.op != "add":
+        turns = Decision((f"unroll({leaf.var},{TOGETHER})",), f"{TOGETHER} entries in a turn", why, "vectors, which only sums have")
+        return turns if fan >= LONG_ROW else None
     steps = [f"parallelize({leaf.var},CPUVector,ParallelReduction)"]
-    if space.entries(driver) * driver.tensor.dtype.itemsize > FAR:
+    if space.entries(driver) * driver.tensor.dtype.itemsize > LARGE:
         steps.append(f"prefetch({show(driver)},{leaf.var},{STREAM if fan >= LONG_ROW else STREAM_OF_SHORT})")
         what += ", entries asked for ahead"
     return Decision(tuple(steps), what, why)

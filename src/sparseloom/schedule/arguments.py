@@ -112,7 +112,7 @@ def _name(given: object, name: str) -> str | Refusal:
 def _set(given: object, name: str) -> tuple[IndexVar, ...] | Refusal:
     if isinstance(given, str):
         text = given.strip()
-        given = text[1:-1].split(",") if text[:1] == "{" and text[-1:] == "}" else [text]
+        given = [text] if text[:1] != "{" or text[-1:] != "}" else text[1:-1].split(",") if text[1:-1].strip() else []
     items = [given] if isinstance(given, IndexVar) or not isinstance(given, Iterable) else list(given)
     found = [_variable(item.strip() if isinstance(item, str) else item, f"every member of {name}") for item in items]
     refused = next((item for item in found if isinstance(item, Refusal)), None)

@@ -8,7 +8,7 @@ from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.notation.nodes import Forall, Stmt, Unit, Where
 from sparseloom.notation.printer import show
-from sparseloom.schedule.loops import paths, provenance, statements
+from sparseloom.schedule.loops import Path, accesses, paths, provenance, statements
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.walked import walked
 from sparseloom.targets import target
@@ -27,11 +27,23 @@ def misplaced(stmt: Stmt) -> Refusal | None:
             unit = loop.tag.unit
             if unit is None:
                 continue
-            if found := _nesting(loop, unit, path.loops[:depth]) or _extent(loop, unit, graph) or _lanes(stmt, loop, unit):
+            around = path.loops[:depth]
+            around = tuple(outer for outer in around if unit is not Unit.CPUVector or not _shares_lanes(path, outer, depth, graph))
+            if found := _nesting(loop, unit, around) or _extent(loop, unit, graph) or _lanes(stmt, loop, unit):
                 return found
         if crowded := _block_size(path.loops, graph):
             return crowded
     return None
+
+
+def _shares_lanes(path: Path, outer: Forall, depth: int, graph: Provenance) -> bool:
+    """Whether the lanes of an outer loop share a number that is computed inside of it, by vectors of its own."""
+    made, where = path.assign.lhs, path.temporaries.get(path.assign.lhs.tensor.name, 0)
+    if outer.tag.unit is not Unit.CPUVector or made.indices or not path.loops.index(outer) < where <= depth:
+        return False
+    read = list(accesses(path.assign.rhs))
+    is_known = not any(access.tensor.name in path.temporaries for access in read)
+    return is_known and not graph.ancestors(outer.var) & {var for access in read for var in access.indices}
 
 
 def _nesting(loop: Forall, unit: Unit, outer: tuple[Forall, ...]) -> Refusal | None:

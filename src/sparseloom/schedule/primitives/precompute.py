@@ -9,6 +9,7 @@
 
 i and iw are variables or sets of them in braces. The workspace is filled just outside the outermost loop of the set. What is
 reduced in e alone is reduced there, if the rest distributes over it; a reduction that e spells out is always reduced there.
+With empty sets, {}, the workspace is one number, filled inside the loops that both e and the rest use.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Precompute(Primitive):
         return found if isinstance(found, Refusal) else None
 
     def _names(self, stmt: Stmt) -> Refusal | None:
-        if not self.i or len(self.i) != len(self.iw):
+        if len(self.i) != len(self.iw):
             why = f"there must be as many variables as there are names for them, not {len(self.i)} and {len(self.iw)}"
             return Refusal("S701", why, "write precompute(e, {i, j}, {iw, jw}, w)")
         if len(set(self.i)) < len(self.i):
@@ -93,7 +94,9 @@ class Precompute(Primitive):
         outside = [var for var in self.i if var not in path.variables]
         if outside:
             return Refusal("S707", f"the loop over {listed(outside)} does not stand around {show(path.assign)}", at=outside[0])
-        depth = min(path.variables.index(var) for var in self.i)
+        depth = min((path.variables.index(var) for var in self.i), default=_depth_of_one(provenance(stmt), path, match, self.w))
+        if depth == len(path.loops):
+            return self._nothing_alone()
         plan = _Plan(path, match, self._stand_in, depth, _carried(path, match, depth))
         left = {access.tensor for access in reads(self._consumer(plan, self._stand_in.tensor))}
         carried = sorted((written(where.producer).tensor for where in plan.carried), key=str)
@@ -103,7 +106,13 @@ class Precompute(Primitive):
             why = f"{show(self.e)} reads {listed(late or arrays)}, which is filled inside the loop over {outermost}{how}"
             return Refusal("S710", why, "choose variables of loops further in", at=outermost)
         made = self._sorted(stmt, plan)
+        if not self.i and isinstance(made, _Plan) and not made.moved:
+            return self._nothing_alone()
         return made if reduction is None or isinstance(made, Refusal) else self._whole(stmt, made, reduction)
+
+    def _nothing_alone(self) -> Refusal:
+        why = f"nothing is reduced in {show(self.e)} alone, so that one number would save nothing"
+        return Refusal("S714", why, "name the variables for whose values it is to be held")
 
     @property
     def _stand_in(self) -> Access:
@@ -237,7 +246,28 @@ class Precompute(Primitive):
             chosen = path.variables[first : first + rng.randint(1, len(path.loops) - first)]
             *names, workspace = fresh_variables(stmt, *(f"{var}w" for var in chosen), "w")
             renamed = tuple(names) if rng.random() < 0.8 else chosen
-            yield cls(with_reductions(stmt, expr) if rng.random() < 0.5 else expr, chosen, renamed, workspace.name)
+            part = with_reductions(stmt, expr) if rng.random() < 0.5 else expr
+            is_one = rng.random() < 0.5 and _reduces_alone(path, expr)
+            yield cls(part, () if is_one else chosen, () if is_one else renamed, workspace.name)
+
+
+def _reduces_alone(path: Path, part: Expr) -> bool:
+    """Whether a part of a right side has a loop that the rest and the result do not use."""
+    own = {*accesses(part)}
+    beside = {var for access in (path.assign.lhs, *accesses(path.assign.rhs)) if access not in own for var in access.indices}
+    return not {*_indices(part)} <= beside
+
+
+def _depth_of_one(graph: Provenance, path: Path, match: Match, workspace: str) -> int:
+    """How many loops stand outside one number that holds an expression: all up to the last that the rest uses, too.
+
+    Temporaries that it reads are filled further out.
+    """
+    inside, beside = {*_indices(match.found)}, {*path.assign.lhs.indices, *_indices(match.rest, but=workspace)}
+    lines = [graph.ancestors(var) for var in path.variables]
+    shared = [depth for depth, line in enumerate(lines, 1) if line & inside and line & beside]
+    filled = [path.temporaries[access.tensor.name] for access in accesses(match.found) if access.tensor.name in path.temporaries]
+    return max((*shared, *filled), default=0)
 
 
 def _carried(path: Path, match: Match, depth: int) -> tuple[Where, ...]:
