@@ -112,6 +112,17 @@ def test_sums_of_neighbours_run_in_vectors() -> None:
     np.testing.assert_allclose(made.data, wanted)
 
 
+@pytest.mark.parametrize(("semiring", "first"), [(None, "parallelize(j,CPUVector,ParallelReduction)"), ("min_plus", "unroll(j,4)")])
+def test_long_rows_are_summed_in_vectors_and_other_reductions_are_unrolled(semiring: str | None, first: str) -> None:
+    matrix, x = rows(np.full(3000, 60), 6000), np.random.default_rng(1).random(6000)
+    kernel = sl.program(SPMV, {"A": "csr"}, semiring=semiring)
+    found = kernel(matrix, x).to_numpy()
+    assert kernel.schedule.split("\n") == [first, "divide(i,i0,i1,64)", "parallelize(i0,CPUThread,NoRaces)"]
+    csr = matrix.to_scipy()
+    wanted = csr @ x if semiring is None else np.minimum.reduceat(csr.data + x[csr.indices], csr.indptr[:-1])
+    np.testing.assert_allclose(found, wanted)
+
+
 SAMPLED = "Y(i,l) = S(i,j) * C(i,k) * D(j,k) * E(j,l)"
 
 
