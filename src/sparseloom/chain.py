@@ -22,6 +22,7 @@ from sparseloom.core.errors import FormatError, ScheduleError, ShapeError
 from sparseloom.core.trees import walk
 from sparseloom.execution import Specialization, with_indices_as
 from sparseloom.formats.format import Format
+from sparseloom.formats.lending import built_beside, lent_room
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.storage import NO_INDICES, Storage
 from sparseloom.iteration.rows import RowKind
@@ -344,12 +345,13 @@ class _Ready:
 
     def _bind_alike(self, link: Specialization) -> Call | None:
         """A step that makes a temporary with the structure of an operand, whose arrays it has, too; None if its structure is its own."""
-        tensor, like = temporary(link.problem), self.storages.get(link.shares or "")
-        if like is None or like.index_dtype != tensor.index_dtype or self._converts(tensor.name):
+        tensor, shape, lender = temporary(link.problem), link.problem.shape, link.shares
+        like = None if lender is None else self.storages.get(lender.name)
+        if lender is None or like is None or like.index_dtype != tensor.index_dtype or self._converts(tensor.name):
             return None
-        values = aligned(len(like.values), tensor.dtype)
+        values = aligned(lent_room(like, lender.depth, tensor.format, shape), tensor.dtype)
         call = link.bind(self.storages, self.target, values)
-        self.storages[tensor.name] = Storage(tensor.format, link.problem.shape, like.levels, values, tensor.fill, like.seal)
+        self.storages[tensor.name] = built_beside(like, lender.depth, tensor.format, shape, values, tensor.fill)
         return call
 
     def _converts(self, name: str) -> bool:

@@ -28,6 +28,7 @@ from sparseloom.formats.storage import Storage, same_arrays, with_own_indices
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.rows import RowKind
 from sparseloom.lower.extents import check_ranges
+from sparseloom.lower.kernel import Lender
 from sparseloom.lower.promises import broken_promise
 from sparseloom.notation.nodes import Assign, Forall, Races, Stmt, TensorVar, Unit
 from sparseloom.plan.plan import Plan, choose_loops, plan, plan_as_asked, plan_with, problem_text
@@ -150,7 +151,7 @@ class Specialization:
         return self.plan.assign.lhs.tensor.format.is_dense and self.plan.blocked is None
 
     @property
-    def shares(self) -> str | None:
+    def shares(self) -> Lender | None:
         """The operand whose structure the result has, if only its values are computed."""
         return None if self.plan.blocked is not None or self.plan.assign.op is not None else self._running_stages.lowered.shared
 

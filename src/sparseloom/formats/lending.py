@@ -27,4 +27,10 @@ def lent_room(source: Storage, depth: int, form: Format, shape: tuple[int, ...])
 def built_on(source: Storage, depth: int, form: Format, shape: tuple[int, ...], values: NDArray[Any], fill: Scalar) -> Storage:
     """Values as a tensor with the first levels of a storage, in arrays that nobody else can change."""
     lender = lend(source if depth == len(source.levels) else replace(source, levels=source.levels[:depth]))
-    return Storage(form, shape, (*lender.levels, *(LevelData() for _ in form.levels[depth:])), values, fill, lender.seal)
+    return built_beside(lender, depth, form, shape, values, fill)
+
+
+def built_beside(source: Storage, depth: int, form: Format, shape: tuple[int, ...], values: NDArray[Any], fill: Scalar) -> Storage:
+    """Values as a tensor that has the arrays of a storage for its first levels."""
+    levels = (*source.levels[:depth], *(LevelData() for _ in form.levels[depth:]))
+    return Storage(form, shape, levels, values, fill, source.seal)
