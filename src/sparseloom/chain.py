@@ -22,7 +22,7 @@ from sparseloom.core.errors import FormatError, ScheduleError, ShapeError
 from sparseloom.core.trees import walk
 from sparseloom.execution import Specialization, with_indices_as
 from sparseloom.formats.format import Format
-from sparseloom.formats.lending import built_beside, lent_room
+from sparseloom.formats.lending import built_beside, is_filled_below, lent_room
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.storage import NO_INDICES, Storage
 from sparseloom.iteration.rows import RowKind
@@ -348,6 +348,8 @@ class _Ready:
         tensor, shape, lender = temporary(link.problem), link.problem.shape, link.shares
         like = None if lender is None else self.storages.get(lender.name)
         if lender is None or like is None or like.index_dtype != tensor.index_dtype or self._converts(tensor.name):
+            return None
+        if not is_filled_below(like, lender.depth):
             return None
         values = aligned(lent_room(like, lender.depth, tensor.format, shape), tensor.dtype)
         call = link.bind(self.storages, self.target, values)

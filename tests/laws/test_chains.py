@@ -19,7 +19,7 @@ from sparseloom.runtime import binding
 from sparseloom.runtime.settings import settings
 
 CHUNKS = 6
-CASES = 30  # for each chunk
+CASES = 16  # for each chunk
 FORMATS = {1: ("d", "s", "b"), 2: ("dd", "ds", "ss", "ds:1,0", "uq", "ell", "db"), 3: ("ddd", "sss", "dss", "sss:2,0,1")}
 DTYPES = ("int64", "int64", "int8", "float64", "float32", "complex128", "bool")
 

@@ -41,7 +41,7 @@ def test_all_oracles_agree(chunk: int, seed: int, case_count: int, record_proper
 
 @pytest.mark.parametrize("chunk", range(NARROW_CHUNKS))
 def test_all_oracles_agree_where_int32_ends_at_127(chunk: int, seed: int, case_count: int, record_property: object) -> None:
-    compare_share(CHUNKS + chunk, seed, -(-max(case_count // 6, 500) // NARROW_CHUNKS), record_property, large=True)
+    compare_share(CHUNKS + chunk, seed, -(-max(case_count // 6, 300) // NARROW_CHUNKS), record_property, large=True)
 
 
 @pytest.mark.parametrize("chunk", range(FAR_CHUNKS))

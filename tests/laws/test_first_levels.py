@@ -123,6 +123,34 @@ def test_the_result_outlives_arrays_that_a_caller_changes() -> None:
     np.testing.assert_array_equal(made.to_numpy(), dense.sum(2))
 
 
+@pytest.mark.parametrize(("text", "form", "meaning"), [one for one in STATEMENTS if "D(j" not in one[0]])
+def test_what_has_no_entries_below_it_has_none_in_the_result(text: str, form: str, meaning: str) -> None:
+    """Arrays of a caller's may have empty rows, which is no entry of a sum over them (decision 4)."""
+    arrays = {
+        "pos0": [0, 3], "crd0": [1, 4, 6], "pos1": [0, 2, 3, 5], "crd1": [0, 3, 2, 1, 5], "pos2": [0, 2, 2, 2, 2, 3], "crd2": [1, 3, 4],
+        "values": [1.0, 2.0, 3.0],
+    }  # fmt: skip
+    given = sl.from_arrays("csf", SIZES, {name: np.array(one) for name, one in arrays.items()})
+    _, _, rest = _operands(5)
+    operands = _given(text, given, rest)
+    wanted = np.einsum(meaning, given.to_numpy(), *(operands[name] for name in ("c", "D") if name in operands))
+    kernel = sl.program(text, {"B": "csf", "A": form})
+    for copied in (given, given.copy()):
+        for _ in range(3):
+            made = kernel(**{**operands, "B": copied})
+            np.testing.assert_array_equal(made.to_numpy(), wanted)
+            assert np.array_equal(made.nnz, _stored(wanted, form))
+    bound = kernel.bind(**operands)
+    assert bound().nnz == _stored(wanted, form)
+
+
+def _stored(wanted: Any, form: str) -> int:
+    """How many entries there are where the sums of whole rows are not 0, with everything below the last compressed level."""
+    depth = form.rindex("s") + 1
+    rows = wanted.reshape(*wanted.shape[:depth], -1).any(axis=-1)
+    return int(rows.sum()) * int(np.prod(wanted.shape[depth:]))
+
+
 def test_no_entries() -> None:
     for sizes in ((0, 3, 2), (3, 0, 2), (3, 2, 0), (3, 2, 2)):
         made = sl.program("A(i,j,r) = B(i,j,k) * D(k,r)", {"B": "csf", "A": "ssd"})(sl.zeros(sizes, format="csf"), np.ones((sizes[2], 4)))

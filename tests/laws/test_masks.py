@@ -85,6 +85,17 @@ def test_two_masks_and_a_tensor() -> None:
     np.testing.assert_array_equal(made.to_numpy(), np.einsum("ikl,lj,ij,ij->ij", cube, dense["B"], dense["M"], dense["A"]))
 
 
+def test_a_sum_that_is_one_number_is_no_row() -> None:
+    given, dense = _operands({"A": "csr", "B": "csr", "M": "csr"})
+    e = np.array([1.0, 0.0, 2.0])
+    formats = {"A": "csr", "B": "csr", "M": "csr", "C": "csr", "E": "s"}
+    made = sl.program("C(i,j) = A(i,k) * B(k,j) * M(i,j) * sum(r, E(r))", formats)(**given, E=e)
+    np.testing.assert_array_equal(made.to_numpy(), (dense["A"] @ dense["B"]) * dense["M"] * 3)
+    formats = {"C": "ss:1,0", "B": "csr", "E": "s", "R": "uq:1,0"}
+    made = sl.program("R(i,j) = C(i,k) * B(k,j) * max(r, E(r))", formats)(C=given["A"], B=given["B"], E=e)
+    np.testing.assert_array_equal(made.to_numpy(), (dense["A"] @ dense["B"]) * 2)
+
+
 def test_an_absent_mask_decides_beside_what_is_no_number() -> None:
     a, b, mask = np.array([[np.nan, 0.0], [1.0, np.inf]]), np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])
     formats = {"A": "csr", "B": "csr", "M": "csr", "C": "csr"}

@@ -28,7 +28,7 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_a_planned_schedule_keeps_the_result(chunk: int, seed: int, case_count: int) -> None:
-    share = -(-max(case_count // 10, 160) // CHUNKS)
+    share = -(-max(case_count // 10, 120) // CHUNKS)
     tally = compare(schedulable(seed, 5000 + chunk), share, choose=planned_steps)
     assert not tally.failures, report(tally)
     assert tally.compared >= share

@@ -35,7 +35,7 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_a_schedule_never_changes_the_result(chunk: int, seed: int, case_count: int, record_property: object) -> None:
-    share = -(-max(case_count // 2, 800) // CHUNKS)
+    share = -(-max(case_count // 2, 560) // CHUNKS)
     tally = compare(schedulable(seed, 2000 + chunk), share)
     record_property(PROPERTY, packed(tally))  # type: ignore[operator]
     assert not tally.failures, report(tally)

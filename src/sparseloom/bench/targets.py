@@ -11,7 +11,8 @@ from sparseloom.bench.report import duration, times
 from sparseloom.bench.task import HAND, OURS, PLAIN, SAME
 
 LIBRARIES = ("SciPy", "torch", "MKL")
-NUMBA = ("Numba",)
+NUMBA, SCIPY = ("Numba",), ("SciPy",)
+CHAINS = ("low_rank", "powers", "gcn", "gcn_wide", "two_matrices", "scaled", "more_powers", "scaled_twice")  # in the best order by hand
 ENOUGH = 1e-3  # seconds of work from which a random statement should gain by a plan
 ROUNDING = 0.005  # of a ratio as it is printed
 
@@ -63,7 +64,11 @@ TARGETS = (
     Target("sddmm", NUMBA, {1: 1.3}),
     Target("mttkrp", NUMBA, {1: 1.7}),
     Target("ttm", NUMBA, {1: 1.7}),
-    *(Target(kernel, (HAND,), {1: 0.9}) for kernel in ("spmv", "spmm", "sddmm", "mttkrp", "ttv", "ttm", "inner")),
+    Target("spgemm", ("torch", "MKL"), {1: 1.0, 16: 4.0}),
+    Target("add", SCIPY, {1: 1.0, 16: 4.0}),
+    Target("masked", SCIPY, {1: 2.0}),
+    *(Target(kernel, SCIPY, {1: 0.5}) for kernel in CHAINS),
+    *(Target(kernel, (HAND,), {1: 0.9, 16: 0.85}) for kernel in ("spmv", "spmm", "sddmm", "mttkrp", "ttv", "ttm", "inner")),
     *(Target(kernel, (HAND,), {1: 1 / 1.2}) for kernel in UNNAMED),
     *(Target(kernel, (SAME,), {1: 1 / 1.05}, PLAIN) for kernel in ("spmv", "spmm", "mttkrp")),
 )

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable
 from types import ModuleType
 
+from sparseloom.runtime.teams import set_threads
+
 
 def wait_quietly() -> None:
     """Let idle threads sleep: a thread that spins after its turn takes the core from whoever is measured next.
@@ -18,7 +20,8 @@ def wait_quietly() -> None:
 
 def use_threads(count: int, peers: Iterable[ModuleType] = ()) -> None:
     """Let our parallel loops, and these peers, run on so many threads from now on."""
-    ctypes.CDLL("libgomp.so.1").omp_set_num_threads(count)
+    set_threads(count)
+    ctypes.CDLL("libgomp.so.1").omp_set_num_threads(count)  # for loops that are not ours
     for peer in peers:
         if hasattr(peer, "use_threads"):
             peer.use_threads(count)

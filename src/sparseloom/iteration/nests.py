@@ -145,7 +145,8 @@ def spread_rows(nest: Nest, names: Names) -> Nest:
     walked = {var for factor in factors if summed & {*factor.indices} for var in sparse_variables([factor], {})}
     for factor in factors:
         form, inside = factor.tensor.format, [var for var in factor.indices if var in nest.variables]
-        is_row = not form.blocks and form.is_unique and not form.levels[-1].full and [factor.indices[form.modes[-1]]] == inside
+        is_row = len(inside) == 1 and not form.blocks and form.is_unique and not form.levels[-1].full
+        is_row = is_row and factor.indices[form.modes[-1]] == inside[0]
         if is_row and {*inside} <= own & walked:
             nest = _spreading(nest, factor, names)
     return nest

@@ -12,9 +12,9 @@ another while all three are left, and then there are few cases.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Protocol
 
 from sparseloom.core.dtypes import BOOL, INT64, DType
@@ -284,9 +284,18 @@ def _point(loop: Loop, members: tuple[Access, ...], live: tuple[Access, ...], ca
         if is_union:
             body = ir.block(body, *(step(loop.walker(access)) for access in case))
         certain = branch == ir.block() and _is_certain(case, cases, live)
-        branch = body if certain else ir.If(ir.both(*(here_at[a] for a in case)), body, branch)
+        branch = body if certain else ir.If(_all_here(case, live, heads, here_at), body, branch)
     steps = [] if is_union else [step(w, here_at[w.access]) for w in walkers]
     return loop.style.repeat(ir.both(*(w.is_live for w in walkers)), ir.block(*stmts, branch, *steps))
+
+
+def _all_here(
+    case: tuple[Access, ...], live: tuple[Access, ...], heads: Mapping[Access, ir.Var], here_at: Mapping[Access, ir.Expr]
+) -> ir.Expr:
+    """Whether the members of a case are at the coordinate. If all that are left must be, they are at the same one, whichever that is."""
+    if case == live and len(live) > 1:
+        return ir.both(*(ir.compare("equal", heads[a], heads[b]) for a, b in pairwise(live)))
+    return ir.both(*(here_at[a] for a in case))
 
 
 def _galloping(loop: Loop, members: tuple[Access, ...], walkers: Sequence[Walker]) -> ir.Stmt:
