@@ -137,7 +137,7 @@ def test_a_sampled_product_goes_on_into_a_dense_one_in_one_nest_if_its_rows_fit_
     if steps == 1:
         first = ["bound(l,lb,32,MaxExact)", "reorder(i,lb,j,k)", "precompute(C(i,k) * D(j,k),{},{},t)", "parallelize(lb,CPUVector,NoRaces)"]
         assert kernel.schedule.split("\n")[:6] == [*first, "bound(k,kb,32,MaxExact)", "parallelize(kb,CPUVector,ParallelReduction)"]
-        assert kernel.schedule.endswith("divide(i,i0,i1,64)\nparallelize(i0,CPUThread,NoRaces)")
+        assert kernel.schedule.endswith("divide(i,i0,i1,256)\nparallelize(i0,CPUThread,NoRaces)")
         assert "C(i,k) * D(j,k) is summed over k first, and a row of results stays in registers" in kernel.explain()
     S = matrix.to_scipy().toarray().astype(float)
     wanted = (S * (C.astype(float) @ D.astype(float).T)) @ E.astype(float)

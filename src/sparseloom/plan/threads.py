@@ -27,7 +27,7 @@ from sparseloom.plan.statistics import Known, Spread
 PIECES = 64
 MANY_PIECES = 256  # rows can be cut further where there is more to do
 VERY_HEAVY = 1 / 4  # the share of all entries in one row
-MUCH = 2e-3  # seconds of work
+MUCH = 1e-3  # seconds of work
 PLACED = (32, 16, 8, 4)  # how many pieces may have places of their own in every row
 PLACES_PER_ENTRY = 1  # with more, setting them to zero and adding them up takes as long as scattering the entries
 COPIES = 16  # private results; they are filled and added up

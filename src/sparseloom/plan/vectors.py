@@ -22,7 +22,8 @@ from sparseloom.schedule.loops import Path
 CONSTANT = 256  # the largest extent that is worth a kernel of its own
 SHORTEST = 4  # values; fewer do not fill a vector
 FAR = 1 << 18  # bytes of rows that are found anywhere; asking ahead for them pays from here on
-LARGE = 1 << 21  # bytes of entries that are read in order, more than a core has close by
+LARGE = 1 << 21  # bytes of entries, more than a core has close by
+STREAMED = 1 << 25  # bytes of entries, more than all cores have close by; asking ahead for them pays from here on
 AHEAD = 4  # entries
 LONG_ROW, MASKED_ROW = 32.0, 8.0  # entries; gathers into vectors pay from here on, also with masks where much is read
 STREAM, STREAM_OF_SHORT = 256, 128  # entries ahead, where rows are long and where they are short
@@ -131,15 +132,15 @@ def _asked_ahead(space: Space) -> tuple[str, ...]:
 
 def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
     """A vector of entries, where rows are long enough. Those of a large operand are asked for ahead: one row follows the other."""
-    fan, large = space.fan(driver, len(driver.tensor.format.levels) - 1), space.entries(driver) * driver.tensor.dtype.itemsize > LARGE
-    if fan < (MASKED_ROW if space.masks and large else LONG_ROW) or space.levels(driver)[-1] != leaf.var:
+    fan, bytes = space.fan(driver, len(driver.tensor.format.levels) - 1), space.entries(driver) * driver.tensor.dtype.itemsize
+    if fan < (MASKED_ROW if space.masks and bytes > LARGE else LONG_ROW) or space.levels(driver)[-1] != leaf.var:
         return None
     why, what = f"about {fan:,.0f} entries of {driver.tensor} in a row", "vectors that are added up in the end"
     if leaf.path.assign.op != "add":
         turns = Decision((f"unroll({leaf.var},{TOGETHER})",), f"{TOGETHER} entries in a turn", why, "vectors, which only sums have")
         return turns if fan >= LONG_ROW else None
     steps = [f"parallelize({leaf.var},CPUVector,ParallelReduction)"]
-    if large:
+    if bytes > STREAMED:
         steps.append(f"prefetch({show(driver)},{leaf.var},{STREAM if fan >= LONG_ROW else STREAM_OF_SHORT})")
         what += ", entries asked for ahead"
     return Decision(tuple(steps), what, why)
