@@ -402,5 +402,10 @@ def has_nan(values: NDArray[Any]) -> bool:
     if values.dtype.kind not in "fc" or not len(values):
         return False
     parts = values.view(values.real.dtype) if values.dtype.kind == "c" else values
+    if len(parts) <= _FEW:
+        return bool(np.isnan(parts).any())
     with np.errstate(invalid="ignore"):
         return bool(np.isnan(parts.min()))
+
+
+_FEW = 1 << 14  # values; more are better looked at without another array

@@ -29,7 +29,7 @@ from sparseloom.notation.nodes import Assign, TensorVar
 from sparseloom.plan.statistics import Statistics
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.runtime.calling import IndexOverflow, address_of
-from sparseloom.runtime.laying import Laid, lay, spelled
+from sparseloom.runtime.laying import TEMPORARY, Laid, lay, spelled
 from sparseloom.runtime.settings import settings
 from sparseloom.runtime.ways import Destination, Filled, Sharing, Way, way_to
 from sparseloom.schedule.loops import relations_of
@@ -64,24 +64,39 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class KnownChain:
-    """The ways of statements that run one after another: what one makes stands behind the operands for those that follow."""
+    """The ways of statements that run one after another: what one makes stands behind the operands for those that follow.
+
+    ``temporaries`` are what all but the last make.
+    """
 
     ways: tuple[Known, ...]
     special: Chain
+    temporaries: tuple[TensorVar, ...]
 
     def make(self, operands: Sequence[Any], laid: list[Laid]) -> Storage | None:
         """The result of the same kernels on these operands; None where it takes the long way after all."""
         at_hand, before = list(operands), list(laid)
-        for known in self.ways:
-            if type(known.way) is Sharing and type(at_hand[known.way.lender]) is not Storage:
+        try:
+            result = self._make(at_hand, before)
+        except MemoryError:
+            return None
+        return None if result is None or (self.special.whole is not None and has_nan(result.values)) else result
+
+    def _make(self, at_hand: list[Any], before: list[Laid]) -> Storage | None:
+        """What the last statement makes, after those before it."""
+        for known, tensor in zip(self.ways, self.temporaries, strict=False):
+            if type(known.way) is Filled:
+                made: Any = known.way.values(before)
+                before.append((TEMPORARY, 0, len(made), (address_of(made),)))
+            elif type(known.way) is Sharing and type(at_hand[known.way.lender]) is not Storage:
                 return None
-            made = known.make(at_hand, before)
-            tensor = None if known is self.ways[-1] else temporary(known.special.problem)
-            if made is None or (tensor is not None and (made.fill != tensor.fill or made.index_dtype != tensor.index_dtype)):
-                return None
+            else:
+                made = known.make(at_hand, before)
+                if made is None or made.fill != tensor.fill or made.index_dtype != tensor.index_dtype:
+                    return None
+                before.append(lay(made))  # type: ignore[arg-type]
             at_hand.append(made)
-            before.append(lay(made))  # type: ignore[arg-type]
-        return None if self.special.whole is not None and has_nan(at_hand[-1].values) else at_hand[-1]
+        return self.ways[-1].make(at_hand, before)
 
 
 class Other(Enum):
@@ -209,7 +224,9 @@ def _known_chain(chain: Chain, places: Mapping[str, int]) -> KnownChain | None:
             return None
         found.append(known)
         where[link.problem.assign.lhs.tensor.name] = len(where)
-    return KnownChain(tuple(found), chain)
+    made = [temporary(link.problem) for link in chain.links[:-1]]
+    as_expected = all(type(known.way) is not Filled or known.way.fill == tensor.fill for known, tensor in zip(found, made, strict=False))
+    return KnownChain(tuple(found), chain, tuple(made)) if as_expected else None
 
 
 _specialized: dict[Hashable, Specialization] = {}

@@ -17,18 +17,20 @@ from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
 from sparseloom.plan.sums import sum_inside
 from sparseloom.plan.threads import choose_places, choose_threads, every_way
-from sparseloom.plan.vectors import choose_rows, choose_vectors
+from sparseloom.plan.vectors import choose_lanes, choose_rows, choose_vectors
 from sparseloom.schedule.laws import appended_result
 from sparseloom.schedule.loops import taken_names
 
 
 @dataclass(frozen=True)
 class Worth:
-    """How many seconds of work there must be: for threads, for vectors, and for threads whose parts of a result are joined."""
+    """How many seconds of work there must be: for threads, for vectors, for threads whose parts of a result are joined, and for sums in
+    vectors."""
 
     threads: float = 50e-6  # a team takes some 10 us to start
     vectors: float = 20e-6  # for a kernel of its own
     parts: float = 300e-6  # entries are copied once more
+    sums: float = 1e-6  # which no compiler makes of plain loops
 
 
 WORTH = Worth()
@@ -52,6 +54,8 @@ def choices(concrete: Concrete, space: Space, worth: Worth = WORTH) -> Iterator[
             yield from _in_place(inside.concrete, inside.space, worth, inside.decision)
             yield _together(inside.decision)
         yield from _in_place(concrete, space, worth)
+    elif space.seconds >= worth.sums:
+        yield _together(*choose_lanes(space))
     yield Choice()
 
 

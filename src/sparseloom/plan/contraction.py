@@ -33,7 +33,7 @@ from sparseloom.plan.statistics import Statistics
 from sparseloom.schedule.matching import is_distributive
 
 GAIN = 1.5  # how many times as much as the steps one nest must do
-LEAST = 20_000.0  # how many runs of an innermost loop must be saved: some 20 microseconds
+LEAST = 4_000.0  # how many runs of an innermost loop must be saved: some 4 microseconds
 
 Path = tuple[tuple[int, ...], ...]
 """Which operands to multiply first, as NumPy has it: each step takes some out of the list, by place, and puts their product behind it."""

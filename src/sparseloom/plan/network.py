@@ -23,7 +23,7 @@ Best = dict[int, tuple[float, int, bool]]
 """For sets of factors: the price, the factors of a temporary to make first, and whether the others are made into one too."""
 
 MOST_EXACT = 7  # up to so many factors every tree is weighed; more are paired greedily
-CALL = 5_000.0  # what one more nest costs, in runs of an innermost loop: some microseconds
+CALL = 3_000.0  # what one more nest costs, in runs of an innermost loop: some microseconds
 FACTOR = 0.3  # what one more factor adds to a run of the innermost loop
 SPARSE_WRITE = 4.0  # what writing an entry of a sparse temporary costs, where a dense value costs 1
 FULL = 0.5  # a temporary of which more than this is stored is dense

@@ -20,9 +20,9 @@ from sparseloom.plan.space import Space
 from sparseloom.schedule.loops import Path
 
 CONSTANT = 256  # the largest extent that is worth a kernel of its own
-SHORTEST = 4  # values; fewer do not fill a vector
+SHORTEST, SHORTEST_SUM = 4, 16  # values; fewer do not fill a vector, or take as long as adding up its lanes
 FAR = 1 << 18  # bytes of rows that are found anywhere; asking ahead for them pays from here on
-LARGE = 1 << 21  # bytes of entries, more than a core has close by
+LARGE = 1 << 20  # bytes of entries, as much as a core has close by
 STREAMED = 1 << 25  # bytes of entries, more than all cores have close by; asking ahead for them pays from here on
 AHEAD = 4  # entries
 LONG_ROW, MASKED_ROW = 32.0, 8.0  # entries; gathers into vectors pay from here on, also with masks where much is read
@@ -56,6 +56,16 @@ def choose_vectors(space: Space, names: Names, may_move: bool = True) -> list[De
     alone = [leaf for leaf in leaves if sum(leaf.var in path.variables for path in space.paths) == 1]
     found = [_decide(space, leaf, names, may_move) for leaf in alone]
     return [decision for decision in found if decision is not None]
+
+
+def choose_lanes(space: Space) -> list[Decision]:
+    """Sums of neighbouring values in vectors, without constants that would take a kernel for every extent."""
+    if len(space.paths) != 1 or (leaf := _leaf(space, space.paths[0])) is None or leaf.kind is not Kind.DOT:
+        return []
+    extent = space.extent(leaf.var)
+    why = f"{leaf.var} has {extent:,} values side by side, which are added up"
+    steps = (f"parallelize({leaf.var},CPUVector,ParallelReduction)",)
+    return [Decision(steps, "vectors that are added up in the end", why)] if extent >= SHORTEST_SUM else []
 
 
 def _leaf(space: Space, path: Path) -> Leaf | None:

@@ -39,6 +39,7 @@ class Kind:
         self.what = what
 
 
+TEMPORARY = Kind("what lives for one call")
 _KINDS: dict[Hashable, Kind] = {}
 _ARRAYS: dict[Hashable, Kind] = {}  # of arrays in C order, by shape and dtype
 
