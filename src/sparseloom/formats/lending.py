@@ -23,7 +23,7 @@ from sparseloom.formats.storage import Storage, lend, sealed
 def lent_room(source: Storage, depth: int, form: Format, shape: tuple[int, ...]) -> int:
     """How many values a result has that takes over the first levels of a storage."""
     positions = len(source.values) if depth == len(source.levels) else position_counts(source)[depth]
-    return positions * math.prod(form.level_sizes(shape)[depth:])
+    return positions if depth == len(form.levels) else positions * math.prod(form.level_sizes(shape)[depth:])
 
 
 def built_on(source: Storage, depth: int, form: Format, shape: tuple[int, ...], values: NDArray[Any], fill: Scalar) -> Storage:
@@ -31,7 +31,10 @@ def built_on(source: Storage, depth: int, form: Format, shape: tuple[int, ...], 
 
     What has no entries below it, which only arrays of a caller's do, has none of the result's either.
     """
-    lender = lend(source if depth == len(source.levels) else replace(source, levels=source.levels[:depth]))
+    if depth == len(source.levels) == len(form.levels):
+        lender = lend(source)
+        return Storage(form, shape, lender.levels, values, fill, lender.seal)
+    lender = lend(replace(source, levels=source.levels[:depth]))
     made = built_beside(lender, depth, form, shape, values, fill)
     return made if is_filled_below(source, depth) else _taking(made, _used(source, depth))
 
