@@ -162,7 +162,7 @@ def evaluate(
     """
     is_plain = format is None and dtype is None and semiring is None and sizes is None and workspace is None and optimize is True
     if is_plain and not operands and type(text) is str and target is DEFAULT and threads is None:
-        return _kernel_for(text, tuple(sorted(named)), None, None, None, (), DEFAULT, None, None)(out=out, **named)
+        return kernel_for(text, tuple(sorted(named)), None, None, None, (), DEFAULT, None, None)(out=out, **named)
     kernel = _evaluating(text, operands, named, format, dtype, semiring, sizes, target, workspace, optimize, threads)
     with on_threads(threads):
         return kernel(*operands, out=out, **named)
@@ -195,7 +195,7 @@ def _evaluating(
     wanted = None if format is None else (format if isinstance(format, Format) else str(format))
     extents = tuple(sorted(known_sizes(sizes).items()))
     arguments = wanted, _dtype(dtype), _semiring(semiring), extents, find_target(target).name, known_workspace(workspace)
-    return _kernel_for(_statement(text), names, *arguments, _plain(None, optimize))
+    return kernel_for(_statement(text), names, *arguments, _plain(None, optimize))
 
 
 @lru_cache(maxsize=512)
@@ -209,7 +209,7 @@ def _check_options(text: str, names: tuple[str, ...], options: tuple[str, ...]) 
 
 
 @lru_cache(maxsize=512)
-def _kernel_for(
+def kernel_for(
     text: str,
     names: tuple[str, ...],
     format: Format | str | None,
@@ -220,6 +220,7 @@ def _kernel_for(
     workspace: RowKind | None,
     schedule: str | None,
 ) -> Kernel:
+    """The kernel of a program for operands as they are stored; ``names`` are known to be tensors."""
     script, forms = _read(text, {}, names)
     last = script.last
     given = None if format is None else as_format(format, last.assign.lhs.tensor.order)

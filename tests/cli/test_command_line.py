@@ -136,6 +136,20 @@ def test_run_describes_its_operands(capsys: pytest.CaptureFixture[str]) -> None:
     assert told[:2] == ["A  30 x 20, csr, float32, 120 stored, random", "x  20, dense(1), float32, random"]
 
 
+def test_run_takes_programs_of_several_statements(capsys: pytest.CaptureFixture[str]) -> None:
+    """As ``kernel.plan`` prints them. Temporaries tie sizes as operands do."""
+    matrix = sp.random_array((6, 5), density=0.4, format="csr", rng=np.random.default_rng(1))
+    scipy.io.mmwrite("a.mtx", matrix)
+    program = "A: csr\nt(i) = A(i,j) * x(j)\n  parallelize(i,CPUThread,NoRaces)\ny(k) = A(j,k) * t(j)"
+    np.save("x.npy", np.arange(5.0))
+    assert printed(capsys, "run", program, "-i", "A=a.mtx", "-i", "x=x.npy", "-o", "y=y.npy") == ""
+    np.testing.assert_allclose(np.load("y.npy"), matrix.T @ (matrix @ np.arange(5.0)))
+    assert main(["run", "A: csr\nt(i) = A(i,j) * x(j)\ny(k) = A(k,l) * t(l)", "-d", "k:12"]) == 0
+    assert capsys.readouterr().err.splitlines()[:2] == ["A  12 x 12, csr, float64, 1 stored, random", "x  12, dense(1), float64, random"]
+    assert main(["run", program, "-f", "A:csc"]) == 2
+    assert "-f gives a format to A, and so does the program" in capsys.readouterr().err
+
+
 def test_run_ties_the_sizes_of_a_tensor_read_twice(capsys: pytest.CaptureFixture[str]) -> None:
     assert "12 x 12" in printed(capsys, "run", "C(i,k) = A(i,j) * A(j,k)", "-f", "A:csc", "-f", "C:dense", "-d", "k:12")
 

@@ -20,9 +20,11 @@ from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.text import as_format
+from sparseloom.iteration.rows import known_workspace
 from sparseloom.kernel import Kernel
-from sparseloom.notation.nodes import Access, Assign
-from sparseloom.notation.text import parse
+from sparseloom.notation.nodes import Access
+from sparseloom.notation.script import Script, read_script
+from sparseloom.program import kernel_for
 from sparseloom.targets.registry import DEFAULT, TARGETS
 from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray, from_coo, random
@@ -38,6 +40,7 @@ sparseloom run "y(i) = A(i,j) * x(j)" -i A=a.mtx -i x=x.mtx -o y=y.mtx
 sparseloom run "y(i) = A(i,j) * x(j)" -f A:csr -d i:100000 -d j:100000 --density 1e-4 --time
 sparseloom run "C(i,j) = alpha * A(i,j) + B(i,j)" -i A=a.mtx -i B=b.mtx -i alpha=0.5 -o C=c.npz
 sparseloom run "n = A(i,j)" -i A=a.mtx
+sparseloom run "$(cat plan.txt)" -i A=a.mtx -o y=y.mtx      several statements, as kernel.plan prints them
 """
 
 
@@ -64,28 +67,28 @@ def add_to(subcommands: Subcommands) -> None:
 
 @dataclass(frozen=True)
 class Problem:
-    """A statement and what the command line says about its tensors."""
+    """A program and what it or the command line says about its tensors. ``formats`` are the command line's."""
 
     text: str
-    assign: Assign
+    script: Script
     formats: dict[str, str]
 
     @cached_property
     def accesses(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Every tensor with the variables it is indexed by, in order of appearance; the result stands first."""
-        found = (access for access in walk(self.assign) if isinstance(access, Access))
+        """Every tensor with the variables it is indexed by, in order of appearance."""
+        found = (access for step in self.script.steps for access in walk(step.assign) if isinstance(access, Access))
         return tuple((access.tensor.name, tuple(var.name for var in access.indices)) for access in found)
 
     @property
     def result(self) -> str:
         """The name of the result."""
-        return self.assign.lhs.tensor.name
+        return self.script.last.parsed.result
 
     @cached_property
     def operands(self) -> tuple[str, ...]:
         """The tensors that must have values; for ``+=`` the result is one of them."""
-        skipped = 1 if self.assign.op is None else 0
-        return tuple(dict.fromkeys(name for name, _ in self.accesses[skipped:]))
+        added = () if self.script.last.assign.op is None else (self.result,)
+        return tuple(dict.fromkeys((*added, *self.script.operands)))
 
     @cached_property
     def variables(self) -> tuple[str, ...]:
@@ -96,6 +99,10 @@ class Problem:
     def free_extents(self) -> set[str]:
         """The variables of the result whose extent no operand fixes."""
         return set(self.variables) - {var for name, indices in self.accesses if name in self.operands for var in indices}
+
+    def format(self, name: str) -> str | None:
+        """How a tensor is stored, if that is said."""
+        return self.formats.get(name) or self.script.formats.get(name)
 
     def order(self, name: str) -> int:
         """How many modes a tensor has."""
@@ -132,8 +139,11 @@ def execute(options: argparse.Namespace) -> int:
 
 def _problem(options: argparse.Namespace) -> Problem:
     formats = named_values(options.format, ":", "-f", "A:csr")
-    problem = Problem(options.statement, parse(options.statement, tuple(formats)).assign, formats)
+    problem = Problem(options.statement, read_script(options.statement, tuple(formats)), formats)
     require_known(formats, tuple(dict(problem.accesses)), "-f")
+    twice = [name for name in formats if name in problem.script.formats]
+    if twice:
+        raise OptionError(f"-f gives a format to {twice[0]}, and so does the program\n  help: leave one of them away")
     if options.repeat is not None and options.repeat < 1:
         raise OptionError(f"--repeat is how often to run, at least once, not {options.repeat}")
     if options.seed < 0:
@@ -161,7 +171,7 @@ def _given(problem: Problem, dtype_of: Mapping[str, DType], options: argparse.Na
             tensor = asarray(number) if number is not None else _as_order(read(file), order)
             if tensor.ndim != order:
                 raise ShapeError(f"{file} holds a tensor of shape {tensor.shape}, but {name} has {plural(order, 'mode')} in the statement")
-            found[name] = asarray(tensor, format=problem.formats.get(name), dtype=dtype_of.get(name), name=name)
+            found[name] = asarray(tensor, format=problem.format(name), dtype=dtype_of.get(name), name=name)
     return found
 
 
@@ -203,7 +213,7 @@ def _extents(problem: Problem, given: Mapping[str, Tensor], asked: Mapping[str, 
                 raise ShapeError(f"-d says that {var} runs to {asked[var]}, but mode {mode} of {name} has size {size}")
             found.setdefault(var, size)
     # A random tensor that is read twice, A(i,j) * A(j,k), ties the variables of each of its modes together.
-    reads = [[indices for other, indices in problem.accesses if other == name] for name in problem.operands]
+    reads = [[indices for other, indices in problem.accesses if other == name] for name in dict(problem.accesses)]
     tied = [group for indices in reads for group in zip(*indices, strict=True)]
     for _ in problem.variables:
         for group in tied:
@@ -217,7 +227,7 @@ def _random(
 ) -> Tensor:
     """A tensor for which no file was given: dense and full, or sparse where ``-f`` says so."""
     shape = tuple(sizes[var] for var in dict(problem.accesses)[name])
-    wanted = as_format(problem.formats.get(name, "dense"), len(shape))
+    wanted = as_format(problem.format(name) or "dense", len(shape))
     density = 1.0 if wanted.is_dense else options.density
     seed = options.seed + problem.operands.index(name)
     with working(f"making {name}"):
@@ -226,11 +236,10 @@ def _random(
 
 def _kernel(problem: Problem, sizes: Mapping[str, int], options: argparse.Namespace) -> Kernel:
     """The statement for operands as they are stored, under the schedule that was asked for."""
-    wanted = problem.formats.get(problem.result)
-    form = None if wanted is None else as_format(wanted, problem.order(problem.result))
     ring = None if options.semiring is None else semiring(options.semiring)
-    free = {var: sizes[var] for var in problem.free_extents}
-    return Kernel(problem.assign, problem.text, None, form, None, ring, free, options.target, options.schedule, options.workspace)
+    free = tuple((var, sizes[var]) for var in sorted(problem.free_extents))
+    about = problem.formats.get(problem.result), None, ring, free, options.target, known_workspace(options.workspace), options.schedule
+    return kernel_for(problem.text, tuple(problem.formats), *about)
 
 
 def _describe(given: Mapping[str, Tensor], operands: Mapping[str, Tensor]) -> None:
