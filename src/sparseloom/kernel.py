@@ -372,7 +372,8 @@ class Kernel(Inspectable):
         'C(i,j) = sum(k, A(i,k) * B(k,j))'
         """
         storages = self._operands(args, named, None)
-        found = tune(self._specialize(storages), storages, seconds, progress, keep)
+        with on_threads(self._threads):
+            found = tune(self._specialize(storages), storages, seconds, progress, keep)
         self._specialized.clear()
         self._recalled.clear()
         if self._doorway is not None:

@@ -350,6 +350,7 @@ def plan(text: Any, /, *operands: Any, **named: Any) -> PlanText:
         options = {key: named.pop(key, default) for key, default in _EVALUATES.items()}
         return _evaluating(text, operands, named, **options).plan_for(*operands, **named)
     options = {key: named.pop(key, default) for key, default in _EINSUMS.items()}
+    named.pop("threads", None)
     if named:
         raise NotationError(f"einsum has no argument {next(iter(named))!r}\n  help: operands go by position")
     kernel, tensors = _einsum(text, operands, **options)
@@ -357,7 +358,7 @@ def plan(text: Any, /, *operands: Any, **named: Any) -> PlanText:
 
 
 _EINSUMS: dict[str, Any] = {"dtype": None, "format": None, "target": DEFAULT, "optimize": True}
-_EVALUATES: dict[str, Any] = {**_EINSUMS, "semiring": None, "sizes": None, "workspace": None}
+_EVALUATES: dict[str, Any] = {**_EINSUMS, "semiring": None, "sizes": None, "workspace": None, "threads": None}
 
 
 def _from_lists(first: Any, rest: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -10,6 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sparseloom as sl
@@ -163,6 +165,18 @@ other(x)
 print(sl.get_threads(), threads() - before)
 """
     assert ran(code, OMP_NUM_THREADS="2") == "2 2\n1\n4\n2 1\n"
+
+
+def test_threads_are_an_option_of_whoever_computes() -> None:
+    """Of plans too, which do not depend on it; an operand of that name goes in a dict."""
+    x = np.ones(3)
+    assert str(sl.plan("y(i) = 2 * x(i)", x=x, threads=2)) == str(sl.plan("y(i) = 2 * x(i)", x=x))
+    assert str(sl.plan("i,i->i", x, x, threads=2)) == str(sl.plan("i,i->i", x, x))
+    assert sl.evaluate("y(i) = 2 * threads(i)", {"threads": x}, threads=1).to_numpy().tolist() == [2, 2, 2]
+    with pytest.raises(sl.NotationError, match="threads= is an option of the call"):
+        sl.evaluate("y(i) = 2 * threads(i)", threads=1)
+    kernel = sl.program("y(i) = 2 * x(i)", threads=2)
+    assert kernel.tune(x, seconds=0.01) and pickle.loads(pickle.dumps(kernel))(x).to_numpy().tolist() == [2, 2, 2]
 
 
 def test_a_number_of_threads_that_cannot_be() -> None:
