@@ -219,3 +219,10 @@ def test_results_have_the_same_bits_for_any_number_of_threads() -> None:
         for count in ("1", "2", "7", "2")
     }
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("extent", [0, 1, 100_000])
+def test_a_sum_of_everything_has_no_row(extent: int) -> None:
+    """All loops are sums over what one factor has: there is nothing to keep in registers meanwhile."""
+    kernel = sl.program("R = sum(r, (0 + A) * B(r))", dtype="float64")
+    assert kernel(2.0, np.ones(extent, np.float32)).to_numpy() == 2.0 * extent

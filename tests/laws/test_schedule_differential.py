@@ -46,7 +46,7 @@ def test_a_schedule_never_changes_the_result(chunk: int, seed: int, case_count: 
 
 def test_most_drawn_steps_are_taken(seed: int) -> None:
     drawn = Drawn()
-    for case in islice(schedulable(seed, 3000), 180):
+    for case in islice(schedulable(seed, 3000), 300):
         job = prepare(case, Statements())
         if job is not None:
             draw_steps(case, job.prepared.unscheduled(), drawn)

@@ -99,6 +99,8 @@ def _is_dense(factor: Expr) -> bool:
 
 def _steps(concrete: Concrete, space: Space, part: _Part) -> tuple[str, ...] | None:
     """The row of results moves out of the sums over it, and the part is summed inside of these; None if there is no such row."""
+    if not part.stay:
+        return None
     *around, row = part.stay
     assign, extent = space.paths[0].assign, space.extent(row)
     sums = [var for var in around if var not in assign.lhs.indices]

@@ -115,7 +115,9 @@ class Pos(Primitive):
         pairs = [(var, access) for var in loops(stmt) for access in operands(stmt) if {*graph.originals(var)} & {*access.indices}]
         for var, access in rng.sample(pairs, len(pairs)):
             (position,) = fresh_variables(stmt, f"{var}p")
-            yield cls(var, position, access)
+            step = cls(var, position, access)
+            if step.check(stmt) is None or rng.random() < 0.5:  # operands of a union, of which there are many, are mostly refused
+                yield step
 
 
 def _visits_once(body: Stmt, access: Access, last: int) -> bool:

@@ -247,7 +247,7 @@ class Precompute(Primitive):
             *names, workspace = fresh_variables(stmt, *(f"{var}w" for var in chosen), "w")
             renamed = tuple(names) if rng.random() < 0.8 else chosen
             part = with_reductions(stmt, expr) if rng.random() < 0.5 else expr
-            is_one = rng.random() < 0.5 and _reduces_alone(path, expr)
+            is_one = rng.random() < 0.25 and _reduces_alone(path, expr)
             yield cls(part, () if is_one else chosen, () if is_one else renamed, workspace.name)
 
 
