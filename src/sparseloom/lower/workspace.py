@@ -145,10 +145,7 @@ class Scatter(RowList):
     needs_presence = True
 
     def __init__(self, scope: Scope, written: Access) -> None:
-        tensor, extent = written.tensor, scope.context.sizes.of(written.indices[0])
-        self.values = ir.Array(scope.fresh(f"{tensor.name}_vals"), tensor.dtype)
-        scope.home.first.append(ir.Allocate(self.values, extent))
-        scope.home.last.append(ir.Free(self.values))
+        tensor, (self.values, extent) = written.tensor, _by_coordinate(scope, written)
         super().__init__(scope, tensor.name, extent, tensor.format.levels[0].ordered)
         self.view = TensorView(tensor, (self.listed,), self.values)
 
@@ -167,10 +164,7 @@ class SpreadRow(RowList):
     """A row of an operand, set out by coordinate before loops that would walk it again and again."""
 
     def __init__(self, scope: Scope, written: Access) -> None:
-        tensor, extent = written.tensor, scope.context.sizes.of(written.indices[0])
-        self.values = ir.Array(scope.fresh(f"{tensor.name}_vals"), tensor.dtype)
-        scope.home.first.append(ir.Allocate(self.values, extent))
-        scope.home.last.append(ir.Free(self.values))
+        tensor, (self.values, extent) = written.tensor, _by_coordinate(scope, written)
         super().__init__(scope, tensor.name, extent, ordered=False)
         arrays = {**self.listed.arrays, "set": self._mask}
         self.view = TensorView(tensor, (LevelView(extent, arrays, self.listed.scalars),), self.values)
@@ -185,6 +179,15 @@ class SpreadRow(RowList):
         place = scope.coordinates[assign.lhs.indices[0]]
         stored = ir.Store(self.values, place, cast(value.computed, self.values.dtype))
         return ir.when(value.counts, ir.block(stored, self.enlist(place)))
+
+
+def _by_coordinate(scope: Scope, written: Access) -> tuple[ir.Array, ir.Expr]:
+    """Room for a value at every coordinate of a row, made once for each thread; and how many there are."""
+    tensor, extent = written.tensor, scope.context.sizes.of(written.indices[0])
+    values = ir.Array(scope.fresh(f"{tensor.name}_vals"), tensor.dtype)
+    scope.home.first.append(ir.Allocate(values, extent))
+    scope.home.last.append(ir.Free(values))
+    return values, extent
 
 
 def _first_value(made: Assign) -> algebra.Scalar:

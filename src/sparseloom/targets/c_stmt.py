@@ -200,21 +200,24 @@ class Statements:
 
     def _lanes(self, loop: ir.For, dtype: DType) -> None:
         """A loop over lanes, a register of them at a time. What counts up with the lane is read and written as a vector."""
-        size, some = loop.factor * dtype.itemsize, loop.end != ir.index(loop.factor)
+        size = loop.factor * dtype.itemsize
         if size % VECTOR_BYTES and (size != SMALLEST_REGISTER or gathers(loop)):
             self._loop(replace(loop, kind=ir.LoopKind.UNROLLED))
             return
         lane, scalars = self.names.scalar(loop.var.name), self.expressions
         short = size == SMALLEST_REGISTER
-        count = f"{scalars.index_piece(loop.end).at(PLUS)} - {lane}" if some else None
+        count = None if loop.end == ir.index(loop.factor) else f"{scalars.index_piece(loop.end).at(PLUS)} - {lane}"
         lanes = self.expressions = LaneExpressions(scalars, loop.var, dtype, short, count)
         self.line(f"#pragma GCC unroll {size // SMALLEST_REGISTER}")
         with self._braces(f"for (int64_t {lane} = 0; {lane} < {loop.factor}; {lane} += {loop.factor if short else f'lanes_{dtype}'})"):
             for stmt in ir.stmts_of(loop.body):
                 if isinstance(stmt, ir.Store):
                     place, value = lanes.value(ir.Load(stmt.array, stmt.index)), lanes.broadcast(stmt.value)
-                    value = value if count is None else f"first_{dtype}({value}, {place}, {count})"
-                    self.line(f"{place} {'' if stmt.op is None else infix_symbol(stmt.op)}= {value};")
+                    symbol = "" if stmt.op is None else infix_symbol(stmt.op)
+                    if count is not None:  # the lanes behind the last keep what they have
+                        combined = f"{place} {symbol} ({value})" if symbol else value
+                        symbol, value = "", f"first_{dtype}({combined}, {place}, {count})"
+                    self.line(f"{place} {symbol}= {value};")
         self.expressions = scalars
 
     def _loop(self, loop: ir.For) -> None:
