@@ -39,7 +39,7 @@ from sparseloom.runtime.settings import verifies
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.targets.c import C
-from sparseloom.targets.target import Target
+from sparseloom.targets.target import Calling, Target
 
 STAGES = ("notation", "concrete", "loops", C.name)
 
@@ -62,7 +62,7 @@ def loop_passes(target: Target) -> tuple[Callable[[Function], Function], ...]:
         simplify,
         add_polls,
         simplify,
-        lambda loops: add_launches(loops, target.lanes),
+        lambda loops: add_launches(loops, target.lanes, target.calling is Calling.LAUNCHED),
         simplify,
     )
 

@@ -235,11 +235,15 @@ class If(Stmt):
 
 @node
 class Launch(Stmt):
-    """A kernel of a GPU: ``body`` is a loop over its units, run by ``blocks`` blocks of ``threads`` threads each."""
+    """A kernel of a GPU: ``body`` is a loop over ``blocks`` blocks of ``threads`` threads each, so many ``lanes`` of which are a warp.
+
+    What stands outside of launches then runs on the host, which knows sizes and positions, and has no arrays of its own.
+    """
 
     blocks: Expr
     threads: Expr
     body: For
+    lanes: int = 32
 
 
 @node

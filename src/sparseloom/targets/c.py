@@ -56,7 +56,7 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
     """The typed function and its entry."""
     names = _fresh_names([*entries, name])
     params = [_Parameter(param, names) for param in function.params]
-    head = _signature(f"{'static ' if static else ''}int32_t {name}(", [*(p.declaration for p in params), "int32_t (*cancelled)(void)"])
+    head = in_lines(f"{'static ' if static else ''}int32_t {name}(", [*(p.declaration for p in params), "int32_t (*cancelled)(void)"])
     function = hold_bounds(function)
     statements = Statements(Expressions(names, index_names(function), nonnegative_names(function)))
     handed = [p.target for p in function.params if p.role is Role.GROWN and isinstance(p.target, Array)]
@@ -110,11 +110,11 @@ class _Parameter:
 def _entry(name: str, entry: str, params: Sequence[_Parameter], threads: bool) -> list[str]:
     arguments = [p.argument.format(k) for k, p in enumerate(params, 1)]
     head, tail = (f"  return dismiss_team({name}(", "));") if threads else (f"  return {name}(", ");")
-    call = _signature(head, [*arguments, "(int32_t (*)(void))args[0]"], tail)
+    call = in_lines(head, [*arguments, "(int32_t (*)(void))args[0]"], tail)
     return [f"int32_t {legal(entry)}(void **args) {{", *(["  prepare_team();"] if threads else []), *call, "}"]
 
 
-def _signature(head: str, parts: Sequence[str], tail: str = ") {") -> list[str]:
+def in_lines(head: str, parts: Sequence[str], tail: str = ") {") -> list[str]:
     """A list of parameters or arguments, broken into lines where it is long."""
     lines, current = [], head
     for k, part in enumerate(parts):

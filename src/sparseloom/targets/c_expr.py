@@ -23,7 +23,7 @@ from sparseloom.targets.c_names import CNames
 # How tightly operators bind. A comparison or negation inside a comparison gets parentheses, as compilers advise.
 ATOM, UNARY, TIMES, PLUS, NOT, COMPARE, AND, OR, CHOICE = 10, 9, 8, 7, 6, 5, 4, 3, 2
 
-_C_TYPES = {"bool": "bool", "float32": "float", "float64": "double", "complex64": "float _Complex", "complex128": "double _Complex"}
+_C_TYPES = {"bool": "bool", "float32": "float", "float64": "double"}
 INFIX = {"add": ("+", PLUS), "subtract": ("-", PLUS), "multiply": ("*", TIMES), "divide": ("/", TIMES)}
 _COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 # The symbol, how tightly it binds, and how tightly its arguments must.
@@ -69,7 +69,7 @@ def literal(value: Scalar, dtype: DType) -> Piece:
     if dtype.kind == "c":
         number = complex(value)
         part = np.dtype(f"f{dtype.itemsize // 2}")
-        return Piece(f"__builtin_complex({_component(number.real, part)}, {_component(number.imag, part)})")
+        return Piece(f"{dtype}_of({_component(number.real, part)}, {_component(number.imag, part)})")
     if dtype.kind == "f":
         text = _real(float(value.real), dtype)
     elif dtype == BOOL:

@@ -6,7 +6,7 @@ A helper is found by its name, which no name of a kernel can equal, so scanning 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 import numpy as np
@@ -196,6 +196,7 @@ static inline {T} power_{D}({T} base, {T} exponent) {{
 _RECIPROCAL = "  if (exponent < 0) return base == 1 ? 1 : base != -1 ? 0 : exponent & 1 ? -1 : 1;\n"
 _SQUARE = "static inline {T} square_{D}({T} x) {{ return x * x; }}"
 _ON_COMPLEX = {
+    "of": "static inline {T} {D}_of({R} real, {R} imag) {{ return __builtin_complex(real, imag); }}",
     # As NumPy divides: Smith's method, and componentwise by a zero.
     "divide": """
 static inline {T} divide_{D}({T} a, {T} b) {{
@@ -287,7 +288,9 @@ def _of_dtype(dtype: DType) -> Iterator[tuple[str, str]]:
             yield f"{name}_{dtype}", template.format(**words)
     templates = {"c": {**_ON_COMPLEX, "square": _SQUARE}, "f": {**_ON_ORDERED, "square": _SQUARE}, "b": {}}
     for name, template in templates.get(dtype.kind, {**_ON_ORDERED, **_ON_INTEGERS}).items():
-        yield f"{name}_{dtype}", template.format(**words)
+        yield f"{dtype}_of" if name == "of" else f"{name}_{dtype}", template.format(**words)
+    if dtype.kind == "c":
+        yield words["T"], f"typedef {words['R']} _Complex {words['T']};"
     yield from vector_helpers(dtype)
     yield from _combining(dtype, words)
 
@@ -308,17 +311,23 @@ STATUS_NAMES: tuple[str, ...] = tuple(status.name for status in Status)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
-def prelude_for(text: str) -> str:
-    """The includes and helpers that kernels with this text need."""
+def needed(text: str, helpers: Mapping[str, str]) -> dict[str, str]:
+    """The helpers that a text uses, and those that they use, in an order in which each is known before it is used."""
     chosen: dict[str, str] = {}
 
     def choose(part: str) -> None:
         for name in dict.fromkeys(_IDENTIFIER.findall(part)):
-            if name in helpers() and name not in chosen and helpers()[name] != part:
-                choose(helpers()[name])
-                chosen[name] = helpers()[name].strip("\n")
+            if name in helpers and name not in chosen and helpers[name] != part:
+                choose(helpers[name])
+                chosen[name] = helpers[name].strip("\n")
 
     choose(text)
+    return chosen
+
+
+def prelude_for(text: str) -> str:
+    """The includes and helpers that kernels with this text need."""
+    chosen = needed(text, helpers())
     used = set(_IDENTIFIER.findall("\n".join([text, *chosen.values()])))
     headers = ["stdbool.h", "stdint.h", *(header for header, names in _HEADERS.items() if names & used)]
     statuses = [f"enum {{ {', '.join(STATUS_NAMES)} }};"]

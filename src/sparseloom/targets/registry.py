@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from sparseloom.core.errors import NotationError
 from sparseloom.targets.c import C
+from sparseloom.targets.cuda import CUDA
 from sparseloom.targets.interpret import INTERPRET
 from sparseloom.targets.target import Target
 
 DEFAULT = C.name
-TARGETS: dict[str, Target] = {target.name: target for target in (C, INTERPRET)}
+TARGETS: dict[str, Target] = {target.name: target for target in (C, CUDA, INTERPRET)}
 
 
 def find_target(name: str) -> Target:

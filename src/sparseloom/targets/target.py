@@ -49,6 +49,7 @@ class Calling(Enum):
     """How a kernel is run."""
 
     COMPILED = "compiled"  # its text is compiled to a library, and its entry is called
+    LAUNCHED = "launched"  # its text is compiled to kernels of a GPU, which the host launches
     INTERPRETED = "interpreted"  # its loops are run in Python
 
 

@@ -1,0 +1,237 @@
+"""The statements of one kernel of a GPU as CUDA C++.
+
+All threads of a block, or all lanes of a warp, run what stands outside the loops over them: scalars are worth the same for each. What is
+written there is written by one, and whoever reads it there waits for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import Enum
+
+from sparseloom.core.algebra import identity
+from sparseloom.core.errors import CompilerBug
+from sparseloom.core.trees import walk
+from sparseloom.loops import nodes as ir
+from sparseloom.targets.c_expr import PLUS, TIMES, Expressions, Piece, c_type, literal, operate, update_symbol
+from sparseloom.targets.c_stmt import Statements
+
+_ALL_LANES = 32
+
+
+class Level(Enum):
+    """Who runs a statement."""
+
+    BLOCK = "block"
+    WARP = "warp"
+    THREAD = "thread"
+
+
+class KernelStatements(Statements):
+    """Prints the statements of one kernel into ``lines``."""
+
+    def __init__(self, expressions: Expressions, launch: ir.Launch) -> None:
+        super().__init__(expressions)
+        self.threads, self.lanes = int(launch.threads.value.real), launch.lanes  # type: ignore[attr-defined]
+        self.level = Level.BLOCK
+        self.reread = _reread(launch.body)
+
+    # What runs where
+
+    @contextmanager
+    def _at(self, level: Level) -> Iterator[None]:
+        outside, self.level = self.level, level
+        yield
+        self.level = outside
+
+    @property
+    def _alone(self) -> bool:
+        """Whether one thread runs this, so that nobody else does the same."""
+        return self.level is Level.THREAD or (self.lanes if self.level is Level.WARP else self.threads) == 1
+
+    @property
+    def _number(self) -> str:
+        """Which thread of the block, or which lane of the warp, this is."""
+        return f"threadIdx.x % {self.lanes}" if self.level is Level.WARP and self.lanes < self.threads else "threadIdx.x"
+
+    @property
+    def _mask(self) -> str:
+        """The lanes of this warp."""
+        if self.lanes == _ALL_LANES:
+            return "0xffffffffu"
+        return f"{(1 << self.lanes) - 1:#x}u << (threadIdx.x % {_ALL_LANES} / {self.lanes} * {self.lanes})"
+
+    def _wait(self) -> None:
+        """All who run this wait for each other."""
+        if not self._alone:
+            self.line("__syncthreads();" if self.level is Level.BLOCK else f"__syncwarp({self._mask});")
+
+    # Statements
+
+    def emit(self, stmt: ir.Stmt) -> None:
+        match stmt:
+            case ir.Block(stmts):
+                self._sequence(stmts)
+            case ir.Barrier():
+                self._wait()
+            case ir.While(condition, body, factor):
+                self.line(*([f"#pragma unroll {factor}"] if factor else []))
+                with self._braces(f"while ({self.expressions.value(condition)})"):
+                    self.emit(body)
+            case ir.Fail(status):
+                self.line(f"*status = {status.name};")
+            case _:
+                super().emit(stmt)
+
+    def _sequence(self, stmts: Sequence[ir.Stmt]) -> None:
+        """Statements in order; what stands behind a failure is left out, but for shuffles, to which all lanes come."""
+        for k, stmt in enumerate(stmts):
+            match stmt:
+                case ir.If(condition, ir.Fail() as fail, ir.Block(())):
+                    rest = stmts[k + 1 :]
+                    shuffles = [n for n in rest if isinstance(n, ir.Shuffle)]
+                    self.emit(ir.If(condition, ir.Block((fail,)), ir.block(*(n for n in rest if n not in shuffles))))
+                    self._sequence(shuffles)
+                    return
+            self.emit(stmt)
+
+    def _loop(self, loop: ir.For) -> None:
+        match loop.kind:
+            case ir.LoopKind.GPU_BLOCK:
+                self.line(f"{self._iteration(loop, 'blockIdx.x')};")
+                self.emit(loop.body)
+            case ir.LoopKind.GPU_WARP:
+                number = "threadIdx.x" if self.lanes == 1 else f"threadIdx.x / {self.lanes}"
+                with self._unit(loop, number, self.threads // self.lanes, Level.WARP):
+                    self.emit(loop.body)
+            case ir.LoopKind.GPU_THREAD:
+                self._threads_loop(loop)
+            case _:
+                super()._loop(loop)
+
+    def _pragmas(self, loop: ir.For) -> list[str]:
+        unrolled = loop.kind in (ir.LoopKind.UNROLLED, ir.LoopKind.LANES)
+        return [f"#pragma unroll {loop.factor}"] if unrolled else []
+
+    @contextmanager
+    def _unit(self, loop: ir.For, number: str, count: int, level: Level) -> Iterator[None]:
+        """What one of so many units runs of a loop: the iteration with its number, if there are so many."""
+        here = self._iteration(loop, number)
+        is_whole = loop.begin == ir.ZERO and loop.end == ir.index(count)
+        guard = f"{self.names.scalar(loop.var.name)} < {self.expressions.index_piece(loop.end).at(PLUS)}"
+        with self._braces("" if is_whole else f"if ({here}; {guard})"), self._at(level):
+            if is_whole:
+                self.line(f"{here};")
+            yield
+
+    def _iteration(self, loop: ir.For, number: str) -> str:
+        first = number if loop.begin == ir.ZERO else f"{self.expressions.index_piece(loop.begin).at(PLUS)} + {number}"
+        return f"const int64_t {self.names.scalar(loop.var.name)} = {first}"
+
+    def _threads_loop(self, loop: ir.For) -> None:
+        """A loop over threads or lanes. Lanes that it leaves idle take part in its shuffles all the same."""
+        count = self.lanes if self.level is Level.WARP else self.threads
+        outside = self.level
+        meets = outside is Level.WARP and self.reread
+        body = list(ir.stmts_of(loop.body))
+        shuffles = [stmt for stmt in body if isinstance(stmt, ir.Shuffle)]
+        brought = [self.names.fresh(f"{stmt.var.name}_brought") for stmt in shuffles]
+        for stmt, name in zip(shuffles, brought, strict=True):
+            first = literal(identity(stmt.op, stmt.var.dtype), stmt.var.dtype).text
+            self.line(f"{c_type(stmt.var.dtype)} {name} = {first};")
+        if meets:
+            self._wait()
+        with self._unit(loop, self._number if count > 1 else "0", count, Level.THREAD):
+            self._sequence([stmt for stmt in body if not isinstance(stmt, ir.Shuffle)])
+            for stmt, name in zip(shuffles, brought, strict=True):
+                self.line(f"{name} = {self.expressions.value(stmt.value)};")
+        if meets:
+            self._wait()
+        for stmt, name in zip(shuffles, brought, strict=True):
+            self._shuffle(stmt, name)
+
+    def _shuffle(self, stmt: ir.Shuffle, name: str) -> None:
+        """Neighbours first, then pairs of pairs: in the end all lanes have the total."""
+        dtype, held = stmt.var.dtype, self.names.scalar(stmt.var.name)
+        step = self.names.fresh("step")
+        handed = Piece(f"across_{dtype}({self._mask}, {name}, {step})")
+        if self.lanes > 1:
+            self.line("#pragma unroll")
+            with self._braces(f"for (int {step} = 1; {step} < {self.lanes}; {step} *= 2)"):
+                self.line(f"{name} = {operate(stmt.op, [Piece(name), handed], dtype).text};")
+        symbol = update_symbol(stmt.op, dtype)
+        combined = operate(stmt.op, [Piece(held), Piece(name)], dtype).text
+        self.line(f"{held} {symbol} {name};" if symbol else f"{held} = {combined};")
+
+    # Memory
+
+    def _store(self, store: ir.Store) -> None:
+        """A store; outside the loops over threads one of them makes it, and who reads there waits before and after."""
+        shared = not self._alone and store.array.space is not ir.MemorySpace.LOCAL
+        if not shared:
+            self._stored(store)
+            return
+        waits = store.array in self.reread
+        if waits:
+            self._wait()
+        with self._braces(f"if ({self._number} == 0)"):
+            self._stored(store)
+        if waits:
+            self._wait()
+
+    def _stored(self, store: ir.Store) -> None:
+        if not store.atomic or store.op is None:
+            super()._store(replace(store, atomic=False))
+            return
+        place = f"{self.names.array(store.array)}[{self.expressions.index(store.index)}]"
+        self.line(f"atomic_{store.op}_{store.array.dtype}(&{place}, {self.expressions.value(store.value)});")
+
+    def _fill(self, fill: ir.Fill) -> None:
+        """All who run this fill a part each."""
+        array, k = self.names.array(fill.array), self.names.fresh("k")
+        private = self._alone or fill.array.space is ir.MemorySpace.LOCAL
+        step = "1" if private else str(self.lanes if self.level is Level.WARP else self.threads)
+        offset = "" if fill.begin == ir.ZERO else f"{self.expressions.index_piece(fill.begin).at(TIMES)} + "
+        value = self.names.fresh("filling")
+        if not private:
+            self._wait()
+        self.line(f"const {c_type(fill.array.dtype)} {value} = {self.expressions.value(fill.value)};")
+        head = f"int64_t {k} = {'0' if private else self._number}; {k} < {self.expressions.index_piece(fill.count).at(PLUS)}; {k} += {step}"
+        with self._braces(f"for ({head})"):
+            self.line(f"{array}[{offset}{k}] = {value};")
+        if not private:
+            self._wait()
+
+    def _memory(self, stmt: ir.Stmt) -> None:
+        match stmt:
+            case ir.Allocate(array, ir.Literal(size)):
+                self._allocate(array, int(size.real))
+            case ir.Free():
+                pass
+            case _:
+                raise CompilerBug(stmt, "a statement that a kernel knows")
+
+    def _allocate(self, array: ir.Array, size: int) -> None:
+        """Memory of a thread, of a warp or of a block."""
+        kind, name = c_type(array.dtype), self.names.array(array)
+        if array.space is ir.MemorySpace.LOCAL:
+            self.line(f"{kind} {name}[{max(size, 1)}];")
+        elif array.space is not ir.MemorySpace.SHARED:
+            raise CompilerBug(array, "memory of all is made before a kernel")
+        elif self.level is Level.WARP and self.threads > self.lanes:
+            every = self.names.fresh(f"{name}_of_warps")
+            self.line(f"__shared__ {kind} {every}[{self.threads // self.lanes * max(size, 1)}];")
+            self.line(f"{kind} *const {name} = {every} + threadIdx.x / {self.lanes} * {max(size, 1)};")
+        else:
+            self.line(f"__shared__ {kind} {name}[{max(size, 1)}];")
+
+    def _poll(self) -> None:
+        raise CompilerBug("poll", "a kernel of a GPU is not cancelled")
+
+
+def _reread(loop: ir.For) -> frozenset[ir.Array]:
+    """The arrays of several threads that a kernel both writes and reads."""
+    written = {n.array for n in walk(loop) if isinstance(n, ir.Store | ir.Fill) and n.array.space is not ir.MemorySpace.LOCAL}
+    return frozenset(written & {n.array for n in walk(loop) if isinstance(n, ir.Load | ir.Search)})
