@@ -29,6 +29,8 @@ from sparseloom.lower.cuts import cut_into_parts, cut_into_slots
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.lower.lane_sums import sum_in_lanes
 from sparseloom.lower.launch import add_launches
+from sparseloom.lower.registers import keep_in_registers
+from sparseloom.lower.uniform import share_among_lanes
 from sparseloom.lower.vectorize import vectorize
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, Unit
@@ -62,6 +64,8 @@ def loop_passes(target: Target) -> tuple[Callable[[Function], Function], ...]:
         simplify,
         add_polls,
         simplify,
+        keep_in_registers,
+        share_among_lanes,
         lambda loops: add_launches(loops, target.lanes, target.calling is Calling.LAUNCHED),
         simplify,
     )

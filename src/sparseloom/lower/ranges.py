@@ -30,6 +30,9 @@ class LoopArithmetic(Arithmetic[ir.Expr]):
     def number(self, value: int) -> ir.Expr:
         return ir.index(value)
 
+    def constant(self, value: ir.Expr) -> int | None:
+        return int(value.value.real) if isinstance(value, ir.Literal) else None
+
     def do(self, what: str, left: ir.Expr, right: ir.Expr) -> ir.Expr:
         return _STEPS[what](left, right)
 
@@ -177,7 +180,7 @@ class Ranges:
             case Line():
                 (recovered,) = relation.recover({**self.values, var: value}, self)
                 high = self.range_of(relation.parent)[1]
-                return self.members_at(relation.parent, least(recovered, high) if relation.overruns else recovered, levels)
+                return self.members_at(relation.parent, least(recovered, high) if relation.overruns(self) else recovered, levels)
             case FuseRelation() if halves is not None:
                 low, high = self.range_of(halves.parent)
                 return self.members_at(halves.parent, least(ir.add(low, value), high), levels)

@@ -47,7 +47,7 @@ def recover(scope: Scope) -> tuple[list[ir.Stmt], ir.Expr, Scope]:
                 case Line() if relation.parent not in ranges.values and all(child in ranges.values for child in relation.children):
                     (value,) = relation.recover(ranges.values, ranges)
                     if not isinstance(relation, Alias):
-                        value = _declared(relation, relation.parent, value, relation.overruns, ranges, stmts, guards)
+                        value = _declared(relation, relation.parent, value, relation.overruns(ranges), ranges, stmts, guards)
                     scope = scope.knowing(relation.parent, value)
                 case FuseRelation(fused=fused) if halves is not None and fused in ranges.values:
                     if halves.parent not in ranges.values:

@@ -29,6 +29,10 @@ class Arithmetic(ABC, Generic[V]):
     def do(self, what: str, left: V, right: V) -> V:
         """Combine two values; ``what`` is the name of one of the methods below."""
 
+    def constant(self, value: V) -> int | None:
+        """The number that a value is, if that is certain."""
+        return None
+
     def add(self, left: V, right: V) -> V:
         """``left + right``."""
         return self.do("add", left, right)

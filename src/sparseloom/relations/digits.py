@@ -24,13 +24,15 @@ class Digits(Line):
     def significant(self) -> tuple[IndexVar, ...]:
         return (self.outer, self.inner)
 
-    @property
-    def overruns(self) -> bool:
-        return True
+    def overruns(self, ranges: Ranges[V]) -> bool:
+        """The last block may reach beyond the end, unless the blocks fill the range for certain."""
+        do = ranges.arithmetic
+        extent, size = do.constant(ranges.extent(self.parent)), do.constant(self.block_size(ranges))
+        return extent is None or size is None or extent % size != 0
 
     def reaches(self, ranges: Ranges[V]) -> tuple[V, ...]:
         do = ranges.arithmetic
-        return tuple(do.add(ranges.extent(self.parent), do.number(size)) for size in self.constants if self.overruns)
+        return tuple(do.add(ranges.extent(self.parent), do.number(size)) for size in self.constants if self.overruns(ranges))
 
     def block_size(self, ranges: Ranges[V]) -> V:
         """How many values of the parent one block has."""
@@ -53,7 +55,8 @@ class Digits(Line):
         do, (low, high), block = known.arithmetic, known.range_of(self.parent), known.value(self.outer)
         if block is not None:
             begin, (first, last) = self.begin(block, known), known.interval(self.inner)
-            return do.add(begin, first), do.least(do.add(begin, last), high)
+            end = do.add(begin, last)
+            return do.add(begin, first), do.least(end, high) if self.overruns(known) else end
         if not known.is_narrowed(self.outer):
             return low, high
         first, last = known.interval(self.outer)

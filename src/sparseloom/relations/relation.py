@@ -130,8 +130,7 @@ class Line(Relation):
         """The children from the most to the least significant, if fixing leading ones leaves an interval; else none."""
         return ()
 
-    @property
-    def overruns(self) -> bool:
+    def overruns(self, ranges: Ranges[V]) -> bool:
         """Whether a recovered value may lie beyond the end of the parent's range, and has to be compared with it."""
         return False
 

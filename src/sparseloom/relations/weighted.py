@@ -39,8 +39,7 @@ class WeightedRelation(Digits):
     def constants(self) -> tuple[int, ...]:
         return (self.count,)
 
-    @property
-    def overruns(self) -> bool:
+    def overruns(self, ranges: Ranges[V]) -> bool:
         return False
 
     def range_of(self, var: IndexVar, ranges: Ranges[V]) -> tuple[V, V]:

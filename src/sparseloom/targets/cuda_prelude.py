@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from sparseloom.core.dtypes import VALUE_DTYPES, DType, real_part
+from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, DType, real_part
 from sparseloom.targets import c_prelude
 from sparseloom.targets.c_expr import Piece, c_type, operate
 from sparseloom.targets.target import Atomic
@@ -106,6 +106,21 @@ _SWAP_PART = """
   }} while (seen != expected);
 }}
 """
+# By all of so many lanes: each looks at the end of one of as many parts.
+_SEARCH = """
+template <int lanes> static __device__ int64_t search_{D}(const {T} *array, int64_t begin, int64_t end, int64_t key, uint32_t mask) {{
+  const int lane = threadIdx.x % lanes;
+  while (begin < end) {{
+    const int64_t part = (end - begin + lanes - 1) / lanes, first = begin + lane * part;
+    const int64_t last = first + part < end ? first + part - 1 : end - 1;
+    const int before = __popc(__ballot_sync(mask, first < end && array[last] < key) & mask);
+    begin += before * part;
+    if (begin >= end) return end;
+    end = begin + part < end ? begin + part - 1 : end - 1;
+  }}
+  return begin;
+}}
+"""
 _OPERATORS = ("add", "multiply", "minimum", "maximum", "logical_or", "logical_and", "logical_xor")
 
 
@@ -161,6 +176,8 @@ def _of_dtype(dtype: DType) -> dict[str, str]:
     else:
         handed = f"({kind})__shfl_xor_sync(mask, value, step)"
     found[f"across_{dtype}"] = f"{DEVICE} {kind} across_{dtype}(uint32_t mask, {kind} value, int step) {{ return {handed}; }}"
+    if dtype in INDEX_DTYPES:
+        found[f"search_{dtype}"] = _SEARCH.format(T=kind, D=dtype)
     for name in _OPERATORS:
         if (text := _atomic(name, dtype)) is not None:
             found[f"atomic_{name}_{dtype}"] = text

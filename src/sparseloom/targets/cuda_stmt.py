@@ -29,11 +29,27 @@ class Level(Enum):
     THREAD = "thread"
 
 
+class KernelExpressions(Expressions):
+    """Prints the expressions of one kernel."""
+
+    def __init__(self, plain: Expressions, statements: KernelStatements) -> None:
+        super().__init__(plain.names, plain.indices, plain.nonnegative)
+        self.statements = statements
+
+    def piece(self, expr: ir.Expr, index: bool) -> Piece:
+        """An expression; what several lanes look for alike they find together."""
+        if isinstance(expr, ir.Search) and (found := self.statements.searching)[0] > 1:
+            begin, end, key = map(self.index, (expr.begin, expr.end, expr.key))
+            lanes, mask = found
+            return Piece(f"search_{expr.array.dtype}<{lanes}>({self.names.array(expr.array)}, {begin}, {end}, {key}, {mask})")
+        return super().piece(expr, index)
+
+
 class KernelStatements(Statements):
     """Prints the statements of one kernel into ``lines``."""
 
     def __init__(self, expressions: Expressions, launch: ir.Launch) -> None:
-        super().__init__(expressions)
+        super().__init__(KernelExpressions(expressions, self))
         self.threads, self.lanes = int(launch.threads.value.real), launch.lanes  # type: ignore[attr-defined]
         self.level = Level.BLOCK
         self.reread = _reread(launch.body)
@@ -67,6 +83,17 @@ class KernelStatements(Statements):
         """All who run this wait for each other."""
         if not self._alone:
             self.line("__syncthreads();" if self.level is Level.BLOCK else f"__syncwarp({self._mask});")
+
+    @property
+    def searching(self) -> tuple[int, str]:
+        """How many lanes search together, and which."""
+        whole = self.threads % _ALL_LANES == 0
+        match self.level:
+            case Level.BLOCK if whole:
+                return _ALL_LANES, "0xffffffffu"
+            case Level.WARP if whole or self.lanes == _ALL_LANES:
+                return self.lanes, self._mask
+        return 1, ""
 
     # Statements
 

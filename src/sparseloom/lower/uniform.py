@@ -1,0 +1,54 @@
+"""What all lanes of a warp, or all threads of a block, would find out alike is found out once, outside the loop over them.
+
+    for t in 0 : 32  [gpu thread]              first = search(A2_pos, ...)
+      first = search(A2_pos, ...)       ==>    if low < high
+      if low < high                              for t in 0 : 32  [gpu thread]
+        y[first] += x[t]                           y[first] += x[t]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import replace
+
+from sparseloom.core.trees import Node, rewrite, walk
+from sparseloom.loops import nodes as ir
+
+
+def share_among_lanes(function: ir.Function) -> ir.Function:
+    """Take out of loops over threads what does not depend on the thread; only what operands hold is read early."""
+    inputs = {p.target for p in function.params if p.role is ir.Role.INPUT and isinstance(p.target, ir.Array)}
+
+    def rule(n: Node) -> Node | None:
+        return _shared(n, inputs) if isinstance(n, ir.For) and n.kind is ir.LoopKind.GPU_THREAD else None
+
+    return rewrite(function, rule)
+
+
+def _shared(loop: ir.For, inputs: Set[ir.Array | ir.Var]) -> ir.Stmt:
+    first: list[ir.Stmt] = []
+    stmts = list(ir.stmts_of(loop.body))
+    own = {loop.var.name} | {n.var.name for n in walk(loop.body) if isinstance(n, ir.Assign)}
+    while stmts and isinstance(one := stmts[0], ir.Declare) and one.var.name not in own and _is_common(one.value, own, inputs):
+        first.append(stmts.pop(0))
+    own |= {n.var.name for stmt in stmts for n in walk(stmt) if isinstance(n, ir.Declare)}
+    body: ir.Stmt = replace(loop, body=ir.block(*stmts))
+    match stmts:
+        case [ir.If(condition, then, ir.Block(()))] if _is_common(condition, own, inputs):
+            body = ir.If(condition, _shared(replace(loop, body=then), inputs))
+    if not first:
+        return body
+    runs = isinstance(loop.begin, ir.Literal) and isinstance(loop.end, ir.Literal)
+    made = ir.block(*first, body)
+    return made if runs else ir.If(ir.compare("less", loop.begin, loop.end), made)
+
+
+def _is_common(expr: ir.Expr, own: Set[str], inputs: Set[ir.Array | ir.Var]) -> bool:
+    """Whether an expression is worth the same for every thread, now and later."""
+    for n in walk(expr):
+        match n:
+            case ir.Var(name) if name in own:
+                return False
+            case ir.Load(array) | ir.Search(array) if array not in inputs:
+                return False
+    return True
