@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.conversion import with_indices_as
 from sparseloom.core.algebra import Semiring
 from sparseloom.core.dtypes import INT64, DType
 from sparseloom.core.errors import FormatError, ScheduleError, ShapeError
 from sparseloom.core.trees import walk
-from sparseloom.execution import Specialization, with_indices_as
+from sparseloom.execution import Specialization
 from sparseloom.formats.format import Format
 from sparseloom.formats.lending import built_beside, is_filled_below, lent_room
 from sparseloom.formats.level import LevelData
@@ -33,11 +34,12 @@ from sparseloom.notation.text import declare
 from sparseloom.plan.contraction import Contraction, Path, Step, contract, contract_along, density
 from sparseloom.plan.problem import Problem, Shaped, declared, pose, pose_without_data
 from sparseloom.plan.statistics import Known, Statistics
-from sparseloom.runtime.binding import Call, aligned, allocate
+from sparseloom.runtime.binding import Call, aligned
 from sparseloom.runtime.calling import IndexOverflow
+from sparseloom.runtime.cuda.storages import Place, room_for
 from sparseloom.runtime.settings import settings
 from sparseloom.targets.c import C
-from sparseloom.targets.target import Target
+from sparseloom.targets.target import Calling, Target
 
 
 @dataclass(frozen=True)
@@ -324,7 +326,8 @@ class _Ready:
         self.operands = operands
         self.storages = dict(operands)
         tensor, shape = chain.last.problem.assign.lhs.tensor, chain.last.problem.shape
-        self.values = allocate(tensor, shape) if values is None else values
+        self.place = Place.of(operands) if chain.last.problem.target.calling is Calling.LAUNCHED else None
+        self.values = room_for(tensor, shape, self.place) if values is None else values
         self.calls: list[Call] = []
         self.one_nest: Call | None = None
         for link in chain.links[:-1]:
@@ -338,7 +341,7 @@ class _Ready:
     def _bind_dense(self, link: Specialization) -> Call:
         """A step that makes a dense temporary, which is then among the operands."""
         tensor, shape = temporary(link.problem), link.problem.shape
-        values = allocate(tensor, shape)
+        values = room_for(tensor, shape, self.place)
         call = link.bind(self.storages, self.target, values)
         self.storages[tensor.name] = _dense(tensor, shape, values)
         return call
@@ -351,7 +354,8 @@ class _Ready:
             return None
         if not is_filled_below(like, lender.depth):
             return None
-        values = aligned(lent_room(like, lender.depth, tensor.format, shape), tensor.dtype)
+        count = lent_room(like, lender.depth, tensor.format, shape)
+        values = aligned(count, tensor.dtype) if self.place is None else self.place.room(count, tensor.dtype)
         call = link.bind(self.storages, self.target, values)
         self.storages[tensor.name] = built_beside(like, lender.depth, tensor.format, shape, values, tensor.fill)
         return call
@@ -397,8 +401,10 @@ def _drop(_: Storage) -> None:
     """Nobody asked for it."""
 
 
-def has_nan(values: NDArray[Any]) -> bool:
-    """Whether some value is no number."""
+def has_nan(values: Any) -> bool:
+    """Whether some value is no number. It waits for a device on which they are."""
+    if values.device != "cpu":
+        return has_nan(values.to_host())
     if values.dtype.kind not in "fc" or not len(values):
         return False
     parts = values.view(values.real.dtype) if values.dtype.kind == "c" else values

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
-from sparseloom.core.errors import DeviceError, NotationError, RaceWarning
+from sparseloom.core.errors import CompilerBug, DeviceError, NotationError, RaceWarning
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
@@ -36,6 +36,7 @@ from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, Unit
 from sparseloom.notation.verify import verify as verify_notation
 from sparseloom.plan.plan import Plan, choose_loops, scheduled
+from sparseloom.runtime.cuda.binding import Program
 from sparseloom.runtime.libraries import EntryPoint, load
 from sparseloom.runtime.settings import verifies
 from sparseloom.schedule.races import ignored
@@ -132,6 +133,15 @@ class Stages:
         (made,) = load(self.target.emit([(alpha_rename(self.lowered.function), "entry")]))
         self.keep_in_mind(made)
         return made
+
+    @cached_property
+    def program(self) -> Program:
+        """What a device runs, renamed as ``entry`` is."""
+        self.require_target()
+        function = alpha_rename(self.lowered.function)
+        if self.target.kernels is None:
+            raise CompilerBug(self.target.name, "a target whose kernels are launched should say which there are")
+        return Program(function, self.target.emit([(function, "entry")]), self.target.kernels(function, "entry"))
 
     @property
     def loaded_entry(self) -> EntryPoint | None:

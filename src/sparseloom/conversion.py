@@ -11,18 +11,19 @@ What no kernel can read or write yet, and what is so small that compiling would 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparseloom.compiler import Stages, lower_concrete
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import INT64, DType, width_for
-from sparseloom.core.errors import FormatError, NotationError, ToolchainError
+from sparseloom.core.dtypes import BOOL, INT32, INT64, DType, width_for
+from sparseloom.core.errors import DeviceError, FormatError, NotationError, ToolchainError
 from sparseloom.core.trees import walk
 from sparseloom.formats import pack
 from sparseloom.formats.format import Format
@@ -30,8 +31,9 @@ from sparseloom.formats.level import LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.levels.singleton import Singleton
+from sparseloom.formats.named import name_of
 from sparseloom.formats.room import require_room
-from sparseloom.formats.storage import Storage, copied, derived, sealed, share_memory
+from sparseloom.formats.storage import Storage, copied, derived, same_arrays, sealed, share_memory, with_own_indices
 from sparseloom.iteration.assembly import can_insert
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.making import Appended, Inserted, Making
@@ -54,10 +56,20 @@ def convert(storage: Storage, format: Format, drop_zeros: bool = False) -> Stora
         raise FormatError(f"a tensor of order {len(storage.shape)} cannot be stored as {format}, which is for order {format.order}")
     if not drop_zeros and (format == storage.format or pack.is_weaker(format, storage.format)):
         return pack.convert(storage, format, settings.int32_limit)
+    require_host(storage, format)
     made = None if _is_left_to_numpy(storage, format) else _converted(storage, format, drop_zeros)
     if made is None:
         made = pack.convert(pack.without_fill(storage) if drop_zeros else storage, format, settings.int32_limit)
     return derived(made, storage)
+
+
+def require_host(storage: Storage, format: Format) -> None:
+    """Refuse to convert what is on a device."""
+    if storage.device != "cpu":
+        raise DeviceError(
+            f"a tensor on {storage.device} cannot be converted there, from {name_of(storage.format)} to {name_of(format)}\n"
+            f"  help: convert it in main memory: t.to_host().to({name_of(format)!r}).to_device()"
+        )
 
 
 def store(format: Format, shape: Sequence[int], coordinates: ArrayLike, values: ArrayLike, fill: Scalar = 0) -> Storage:
@@ -233,3 +245,63 @@ def _has_same_leaves(source: Format, target: Format) -> bool:
         ordered and source.is_unique and source.modes == target.modes and not (source.blocks or target.blocks)
         and all(level.compact and level.coordinate_array is not None for levels in last for level in levels)
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _ConversionPlan:
+    """Where the entries of one storage go in another format: ``made`` is its structure, ``sources`` are their numbers plus one."""
+
+    indices: tuple[NDArray[Any], ...]  # what it was made from: copies, if a caller can change them
+    made: Storage
+    sources: NDArray[np.int64]
+
+    def is_of(self, storage: Storage) -> bool:
+        """Whether the entries still stand where they did."""
+        return same_arrays(self.indices, storage.indices)
+
+
+_plans: WeakKeyDictionary[Storage, dict[tuple[Format, DType | None], _ConversionPlan]] = WeakKeyDictionary()
+
+
+def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[], None]]:
+    """A storage in another format, and what brings its values up to date.
+
+    The structure is worked out once per storage, by converting the numbers of its entries; values are then gathered, so that a change
+    to them is never missed. Index arrays that a caller can change are compared with what they were.
+    """
+    require_host(storage, target.format)
+    if not storage.format.is_unique:
+        made = with_indices_as(convert(storage, target.format), target.index_dtype)
+        return made, lambda: np.copyto(made.values, convert(storage, target.format).values)
+    plans, key = _plans.setdefault(storage, {}), (target.format, target.index_dtype)
+    plan = plans.get(key)
+    if plan is None or not plan.is_of(storage):
+        own = storage if storage.is_sealed else with_own_indices(storage)
+        numbered = replace(own, values=np.arange(1, len(storage.values) + 1), fill=0)
+        placed = convert(numbered, target.format)
+        plan = plans[key] = _ConversionPlan(own.indices, with_indices_as(placed, target.index_dtype), placed.values - 1)
+    sources = plan.sources
+    made = replace(plan.made, values=np.empty(len(sources), storage.dtype), fill=storage.fill)
+    missing = sources < 0
+
+    def refresh() -> None:
+        # All at once: another thread may be computing with these values, and they are hardly ever different.
+        values = storage.values.take(sources, mode="wrap") if len(storage.values) else made.values.copy()
+        values[missing] = storage.fill
+        made.values[:] = values
+
+    return made, refresh
+
+
+def with_indices_as(storage: Storage, dtype: DType | None) -> Storage:
+    """The same storage with index arrays of a given dtype. What does not fit into it is an overflow."""
+    if dtype is None or storage.index_dtype in (None, dtype):
+        return storage
+    if dtype == INT32 and max(*storage.shape, *pack.position_counts(storage)) > np.iinfo(np.int32).max:
+        raise IndexOverflow("an operand that is converted needs more than 32 bits for its indices")
+
+    def widened(array: NDArray[Any]) -> NDArray[Any]:
+        return array if array.dtype == BOOL else array.astype(dtype)
+
+    levels = tuple(replace(level, arrays={part: widened(a) for part, a in level.arrays.items()}) for level in storage.levels)
+    return replace(storage, levels=levels)

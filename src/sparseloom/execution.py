@@ -6,15 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
-import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.compiler import Stages, build
-from sparseloom.conversion import convert
-from sparseloom.core.dtypes import BOOL, INT32, INT64, DType, widest
-from sparseloom.core.errors import CompilerBug, DTypeError, FormatError, ScheduleError, ShapeError, StorageError, ToolchainError
+from sparseloom.conversion import convert, converted, with_indices_as
+from sparseloom.core.dtypes import INT64, DType, widest
+from sparseloom.core.errors import (
+    CompilerBug,
+    DeviceError,
+    DTypeError,
+    FormatError,
+    ScheduleError,
+    ShapeError,
+    StorageError,
+    ToolchainError,
+)
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
@@ -24,7 +31,7 @@ from sparseloom.formats.lending import lent_room
 from sparseloom.formats.named import name_of
 from sparseloom.formats.pack import passed_counts, position_counts, stored_count
 from sparseloom.formats.room import require_room
-from sparseloom.formats.storage import Storage, same_arrays, with_own_indices
+from sparseloom.formats.storage import Storage
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.rows import RowKind
 from sparseloom.lower.extents import check_ranges
@@ -35,8 +42,10 @@ from sparseloom.plan.plan import Plan, choose_loops, plan, plan_as_asked, plan_w
 from sparseloom.plan.problem import Problem, pose, with_index_dtype
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.relations.bound import BoundRelation
-from sparseloom.runtime.binding import Call, aligned, allocate, bind_entry, bind_interpreter, gather, is_interpretable, read_result
+from sparseloom.runtime.binding import Call, aligned, bind_entry, bind_interpreter, gather, is_interpretable, read_result
 from sparseloom.runtime.calling import BoundViolated, IndexOverflow
+from sparseloom.runtime.cuda.binding import bind_launches
+from sparseloom.runtime.cuda.storages import Place, is_writable, require_place, room_for
 from sparseloom.runtime.libraries import EntryPoint
 from sparseloom.runtime.settings import settings
 from sparseloom.runtime.tuned import known_schedule
@@ -165,7 +174,10 @@ class Specialization:
         wanted = self.plan.blocked or tensor.format
         if out.format != wanted:
             raise FormatError(f"out is {name_of(out.format)}, but {tensor.name} is {name_of(wanted)}")
-        if not out.values.flags.writeable:
+        if (out.device != "cpu") != (self.problem.target.calling is Calling.LAUNCHED):
+            where, help = ("in main memory", "to_device()") if out.device == "cpu" else (f"on {out.device}", "to_host()")
+            raise DeviceError(f"out is {where}, where {self.problem.target.title} cannot write to it\n  help: pass out.{help}")
+        if not is_writable(out.values):
             raise StorageError("out is read-only")
 
     @property
@@ -215,9 +227,42 @@ class Specialization:
     def _bind(
         self, operands: Mapping[str, Storage], target: str | None, values: NDArray[Any] | None, structure: Storage | None
     ) -> Call:
+        how = self.problem.target if target is None else find_target(target)
+        require_place(how, operands)
         stages = self._running_stages if structure is None else build(self._refilling(structure), settings.int32_limit)
-        lowered, tensor, sizes, shape = stages.lowered, self.plan.assign.lhs.tensor, self.problem.sizes, self.problem.shape
-        storages = dict(operands)
+        lowered, sizes, shape = stages.lowered, self.problem.sizes, self.problem.shape
+        storages, refreshes = self._laid_out(stages, operands, structure)
+        place = Place.of(storages) if how.calling is Calling.LAUNCHED else None
+        initialised = self.plan.assign.op is not None and self.plan.initial is None
+        values = self._output(stages, storages, values, initialised and structure is None, place)
+        entries = sum(stored_count(storages[name]) for name in stages.sparse_reads) if values is None else 0
+        guess = self.experience.expect(entries)
+        own = {var.name: size for var, size in zip(lowered.result.indices, shape, strict=True)}
+        if place is not None:
+            refreshes += place.move(storages, (slot.tensor for slot in lowered.slots))
+        arguments = gather(lowered, storages, {**own, **sizes}, values, guess)
+
+        def read(found: Any) -> Storage:
+            return read_result(lowered, shape, storages, found)
+
+        entry = self._entry(stages) if how.calling is Calling.COMPILED else None
+        if place is not None:
+            call = bind_launches(stages.program, arguments, read, place)
+        elif entry is None:
+            call = bind_interpreter(lowered, arguments, read, initialised, how.lanes)
+        else:
+            call = bind_entry(entry, lowered, arguments, read)
+        call = replace(call, entries=entries)
+        if self.problem.schedule and any(isinstance(r, BoundRelation) for r in relations_of(stages.concrete.stmt)):
+            call = _naming_bounds(call, stages.concrete.stmt, sizes)
+        call = _refreshing(call, refreshes) if refreshes else call
+        return call if self.plan.blocked is None else _in_blocks(call, self.plan.blocked)
+
+    def _laid_out(
+        self, stages: Stages, operands: Mapping[str, Storage], structure: Storage | None
+    ) -> tuple[dict[str, Storage], list[Callable[[], None]]]:
+        """The storages that loops read, by name, and what brings those up to date that were converted."""
+        tensor, storages = self.plan.assign.lhs.tensor, dict(operands)
         if stages.concrete.initial is not None:
             storages[stages.concrete.initial] = operands[tensor.name]  # what a sparse result held before has a name of its own
         if structure is not None:
@@ -227,30 +272,18 @@ class Specialization:
             storages[conversion.target.name], refresh = converted(storages[conversion.source.name], conversion.target)
             refreshes.append(refresh)
         self.experience.stored = {name: passed_counts(storage) for name, storage in storages.items() if not storage.format.is_dense}
-        initialised = self.plan.assign.op is not None and self.plan.initial is None
+        return storages, refreshes
+
+    def _output(
+        self, stages: Stages, storages: Mapping[str, Storage], values: NDArray[Any] | None, initialised: bool, place: Place | None
+    ) -> NDArray[Any] | None:
+        """The values of the result: those given, else new ones; None where the kernel makes them. They begin with what is added to."""
+        tensor = self.plan.assign.lhs.tensor
         if values is None:
-            values = self._allocate(stages, storages)
-        if initialised and values is not None and structure is None:
+            values = self._allocate(stages, storages, place)
+        if initialised and values is not None:
             values[:] = convert(storages[tensor.name], tensor.format).values
-        entries = sum(stored_count(storages[name]) for name in stages.sparse_reads) if values is None else 0
-        guess = self.experience.expect(entries)
-        own = {var.name: size for var, size in zip(lowered.result.indices, shape, strict=True)}
-        arguments = gather(lowered, storages, {**own, **sizes}, values, guess)
-
-        def read(found: Any) -> Storage:
-            return read_result(lowered, shape, storages, found)
-
-        how = self.problem.target if target is None else find_target(target)
-        entry = None if how.calling is Calling.INTERPRETED else self._entry(stages)
-        if entry is None:
-            call = bind_interpreter(lowered, arguments, read, initialised, how.lanes)
-        else:
-            call = bind_entry(entry, lowered, arguments, read)
-        call = replace(call, entries=entries)
-        if self.problem.schedule and any(isinstance(r, BoundRelation) for r in relations_of(stages.concrete.stmt)):
-            call = _naming_bounds(call, stages.concrete.stmt, sizes)
-        call = _refreshing(call, refreshes) if refreshes else call
-        return call if self.plan.blocked is None else _in_blocks(call, self.plan.blocked)
+        return values
 
     def compute(self, operands: Mapping[str, Storage], out: Storage, target: str | None = None) -> None:
         """Compute the values of a result whose structure is known. One that is spread out in the end is made whole again."""
@@ -290,13 +323,14 @@ class Specialization:
         self.experience.learn(max(found, default=0), call.entries)
         return made
 
-    def _allocate(self, stages: Stages, storages: Mapping[str, Storage]) -> NDArray[Any] | None:
+    def _allocate(self, stages: Stages, storages: Mapping[str, Storage], place: Place | None) -> Any:
         lowered, tensor, shape = stages.lowered, self.plan.assign.lhs.tensor, self.problem.shape
         if tensor.format.is_dense:
-            return allocate(tensor, shape)
+            return room_for(tensor, shape, place)
         if lowered.shared is not None:
             lender = lowered.shared
-            return aligned(lent_room(storages[lender.name], lender.depth, tensor.format, shape), tensor.dtype)
+            count = lent_room(storages[lender.name], lender.depth, tensor.format, shape)
+            return aligned(count, tensor.dtype) if place is None else place.room(count, tensor.dtype)
         require_room(tensor.format, shape, tensor.dtype.itemsize)
         return None
 
@@ -361,62 +395,3 @@ def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:
 def _in_blocks(call: Call, format: Format) -> Call:
     """A call whose result is put into blocks."""
     return replace(call, run=lambda: convert(call.run(), format), bound=None)
-
-
-@dataclass(frozen=True, eq=False)
-class _ConversionPlan:
-    """Where the entries of one storage go in another format: ``made`` is its structure, ``sources`` are their numbers plus one."""
-
-    indices: tuple[NDArray[Any], ...]  # what it was made from: copies, if a caller can change them
-    made: Storage
-    sources: NDArray[np.int64]
-
-    def is_of(self, storage: Storage) -> bool:
-        """Whether the entries still stand where they did."""
-        return same_arrays(self.indices, storage.indices)
-
-
-_plans: WeakKeyDictionary[Storage, dict[tuple[Format, DType | None], _ConversionPlan]] = WeakKeyDictionary()
-
-
-def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[], None]]:
-    """A storage in another format, and what brings its values up to date.
-
-    The structure is worked out once per storage, by converting the numbers of its entries; values are then gathered, so that a change
-    to them is never missed. Index arrays that a caller can change are compared with what they were.
-    """
-    if not storage.format.is_unique:
-        made = with_indices_as(convert(storage, target.format), target.index_dtype)
-        return made, lambda: np.copyto(made.values, convert(storage, target.format).values)
-    plans, key = _plans.setdefault(storage, {}), (target.format, target.index_dtype)
-    plan = plans.get(key)
-    if plan is None or not plan.is_of(storage):
-        own = storage if storage.is_sealed else with_own_indices(storage)
-        numbered = replace(own, values=np.arange(1, len(storage.values) + 1), fill=0)
-        placed = convert(numbered, target.format)
-        plan = plans[key] = _ConversionPlan(own.indices, with_indices_as(placed, target.index_dtype), placed.values - 1)
-    sources = plan.sources
-    made = replace(plan.made, values=np.empty(len(sources), storage.dtype), fill=storage.fill)
-    missing = sources < 0
-
-    def refresh() -> None:
-        # All at once: another thread may be computing with these values, and they are hardly ever different.
-        values = storage.values.take(sources, mode="wrap") if len(storage.values) else made.values.copy()
-        values[missing] = storage.fill
-        made.values[:] = values
-
-    return made, refresh
-
-
-def with_indices_as(storage: Storage, dtype: DType | None) -> Storage:
-    """The same storage with index arrays of a given dtype. What does not fit into it is an overflow."""
-    if dtype is None or storage.index_dtype in (None, dtype):
-        return storage
-    if dtype == INT32 and max(*storage.shape, *position_counts(storage)) > np.iinfo(np.int32).max:
-        raise IndexOverflow("an operand that is converted needs more than 32 bits for its indices")
-
-    def widened(array: NDArray[Any]) -> NDArray[Any]:
-        return array if array.dtype == BOOL else array.astype(dtype)
-
-    levels = tuple(replace(level, arrays={part: widened(a) for part, a in level.arrays.items()}) for level in storage.levels)
-    return replace(storage, levels=levels)

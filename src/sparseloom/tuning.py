@@ -11,8 +11,9 @@ from time import perf_counter
 from typing import Any
 
 from sparseloom.chain import Chain, temporary
+from sparseloom.conversion import with_indices_as
 from sparseloom.core.errors import NotationError, ScheduleError
-from sparseloom.execution import Specialization, with_indices_as
+from sparseloom.execution import Specialization
 from sparseloom.formats.storage import Storage
 from sparseloom.plan.plan import Plan, plan_variants, problem_text
 from sparseloom.runtime.binding import Call

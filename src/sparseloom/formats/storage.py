@@ -67,6 +67,11 @@ class Storage(_Passable):
         return self.values.dtype
 
     @property
+    def device(self) -> str:
+        """Where the arrays are: ``cpu`` or ``cuda``."""
+        return self.values.device
+
+    @property
     def index_dtype(self) -> DType | None:
         """The dtype of the index arrays; None if there are none. Truth values that say what is stored have their own."""
         return next((array.dtype for array in self.indices if array.dtype != BOOL), None)
@@ -89,7 +94,14 @@ def same_arrays(some: Iterable[NDArray[Any]], others: Iterable[NDArray[Any]]) ->
 
 def share_memory(some: Sequence[NDArray[Any]], others: Iterable[NDArray[Any]]) -> bool:
     """Whether some array may be changed by writing to one of the others."""
-    return any(np.may_share_memory(mine, theirs) for theirs in others for mine in some)
+    return any(_may_overlap(mine, theirs) for theirs in others for mine in some)
+
+
+def _may_overlap(mine: Any, theirs: Any) -> bool:
+    """Whether two arrays may have memory in common; those on a device know that of each other."""
+    if mine.device != "cpu" or theirs.device != "cpu":
+        return mine.device == theirs.device and bool(mine.overlaps(theirs))
+    return np.may_share_memory(mine, theirs)
 
 
 def sealed(storage: Storage) -> Storage:
@@ -146,6 +158,6 @@ def apart(made: Storage, source: Storage) -> Storage:
         return made
     if share_memory(made.indices, source.indices):
         made = with_own_indices(made)
-    if np.may_share_memory(made.values, source.values):
+    if _may_overlap(made.values, source.values):
         made = replace(made, values=made.values.copy())
     return made

@@ -107,9 +107,17 @@ def known_of(storage: Storage) -> Known:
     return known
 
 
+def known_alike(storage: Storage, like: Storage) -> None:
+    """Know of a storage what is known of another one, which holds the same elsewhere."""
+    if not like.format.is_dense and len(like.values) >= LARGE:
+        _KNOWN[storage] = known_of(like)
+
+
 def _look(storage: Storage) -> Known:
     counts = passed_counts(storage)
     fans = tuple(rounded(below / max(above, 1)) for above, below in pairwise(counts))
+    if storage.device != "cpu":
+        return Known(fans)  # its arrays are not at hand
     found = Known(fans, scattered=_is_scattered(storage, counts[-1]))
     if counts[-1] < LARGE or not storage.format.levels[0].ordered:
         return found

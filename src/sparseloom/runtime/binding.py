@@ -41,10 +41,11 @@ class Call:
     run: Callable[[], Storage]
     entries: int = 0  # how many the sparse operands have
     bound: tuple[EntryPoint, Pack] | None = None  # a compiled kernel that fills values in place, where there is nothing to do besides
+    launched: Any = None  # likewise the launches of kernels of a device
 
     def within(self, around: Callable[[Callable[[], Any]], Any]) -> Call:
         """The same call with something done around it."""
-        return replace(self, start=lambda: around(self.start), run=lambda: around(self.run), bound=None)
+        return replace(self, start=lambda: around(self.start), run=lambda: around(self.run), bound=None, launched=None)
 
 
 def bind_entry(entry: EntryPoint, lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage]) -> Call:

@@ -69,12 +69,12 @@ def spelled(number: Scalar) -> Hashable:
 
 
 def lay(value: Any) -> Laid | None:
-    """How a storage, an array or a number is laid before a kernel; None for an array that must be copied first, and what is neither."""
+    """How a storage, an array or a number is laid before a kernel; None for what must be copied first or is on a device, and all else."""
     if type(value) is Storage:
         try:
             return value.laid  # type: ignore[no-any-return]
         except AttributeError:
-            return _laid_storage(value)
+            return _laid_storage(value) if value.device == "cpu" else None
     if type(value) is np.ndarray:
         return _laid_array(value)
     return (kind(_class_of(value)), 0, 1, ()) if isinstance(value, Number) else None

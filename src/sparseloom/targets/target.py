@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from sparseloom.core.dtypes import DType
 from sparseloom.loops.nodes import Function, LoopKind, MemorySpace
@@ -72,6 +73,7 @@ class Target:
     emit: Callable[[Sequence[tuple[Function, str]]], str]  # many kernels, each with the name of its entry, as one text
     atomic: Callable[[str, DType], Atomic | None]  # by operator and dtype
     calling: Calling = Calling.COMPILED
+    kernels: Callable[[Function, str], Sequence[Any]] | None = None  # of one that is launched: what its text has for each launch
     vector_bytes: int = 64
     lanes: int = LANES
     parts: int = 64  # into how many parts a range is cut when what threads make is put together afterwards
