@@ -93,4 +93,5 @@ CUDA = Target(
     emit=translation_unit,
     atomic=atomic_way,
     calling=Calling.LAUNCHED,
+    kernels=kernels_of,
 )
