@@ -30,8 +30,10 @@ from sparseloom.plan.problem import declared, known_sizes, usually_stored
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.replay import PlanText, plan_text, the_schedule
 from sparseloom.runtime.binding import Call
+from sparseloom.runtime.cuda.storages import elsewhere
 from sparseloom.runtime.teams import known_count, on_threads
 from sparseloom.targets.registry import DEFAULT, find_target
+from sparseloom.targets.target import Calling
 from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.doorway import Doorway
@@ -266,7 +268,7 @@ class Kernel(Inspectable):
         given = self._by_name(args, named, out)
         storages: dict[str, Storage] = {}
         for name, value in given.items():
-            storage = value.storage if isinstance(value, Tensor) else enter_aloud(value)
+            storage = self._storage_of(name, value)
             order = self._orders[name]
             if len(storage.shape) != order:
                 modes = "1 mode" if order == 1 else f"{order} modes"
@@ -283,6 +285,15 @@ class Kernel(Inspectable):
                 if wanted is not None and storage.format is not wanted and storage.format != wanted:
                     storages[name] = convert(storage, wanted)
         return storages
+
+    def _storage_of(self, name: str, value: Any) -> Storage:
+        """The storage of an operand. A tensor is where its owner put it, and is not moved without being asked; anything else is."""
+        if not isinstance(value, Tensor):
+            return value if isinstance(value, Storage) else enter_aloud(value)
+        storage = value.storage
+        if self._target.calling is Calling.LAUNCHED and storage.device == "cpu":
+            raise elsewhere(name)
+        return storage
 
     def _wanted(self, name: str) -> Format | None:
         """The format that a tensor was declared with, if any was."""

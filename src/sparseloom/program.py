@@ -25,6 +25,7 @@ from sparseloom.plan.problem import known_sizes
 from sparseloom.replay import PlanText
 from sparseloom.runtime.teams import on_threads
 from sparseloom.targets.registry import DEFAULT, find_target
+from sparseloom.targets.target import Calling
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.tensor import Tensor
 
@@ -271,16 +272,18 @@ def einsum(
         return Tensor(made, RESULT)
     kernel, tensors = _einsum(subscripts, operands, dtype, format, target, optimize)
     result = kernel(out=out, **tensors)
+    if door is None:
+        return result
     storages = {name: tensor.storage for name, tensor in tensors.items()}
-    if door is not None and [storage.shape for storage in storages.values()] == [getattr(value, "shape", None) for value in given]:
+    if [storage.shape for storage in storages.values()] == [getattr(value, "shape", None) for value in given]:
         kernel.teach(doors, door, given, storages)
     return result
 
 
 def _einsum(
     subscripts: Any, operands: Sequence[Any], dtype: Any, format: Format | str | None, target: str, optimize: Any
-) -> tuple[Kernel, dict[str, Tensor]]:
-    """The kernel of subscripts, and its operands by name."""
+) -> tuple[Kernel, dict[str, Any]]:
+    """The kernel of subscripts, and its operands by name: tensors, or what is yet to be copied to where the kernel runs."""
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists(subscripts, operands)
     schedule, path = _contraction_path(optimize)
@@ -294,7 +297,10 @@ def _einsum(
     statement = converted(statement, [t.dtype for t in tensors], wanted)
     form = None if format is None else as_format(format, statement.lhs.tensor.order)
     kernel = _einsum_kernel(statement, subscripts, form, wanted, target, schedule, path)
-    return kernel, {f"op{k}": tensor for k, tensor in enumerate(tensors)}
+    # A tensor of the user's is where it is, whatever the kernel needs; one that was made here goes where it must.
+    moves = find_target(target).calling is Calling.LAUNCHED
+    stays = [not moves or isinstance(operand, Tensor) for operand in operands]
+    return kernel, {f"op{k}": tensor if stays[k] else tensor.storage for k, tensor in enumerate(tensors)}
 
 
 @lru_cache(maxsize=512)

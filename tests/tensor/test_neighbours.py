@@ -76,8 +76,8 @@ def test_torch_coo_is_shared() -> None:
 
 
 def test_torch_refusals() -> None:
-    with pytest.raises(DeviceError, match=r"is on cuda, not in main memory; give tensor.cpu\(\)"):
-        asarray(Tensor("strided", (2,), device="cuda"))
+    with pytest.raises(DeviceError, match=r"is on mps, neither in main memory nor on a CUDA device; give tensor.cpu\(\)"):
+        asarray(Tensor("strided", (2,), device="mps"))
     with pytest.raises(StorageError, match=r"layout torch\.sparse_bsr is not taken"):
         asarray(Tensor("sparse_bsr", (2, 2)))
     with pytest.raises(StorageError, match="hybrid"):

@@ -33,7 +33,7 @@ def check(storage: Storage, name: str = "tensor") -> None:
         found = _width_fault(level, data, widths) or found if isinstance(found, Checked) else found
         match found:
             case Fault():
-                raise _error(storage, name, k, found)
+                raise fault_error(storage, name, k, found)
             case Checked():
                 above = found
                 counts.append(found.positions)
@@ -54,7 +54,7 @@ def _width_fault(level: Level, data: LevelData, widths: list[np.dtype[Any]]) -> 
     return None
 
 
-def _error(storage: Storage, name: str, k: int, fault: Fault) -> StorageError:
+def fault_error(storage: Storage, name: str, k: int, fault: Fault) -> StorageError:
     """The fault with the tensor and the level it was found in."""
     level, mode = type(storage.format.levels[k]).__name__.lower(), storage.format.modes[k]
     mode_name = _MODE_NAMES[mode] if mode < len(_MODE_NAMES) else str(mode)
@@ -110,4 +110,4 @@ def _check_unordered_chain(storage: Storage, name: str, head: int, end: int, par
             left, right = int(order[at]), int(order[at + 1])
             coordinate = tuples[-1][right]
             what = f"= {coordinate} repeats crd[{left}] below the same parent; coordinates must be unique"
-            raise _error(storage, name, k, Fault("crd", right, what))
+            raise fault_error(storage, name, k, Fault("crd", right, what))

@@ -45,7 +45,9 @@ INSTEAD: dict[str, str] = {
     "clip": "sl.minimum(sl.maximum(A, low), high)",
     "fill_value": "fill",
     "numpy": "to_numpy()",
-    "cpu": "nothing: the tensor is in main memory",
+    "cpu": "to_host()",
+    "cuda": "to_device()",
+    "get": "to_numpy()",
     "H": "A.conj().T",
     **{name: text.format(name) for text, names in _ELSEWHERE.items() for name in names.split()},
 }

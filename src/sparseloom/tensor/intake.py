@@ -11,13 +11,14 @@ from sparseloom.core.errors import ConversionWarning, DTypeError, ShapeError
 from sparseloom.core.notices import notify
 from sparseloom.formats.storage import Storage
 from sparseloom.tensor.entry import Intake
-from sparseloom.tensor.interop import pydata_sparse, scipy, torch
+from sparseloom.tensor.interop import cupy, pydata_sparse, scipy, torch
+from sparseloom.tensor.interop.device import from_device
 from sparseloom.tensor.interop.dlpack import from_dlpack
 from sparseloom.tensor.interop.numpy import from_numpy
 
 Reader = Callable[[Any], Intake]
 
-_TAKEN = "NumPy and SciPy arrays, numbers, lists of numbers, and CPU tensors with __dlpack__"
+_TAKEN = "NumPy and SciPy arrays, numbers, lists of numbers, and tensors with __dlpack__ or __cuda_array_interface__"
 
 
 def enter(value: Any) -> Intake:
@@ -51,12 +52,16 @@ def _reader_for(kind: type) -> Reader:
     found = scipy.reader_for(kind)
     if found is not None:
         return found
+    if (found := cupy.reader_for(kind)) is not None:
+        return found
     if torch.is_torch(kind):
         return torch.from_torch
     if pydata_sparse.is_pydata_sparse(kind):
         return pydata_sparse.from_pydata_sparse
     if hasattr(kind, "__dlpack__"):
         return from_dlpack
+    if hasattr(kind, "__cuda_array_interface__"):
+        return from_device
     if hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
         return _from_python
     raise DTypeError(f"a {kind.__module__}.{kind.__qualname__} cannot become a tensor; sl.asarray takes {_TAKEN}")

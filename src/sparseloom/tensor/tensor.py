@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from sparseloom.conversion import convert
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, value_dtype
-from sparseloom.core.errors import DTypeError, NotationError, ShapeError, StorageError
+from sparseloom.core.errors import DeviceError, DTypeError, NotationError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.pack import stored_count, unpack
 from sparseloom.formats.storage import Storage, apart, copied, hand_out, lend, open_up
 from sparseloom.formats.text import as_format, parse_format
 from sparseloom.notation.nodes import IndexVar
+from sparseloom.runtime.cuda.storages import placed, to_device, to_host
 from sparseloom.runtime.guard import Guard, still_valid
 from sparseloom.tensor.arithmetic import Arithmetic
 from sparseloom.tensor.arrays import arrays_of, storage_of
@@ -24,7 +25,7 @@ from sparseloom.tensor.assignment import Assignment, TensorSchedule, assign
 from sparseloom.tensor.expression import access, lift
 from sparseloom.tensor.hints import missing_attribute
 from sparseloom.tensor.indexing import select, transposed
-from sparseloom.tensor.interop import scipy, torch
+from sparseloom.tensor.interop import cupy, dlpack, scipy, torch
 from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.operators import cast
 from sparseloom.tensor.repr import html_of, text_of
@@ -52,7 +53,7 @@ class Tensor(Arithmetic):
         if self._assignment is not None:
             self.replace_storage(self._assignment.run())
         storage = self._storage
-        if (storage.seal is None or storage.seal.broken) and (self._guard is None or not self._guard.holds()):
+        if (storage.seal is None or storage.seal.broken) and (self._guard is None or not self._guard.holds()) and storage.device == "cpu":
             self._guard = still_valid(storage, self._guard)
         return storage
 
@@ -61,7 +62,7 @@ class Tensor(Arithmetic):
         if self._storage is not storage or self._assignment is not None:
             return False
         seal = self._storage.seal
-        if seal is None or seal.broken:
+        if (seal is None or seal.broken) and self._storage.device == "cpu":
             self._guard = still_valid(self._storage, self._guard)
         return True
 
@@ -84,6 +85,11 @@ class Tensor(Arithmetic):
     def format(self) -> Format:
         """The storage levels and mode order."""
         return self._storage.format
+
+    @property
+    def device(self) -> str:
+        """Where the arrays are: ``cpu`` or ``cuda``."""
+        return self._storage.device
 
     @property
     def ndim(self) -> int:
@@ -145,21 +151,34 @@ class Tensor(Arithmetic):
         """``to("coo")``."""
         return self.to("coo")
 
+    def to_device(self, device: str = "cuda") -> Self:
+        """The same tensor on a device: ``cuda``, ``cuda:1`` or ``cpu``. What is there already is not copied."""
+        made = placed(self.storage, device)
+        return self if made is self._storage else type(self)(made, self.name)
+
+    def to_host(self) -> Self:
+        """The same tensor in main memory, when the device has computed it. What is there already is not copied."""
+        return self.to_device("cpu")
+
     def to_numpy(self) -> NDArray[Any]:
-        """The whole tensor as an array: of a dense tensor a view, else a new array with the fill in the gaps."""
-        return to_numpy(self.storage)
+        """The whole tensor as an array: of a dense tensor in main memory a view, else a new array with the fill in the gaps."""
+        return to_numpy(to_host(self.storage))
 
     def toarray(self) -> NDArray[Any]:
         """``to_numpy()``, under SciPy's name."""
         return self.to_numpy()
 
     def to_scipy(self) -> Any:
-        """A SciPy sparse array, over the same memory for csr, csc, coo and bcsr; other formats become csr or coo."""
-        return scipy.to_scipy(hand_out(self.storage))
+        """A SciPy sparse array, over the same memory for csr, csc, coo and bcsr in main memory; other formats become csr or coo."""
+        return scipy.to_scipy(hand_out(to_host(self.storage)))
 
     def to_torch(self) -> Any:
-        """A PyTorch tensor, over the same memory for dense, csr and csc."""
+        """A PyTorch tensor where this one is, over the same memory for dense, csr and csc."""
         return torch.to_torch(hand_out(self.storage))
+
+    def to_cupy(self) -> Any:
+        """A CuPy array, or a matrix of cupyx.scipy.sparse, over the same memory; what is in main memory is copied to the device."""
+        return cupy.to_cupy(hand_out(to_device(self.storage)))
 
     def astype(self, dtype: Any, copy: bool = True) -> Self:
         """The same tensor with values of another dtype."""
@@ -274,22 +293,30 @@ class Tensor(Arithmetic):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if not self.format.is_dense:
             raise DTypeError("a sparse tensor does not become an array silently, because it may be huge; write to_numpy()")
+        if self.device != "cpu":
+            raise DeviceError("a tensor on a device does not become a NumPy array silently\n  help: copy it with to_numpy()")
         array = self.to_numpy()
         return np.array(array, dtype, copy=copy)
 
     def __dlpack__(self, **options: Any) -> Any:
         if not self.format.is_dense:
             raise DTypeError("only dense tensors can be shared by DLPack; write to_numpy(), or share the arrays one by one")
-        return self.to_numpy().__dlpack__(**options)
+        return dlpack.capsule(self.storage, **options) if self.device != "cpu" else self.to_numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        return dlpack.device_of(self._storage)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.device == "cpu" or not self.format.is_dense:
+            raise AttributeError("only dense tensors on a CUDA device have a __cuda_array_interface__")
+        return dlpack.cuda_interface(self.storage)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise missing_attribute("Tensor", name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        storage = self.storage
+        storage = to_host(self.storage)
         return _rebuilt, (type(self), storage.format.text, storage.shape, arrays_of(storage), storage.fill, self.name, self.notes)
 
     def __repr__(self) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -202,12 +201,3 @@ def foreign(
 ) -> DeviceArray:
     """Memory of somebody else, who is kept alive."""
     return DeviceArray(address, math.prod(shape), dtype, owner, ordinal, source, None, is_writable)
-
-
-def is_on_device(array: object) -> bool:
-    """Whether an array is on a device."""
-    return isinstance(array, DeviceArray)
-
-
-Allocate = Callable[[int, DType], Any]
-"""Makes room for so many values of a dtype, wherever a result is computed."""

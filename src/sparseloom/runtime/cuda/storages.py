@@ -34,8 +34,20 @@ def to_host(storage: Storage) -> Storage:
     if storage.device == "cpu":
         return storage
     levels = tuple(LevelData({name: _host(array) for name, array in level.arrays.items()}, level.scalars) for level in storage.levels)
-    made = sealed(replace(storage, levels=levels, values=_host(storage.values)))
-    return made
+    return sealed(replace(storage, levels=levels, values=_host(storage.values)))
+
+
+def placed(storage: Storage, device: Any) -> Storage:
+    """A storage where it is wanted: ``cpu``, ``cuda``, or ``cuda:1``."""
+    kind, _, number = str(device).partition(":")
+    if (kind, number) == ("cpu", ""):
+        return to_host(storage)
+    if kind != "cuda" or (number and not number.isdecimal()):
+        raise DeviceError(f"there is no device {device!r}; there are 'cpu', 'cuda', and 'cuda:1' and so on where there are several")
+    values: Any = storage.values
+    if number and storage.device != "cpu" and values.ordinal != int(number):
+        return to_device(to_host(storage), int(number))
+    return to_device(storage, int(number or 0))
 
 
 def _host(array: Any) -> Any:

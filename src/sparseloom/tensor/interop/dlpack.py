@@ -1,4 +1,4 @@
-"""Anything that speaks DLPack and lives on the CPU: PyTorch, JAX and others. The memory is shared."""
+"""Anything that speaks DLPack: PyTorch, JAX and others. The memory is shared, in main memory and on a CUDA device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.errors import DeviceError, DTypeError
+from sparseloom.formats.storage import Storage
+from sparseloom.runtime.cuda.arrays import interface, shared_by_dlpack
+from sparseloom.runtime.cuda.dlpack import CUDA_KINDS
 from sparseloom.tensor.entry import Intake
+from sparseloom.tensor.interop.device import from_device
 from sparseloom.tensor.interop.numpy import from_numpy
 
 _ON_THE_CPU = (1, 3)  # plain memory, and memory pinned for CUDA
@@ -17,8 +21,12 @@ _ON_THE_CPU = (1, 3)  # plain memory, and memory pinned for CUDA
 def from_dlpack(tensor: Any) -> Intake:
     """A dense tensor over the memory of another library's tensor."""
     kind = int(tensor.__dlpack_device__()[0])
+    if kind in CUDA_KINDS:
+        return from_device(tensor)
     if kind not in _ON_THE_CPU:
-        raise DeviceError(f"the {type(tensor).__name__} is on a device (DLPack kind {kind}), not in main memory; copy it there first")
+        raise DeviceError(
+            f"the {type(tensor).__name__} is on a device (DLPack kind {kind}) that is neither main memory nor CUDA; copy it there first"
+        )
     return from_numpy(shared_array(tensor))
 
 
@@ -28,3 +36,30 @@ def shared_array(tensor: Any) -> NDArray[Any]:
         return np.from_dlpack(tensor)
     except (AttributeError, BufferError, RuntimeError, TypeError) as problem:
         raise DTypeError(f"cannot share the memory of this {type(tensor).__name__}: {problem}; give a NumPy array instead") from problem
+
+
+def device_of(storage: Storage) -> tuple[int, int]:
+    """Where a storage is, as DLPack says it."""
+    values: Any = storage.values
+    return (1, 0) if storage.device == "cpu" else (CUDA_KINDS[0], values.ordinal)
+
+
+def capsule(storage: Storage, stream: Any = None, **_: Any) -> Any:
+    """A DLPack capsule over the values of a dense tensor on a device."""
+    values: Any = storage.values
+    return shared_by_dlpack(values, storage.shape, strides_of(storage), stream)
+
+
+def cuda_interface(storage: Storage) -> dict[str, Any]:
+    """What ``__cuda_array_interface__`` says of a dense tensor on a device."""
+    values: Any = storage.values
+    return interface(values, storage.shape, tuple(step * values.itemsize for step in strides_of(storage)))
+
+
+def strides_of(storage: Storage) -> tuple[int, ...]:
+    """How many values the next coordinate of each mode of a dense tensor is away."""
+    steps, step = [1] * len(storage.shape), 1
+    for mode in reversed(storage.format.modes):
+        steps[mode] = step
+        step *= storage.shape[mode]
+    return tuple(steps)

@@ -1,4 +1,4 @@
-"""PyTorch: sparse CSR, CSC and COO tensors share their index and value arrays; dense ones come in by DLPack.
+"""PyTorch: sparse CSR, CSC and COO tensors share their index and value arrays, in main memory and on a CUDA device, both ways.
 
 PyTorch itself is imported only to make a tensor of it.
 """
@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.errors import DeviceError, DTypeError, StorageError
+from sparseloom.core.errors import DeviceError, DTypeError, FormatError, StorageError
 from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
+from sparseloom.runtime.cuda.streams import TORCH
 from sparseloom.tensor.entry import Intake
-from sparseloom.tensor.interop.dlpack import from_dlpack, shared_array
+from sparseloom.tensor.interop.device import compressed_on_device, coordinates_on_device, flat, from_device
+from sparseloom.tensor.interop.dlpack import capsule, device_of, from_dlpack, shared_array
 from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates
 
@@ -27,8 +29,10 @@ def is_torch(kind: type) -> bool:
 
 def from_torch(tensor: Any) -> Intake:
     """Read a PyTorch tensor of any layout that has a counterpart here."""
+    if tensor.device.type == "cuda":
+        return _from_cuda(tensor)
     if tensor.device.type != "cpu":
-        raise DeviceError(f"the PyTorch tensor is on {tensor.device}, not in main memory; give tensor.cpu()")
+        raise DeviceError(f"the PyTorch tensor is on {tensor.device}, neither in main memory nor on a CUDA device; give tensor.cpu()")
     tensor = tensor.detach()
     shape = tuple(int(size) for size in tensor.shape)
     match str(tensor.layout):
@@ -45,6 +49,54 @@ def from_torch(tensor: Any) -> Intake:
     raise StorageError(f"the PyTorch layout {tensor.layout} is not taken; give tensor.to_sparse_csr()")
 
 
+def _from_cuda(given: Any) -> Intake:
+    """Read a PyTorch tensor on a CUDA device."""
+    tensor, shape = given.detach(), tuple(int(size) for size in given.shape)
+    match str(tensor.layout):
+        case "torch.strided":
+            return from_device(tensor.resolve_conj().resolve_neg(), TORCH)
+        case "torch.sparse_csr":
+            three = tensor.crow_indices(), tensor.col_indices(), tensor.values()
+            return compressed_on_device(given, csr, shape, _flat(three), "give tensor.cpu(), which is put in order here")
+        case "torch.sparse_csc":
+            three = tensor.ccol_indices(), tensor.row_indices(), tensor.values()
+            return compressed_on_device(given, csc, shape, _flat(three), "give tensor.cpu(), which is put in order here")
+        case "torch.sparse_coo" if not tensor.dense_dim():
+            data = flat(tensor._values(), TORCH, "values")
+            return coordinates_on_device(given, shape, _flat(tuple(tensor._indices())), data, "give tensor.coalesce()")
+    raise StorageError(f"the PyTorch layout {tensor.layout} is not taken from a device; give tensor.to_sparse_csr()")
+
+
+def _flat(tensors: Any) -> tuple[Any, ...]:
+    return tuple(flat(each, TORCH, "an index array") for each in tensors)
+
+
+def _to_cuda(torch: Any, storage: Storage) -> Any:
+    """A PyTorch tensor over the memory of a tensor on a CUDA device."""
+    if storage.format.is_dense and not storage.format.blocks:
+        return torch.from_dlpack(_Shared(storage))
+    arrays = [torch.from_dlpack(array) for array in (storage.values, *storage.indices)]
+    if storage.format in (csr, csc):
+        make = torch.sparse_csr_tensor if storage.format == csr else torch.sparse_csc_tensor
+        return make(arrays[1], arrays[2], arrays[0], storage.shape)
+    if storage.format == coo(len(storage.shape)):
+        return torch.sparse_coo_tensor(torch.stack(arrays[2:]).to(torch.int64), arrays[0], storage.shape)._coalesced_(True)
+    raise FormatError(f"PyTorch has no sparse tensor like {storage.format}\n  help: convert it first: t.to_host().to('csr').to_device()")
+
+
+class _Shared:
+    """A dense tensor on a device, as DLPack's protocol has it."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return capsule(self._storage, **options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return device_of(self._storage)
+
+
 def to_torch(storage: Storage) -> Any:
     """A PyTorch tensor over the same memory: strided for dense, sparse_csr, sparse_csc or sparse_coo for these."""
     import torch
@@ -53,6 +105,8 @@ def to_torch(storage: Storage) -> Any:
         raise StorageError(f"PyTorch's sparse tensors can only leave out zeros, and absent entries are {storage.fill}; use to_numpy()")
     if storage.dtype in (np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.uint64)):
         raise DTypeError(f"PyTorch computes little with {storage.dtype}; convert with astype first")
+    if storage.device != "cpu":
+        return _to_cuda(torch, storage)
     format, order = storage.format, len(storage.shape)
     if format.is_dense:
         return torch.from_numpy(_writable(to_numpy(storage)))
