@@ -39,7 +39,7 @@ from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.doorway import Doorway
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.outputs import as_output, is_stored_alike, overlaps, structure_of
-from sparseloom.tensor.recall import Recall, recall
+from sparseloom.tensor.recall import DeviceRecall, Recall, recall
 from sparseloom.tensor.ring_operands import dtype_under, under_semiring
 from sparseloom.tensor.tensor import Tensor
 from sparseloom.tuning import Tuned, tune
@@ -99,7 +99,7 @@ class Kernel(Inspectable):
         # What accumulates, computes under a semiring or makes temporaries reads more than it is passed.
         is_plain = found and statement.op is None and ring is None and not self._before
         self._doorway = Doorway(self.operand_names, MOST_SPECIALIZED) if is_plain else None
-        self._recalled: dict[tuple[Any, ...], Recall] = {}
+        self._recalled: dict[tuple[Any, ...], Recall | DeviceRecall] = {}
         self._assembled: weakref.WeakKeyDictionary[Storage, Mapping[str, Storage]] = weakref.WeakKeyDictionary()
         self._last: Specialization | Chain | None = None
 

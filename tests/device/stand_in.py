@@ -75,6 +75,9 @@ class StandIn:
         self.log.append(f"clear {nbytes}")
         ctypes.memset(address, 0, nbytes)
 
+    def follow(self, stream: int, first: int = 0) -> None:
+        self.log.append(f"follow {first} on {stream}")
+
     def wait(self, stream: int = 0) -> None:
         self.log.append("wait")
 

@@ -64,7 +64,9 @@ def _has_no_gaps(source: Storage, depth: int) -> bool:
     """Whether no row below the first levels is empty, which their ends tell; else it takes a look at every entry."""
     sizes, counts = source.format.level_sizes(source.shape), position_counts(source)
     for level, data, size, count in list(zip(source.format.levels, source.levels, sizes, counts, strict=False))[depth:]:
-        ends = data.arrays.get("pos")
+        ends: Any = data.arrays.get("pos")
+        if ends is not None and ends.device != "cpu":
+            ends = ends.to_host()
         rows = None if ends is None else ends[: count + 1]
         if not (level.branchless or (level.full and size) or (rows is not None and level.compact and bool((rows[1:] > rows[:-1]).all()))):
             return bool(_used(source, depth).all())

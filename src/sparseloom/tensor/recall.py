@@ -15,11 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.core.dtypes import DType
 from sparseloom.formats.storage import Storage
 from sparseloom.runtime.binding import Call, aligned
 from sparseloom.runtime.calling import address_of, call_with
+from sparseloom.runtime.cuda.arrays import empty
+from sparseloom.runtime.cuda.launching import Launches
 from sparseloom.runtime.libraries import EntryPoint
 from sparseloom.tensor.entry import Seen, layout_of, record_of
+from sparseloom.tensor.interop.device import device_glimpse
 from sparseloom.tensor.interop.scipy import arrays_of_scipy
 from sparseloom.tensor.tensor import Tensor
 
@@ -58,11 +62,43 @@ class Recall:
         return Storage(like.format, like.shape, like.levels, values, like.fill, like.seal)
 
 
-def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[Storage]) -> Recall | None:
+@dataclass(frozen=True, slots=True)
+class DeviceRecall:
+    """A call of kernels of a device that fill values."""
+
+    glimpses: tuple[Glimpse, ...]
+    launches: Launches
+    place: int  # where among the parameters the values stand
+    count: int
+    like: Storage  # the result, but for its values
+    dtype: DType
+
+    def fits(self, given: Sequence[Any]) -> bool:
+        """Whether these operands, and the output, are those of the call."""
+        for same, value in zip(self.glimpses, given, strict=True):  # noqa: SIM110 - a generator takes twice as long
+            if not same(value):
+                return False
+        return True
+
+    def fill(self) -> None:
+        """Compute into the output of the call."""
+        self.launches.start_with(self.place, None)
+
+    def make(self) -> Storage:
+        """Compute a new result."""
+        like, launches = self.like, self.launches
+        values: Any = empty(self.count, self.dtype, launches.device.ordinal, launches.source)
+        launches.start_with(self.place, values)
+        return Storage(like.format, like.shape, like.levels, values, like.fill, like.seal)
+
+
+def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[Storage]) -> Recall | DeviceRecall | None:
     """What is worth knowing of a call that was made: ``given`` are its operands and then its output, as ``operands`` were read from them.
 
     None if a call like this cannot be told quickly, or does more than run one kernel on the caller's own arrays.
     """
+    if call.launched is not None:
+        return _recall_launches(call.launched, made, given, operands)
     if call.bound is None:
         return None
     entry, pack = call.bound
@@ -81,6 +117,22 @@ def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[S
     words = pack.words()
     like = replace(made, values=np.broadcast_to(np.empty((), made.dtype), made.values.shape))
     return Recall(tuple(glimpses), entry, words, words.index(address_of(made.values), 1), like)
+
+
+def _recall_launches(launches: Launches, made: Storage, given: Sequence[Any], operands: Sequence[Storage]) -> DeviceRecall | None:
+    """As ``recall``, for operands that are on a device, all of them: what the caller passes again keeps their memory."""
+    glimpses: list[Glimpse] = []
+    for value, storage in zip(given, (*operands, made), strict=True):
+        found = glimpse(value, storage)[0] if type(value) is Tensor or value is None else device_glimpse(value)  # type: ignore[index]
+        if found is None:
+            return None
+        glimpses.append(found)
+    place, values = launches.place_of(made.values), made.values
+    if place is None:
+        return None
+    launches.let_go()
+    like = replace(made, values=np.empty(0, made.dtype))
+    return DeviceRecall(tuple(glimpses), launches, place, len(values), like, made.dtype)
 
 
 def _writable(same: Glimpse, values: NDArray[Any]) -> Glimpse:

@@ -22,6 +22,8 @@ def text_of(storage: Storage, name: str | None, assignment: Assignment | None) -
     head = f"<Tensor{f' {name!r}' if name else ''}: {facts}>"
     if assignment is not None:
         return f"{head}\n  assigned, not computed yet: {assignment}"
+    if storage.device != "cpu":
+        return head
     body = _values_text(storage).split("\n") if storage.format.is_dense else braille(storage)
     return "\n".join([head, *(f"  {line}" for line in body)])
 
@@ -33,7 +35,7 @@ def html_of(storage: Storage, name: str | None, assignment: Assignment | None) -
         for label, value in _labelled(storage, name, assignment)
     )
     picture = ""
-    if assignment is None:
+    if assignment is None and storage.device == "cpu":
         picture = f"<pre>{html.escape(_values_text(storage))}</pre>" if storage.format.is_dense else svg(storage)
     return f"<div style='display:flex;gap:1em;align-items:center'><table>{rows}</table>{picture}</div>"
 
@@ -50,7 +52,7 @@ def _facts(storage: Storage, assignment: Assignment | None) -> list[str]:
         facts.append(f"{stored_count(storage)} stored ({_density(storage)})")
         if storage.fill != 0:
             facts.append(f"fill {storage.fill}")
-    return [*facts, _memory(storage)]
+    return [*facts, _memory(storage)] if storage.device == "cpu" else [*facts, _memory(storage), f"on {storage.device}"]
 
 
 def _labelled(storage: Storage, name: str | None, assignment: Assignment | None) -> list[tuple[str, str]]:
@@ -59,6 +61,7 @@ def _labelled(storage: Storage, name: str | None, assignment: Assignment | None)
     if assignment is not None:
         return [*labelled, ("assigned, not computed yet", str(assignment))]
     labelled += [("stored", str(stored_count(storage))), ("density", _density(storage)), ("memory", _memory(storage))]
+    labelled += [("device", storage.device)] if storage.device != "cpu" else []
     return [*labelled, ("fill", str(storage.fill))] if storage.fill != 0 else labelled
 
 

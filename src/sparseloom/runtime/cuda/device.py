@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from contextlib import suppress
 from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
 from typing import Any, TypeVar
 
@@ -18,7 +19,8 @@ from sparseloom.runtime.cuda.driver import OUT_OF_MEMORY, driver, said
 T = TypeVar("T")
 _MAJOR, _MINOR, _HAS_POOLS = 75, 76, 115  # CU_DEVICE_ATTRIBUTE_...
 _RELEASE_THRESHOLD = 4  # CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-_ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+_MEMORY_TYPE, _ORDINAL = 2, 9  # CU_POINTER_ATTRIBUTE_...
+_WITHOUT_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 
 
 class Device:
@@ -95,7 +97,8 @@ class Device:
 
     def free(self, address: int, stream: int = 0) -> None:
         """Give memory back once the work on the stream is done. At exit the driver may be gone before it; then there is nothing to do."""
-        self.within(lambda: self._free(address, stream))
+        with suppress(DeviceError):
+            self.within(lambda: self._free(address, stream))
 
     def _free(self, address: int, stream: int) -> None:
         if self._pool is None or self._driver.cuMemFreeAsync(address, stream):
@@ -110,8 +113,15 @@ class Device:
     # Copies
 
     def copy_in(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
-        """Copy from main memory; the source may be changed as soon as this returns."""
+        """Copy from main memory; the source may be changed as soon as this returns. Only what is page-locked is copied behind our back."""
         self._put(lambda: self._driver.cuMemcpyHtoDAsync_v2(to, source, nbytes, stream), nbytes, "copy to the device")
+        if nbytes and self._is_page_locked(source):
+            self.wait(stream)
+
+    def _is_page_locked(self, address: int) -> bool:
+        found = c_int()
+        status = self.within(lambda: self._driver.cuPointerGetAttribute(ctypes.addressof(found), _MEMORY_TYPE, address))
+        return bool(status == 0)
 
     def copy_out(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
         """Copy to main memory, and wait until it is there."""
@@ -125,6 +135,18 @@ class Device:
     def clear(self, address: int, nbytes: int, stream: int = 0) -> None:
         """Set bytes to zero."""
         self._put(lambda: self._driver.cuMemsetD8Async(address, 0, nbytes, stream), nbytes, "clear memory")
+
+    def follow(self, stream: int, first: int = 0) -> None:
+        """Let work that is put on a stream from now on wait for what is on another one."""
+        if stream != first:
+            self.within(lambda: self._follow(stream, first))
+
+    def _follow(self, stream: int, first: int) -> None:
+        event = c_void_p()
+        self._check(self._driver.cuEventCreate(byref(event), _WITHOUT_TIMING), "make an event")
+        self._check(self._driver.cuEventRecord(event, first), "record an event")
+        self._check(self._driver.cuStreamWaitEvent(stream, event, 0), "wait for an event")
+        self._driver.cuEventDestroy_v2(event)
 
     def wait(self, stream: int = 0) -> None:
         """Wait until all work on a stream is done."""

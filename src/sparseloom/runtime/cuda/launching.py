@@ -26,7 +26,7 @@ from sparseloom.runtime.cuda.device import device
 from sparseloom.runtime.cuda.driver import LaunchConfig
 from sparseloom.runtime.cuda.host_code import Argument, HostPlan, Number, StatusWord, Step, Temporary, Word
 from sparseloom.runtime.cuda.nvrtc import compile_cubin
-from sparseloom.runtime.cuda.streams import current_stream
+from sparseloom.runtime.cuda.streams import OWN, current_stream
 from sparseloom.runtime.forks import in_child
 
 _REMEMBERED = 512
@@ -89,7 +89,7 @@ class Launches:
         self.device = module.device
         self.plan = plan
         self.source = source
-        self._keep = (module, tuple(arguments))
+        self._keep: tuple[Module, tuple[Any, ...]] = (module, tuple(arguments))
         self._lock = threading.Lock()
         words = list(dict.fromkeys(word for step in plan.steps for word in step.words))
         self._place = {word: place for place, word in enumerate(words)}
@@ -102,6 +102,8 @@ class Launches:
             self._words[self._place[StatusWord()]] = self._status.address
         base = self._words.buffer_info()[0]
         self._packs = [_Pack(step, module.function(step.kernel), base, self._place) for step in plan.steps]
+        if source != OWN and any(isinstance(given, DeviceArray) and given.source == OWN for given in arguments):
+            self.device.follow(self._stream())  # our own arrays were made on the default stream
         self._ready = [(pack.config, *pack.addresses) for pack in self._packs]
 
     def _stream(self) -> int:
@@ -113,13 +115,22 @@ class Launches:
             self._own = self._allocated(self._stream())
         self._launch(self._stream())
 
-    def start_with(self, place: int, values: DeviceArray) -> None:
-        """Launch everything for another array at this place among the function's parameters."""
+    def place_of(self, values: Any) -> int | None:
+        """Where among the function's parameters an array stands that is not there twice."""
+        places = [k for k, each in enumerate(self._keep[1]) if each is values]
+        return places[0] if len(places) == 1 else None
+
+    def let_go(self) -> None:
+        """Hold no arrays from now on; whoever starts it sees to them."""
+        self._keep, self._own = (self._keep[0], ()), None
+
+    def start_with(self, place: int, values: DeviceArray | None) -> None:
+        """Launch everything, for another array at this place among the function's parameters if one is given."""
         stream = self._stream()
         with self._lock:
             kept = self._allocated(stream) if self.plan.temporaries else ()
             word = self._place.get(Argument(place))
-            if word is not None:
+            if word is not None and values is not None:
                 self._words[word] = values.address
             self._launch(stream)
         del kept  # freed behind the kernels that use them

@@ -14,7 +14,8 @@ from sparseloom.notation.nodes import TensorVar
 from sparseloom.plan.statistics import known_alike
 from sparseloom.runtime.binding import allocate
 from sparseloom.runtime.cuda.arrays import DeviceArray, copied_in, empty
-from sparseloom.runtime.cuda.streams import OWN, common_source
+from sparseloom.runtime.cuda.device import device
+from sparseloom.runtime.cuda.streams import OWN, common_source, current_stream
 from sparseloom.targets.target import Calling, Target
 
 POSITIONS = "pos"
@@ -25,6 +26,7 @@ def to_device(storage: Storage, ordinal: int = 0, source: str = OWN) -> Storage:
     if storage.device != "cpu":
         return storage
     made = _placed(storage, copied_in(storage.values, ordinal, source), ordinal, source)
+    device(ordinal).wait(current_stream(source, ordinal))  # whatever stream reads it later
     known_alike(made, storage)
     return made
 
@@ -37,13 +39,13 @@ def to_host(storage: Storage) -> Storage:
     return sealed(replace(storage, levels=levels, values=_host(storage.values)))
 
 
-def placed(storage: Storage, device: Any) -> Storage:
+def placed(storage: Storage, where: Any) -> Storage:
     """A storage where it is wanted: ``cpu``, ``cuda``, or ``cuda:1``."""
-    kind, _, number = str(device).partition(":")
+    kind, _, number = str(where).partition(":")
     if (kind, number) == ("cpu", ""):
         return to_host(storage)
     if kind != "cuda" or (number and not number.isdecimal()):
-        raise DeviceError(f"there is no device {device!r}; there are 'cpu', 'cuda', and 'cuda:1' and so on where there are several")
+        raise DeviceError(f"there is no device {where!r}; there are 'cpu', 'cuda', and 'cuda:1' and so on where there are several")
     values: Any = storage.values
     if number and storage.device != "cpu" and values.ordinal != int(number):
         return to_device(to_host(storage), int(number))
