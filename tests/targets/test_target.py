@@ -86,7 +86,7 @@ def test_the_interpreter_stands_in_for_any_target() -> None:
 
 
 def test_an_unknown_target_is_refused() -> None:
-    with pytest.raises(NotationError, match="there is no target 'toy'; there are c, interpret"):
+    with pytest.raises(NotationError, match="there is no target 'toy'; there are c, cuda, interpret"):
         sl.program("y(i) = b(i)", target="toy")
 
 
