@@ -65,6 +65,18 @@ class _Kernel:
     grid: bool = False
 
 
+@dataclass
+class _Choice:
+    """What the host does only if a condition holds, and otherwise."""
+
+    condition: ir.Expr
+    then: list[_Part]
+    other: list[_Part]
+
+
+_Part = ir.Stmt | _Kernel | _Choice
+
+
 class _Host:
     """Tells what the host does from what it launches."""
 
@@ -78,12 +90,16 @@ class _Host:
 
     def moved(self, stmts: Sequence[ir.Stmt]) -> list[ir.Stmt]:
         """Statements of the host in place of these."""
-        parts: list[ir.Stmt | _Kernel] = []
+        parts = self._parts(stmts)
+        kept = self._settle_scalars(list(_kernels(parts)))
+        return [*kept, *self._launched(parts), *(ir.Free(stmt.array) for stmt in kept)]
+
+    def _parts(self, stmts: Sequence[ir.Stmt]) -> list[_Part]:
+        parts: list[_Part] = []
         for stmt in stmts:
             if not isinstance(stmt, ir.Free):
                 self._take(stmt, parts)
-        parts = [*self._with_scalars(parts), *(stmt for stmt in stmts if isinstance(stmt, ir.Free))]
-        return [made for part in parts for made in (self._launched(part) if isinstance(part, _Kernel) else [part])]
+        return [*parts, *(stmt for stmt in stmts if isinstance(stmt, ir.Free))]
 
     def is_known(self, expr: ir.Expr) -> bool:
         """Whether the host can work an expression out: it is made of sizes and of positions of operands."""
@@ -97,7 +113,7 @@ class _Host:
                     return False
         return True
 
-    def _take(self, stmt: ir.Stmt, parts: list[ir.Stmt | _Kernel]) -> None:
+    def _take(self, stmt: ir.Stmt, parts: list[_Part]) -> None:
         """Give one statement to the host or to a kernel."""
         match stmt:
             case ir.Declare(var, value) if var.name not in self.assigned and var.dtype in (INT64, BOOL) and self.is_known(value):
@@ -112,8 +128,7 @@ class _Host:
             case ir.Fill(_, begin, count, value) if all(map(self.is_known, (begin, count, value))):
                 parts.append(_Kernel([self._filling(stmt)], grid=True))
             case ir.If(condition, then, other) if self.is_known(condition) and (_has_blocks(stmt) or _is_check(stmt)):
-                branches = [ir.block(*self.moved(ir.stmts_of(branch))) for branch in (then, other)]
-                parts.append(ir.If(condition, *branches))
+                parts.append(_Choice(condition, *(self._parts(ir.stmts_of(branch)) for branch in (then, other))))
             case ir.If(condition, then, other) if _has_blocks(stmt):
                 self._take_where(condition, then, parts)
                 self._take_where(ir.Op("logical_not", (condition,), BOOL), other, parts)
@@ -124,7 +139,7 @@ class _Host:
             case _:
                 parts.append(_Kernel([stmt]))
 
-    def _take_where(self, condition: ir.Expr, branch: ir.Stmt, parts: list[ir.Stmt | _Kernel]) -> None:
+    def _take_where(self, condition: ir.Expr, branch: ir.Stmt, parts: list[_Part]) -> None:
         """Give a branch to kernels, each of which finds out for itself whether it is taken."""
         first: list[ir.Stmt] = []
         for stmt in ir.stmts_of(branch):
@@ -148,7 +163,7 @@ class _Host:
         body = ir.For(turn, ir.ZERO, turns, ir.block(ir.Declare(loop.var, here), loop.body, ir.Barrier()))
         return ir.For(block, ir.ZERO, ir.index(_GRID), body, ir.LoopKind.GPU_BLOCK)
 
-    def _checked_first(self, loop: ir.For) -> Iterator[ir.Stmt | _Kernel]:
+    def _checked_first(self, loop: ir.For) -> Iterator[_Part]:
         """A loop over blocks; what can be checked before it is launched is checked then."""
         checks: list[ir.Stmt] = []
         runs = ir.compare("less", loop.begin, loop.end)
@@ -175,10 +190,9 @@ class _Host:
         threads = ir.For(thread, ir.ZERO, width, body, ir.LoopKind.GPU_THREAD, _FILLING)
         return ir.For(block, ir.ZERO, blocks, threads, ir.LoopKind.GPU_BLOCK)
 
-    def _with_scalars(self, parts: list[ir.Stmt | _Kernel]) -> list[ir.Stmt | _Kernel]:
+    def _settle_scalars(self, kernels: Sequence[_Kernel]) -> list[ir.Allocate]:
         """Scalars of kernels where they are used: each kernel makes its own; one that changes between kernels lives in memory."""
-        kernels = [part for part in parts if isinstance(part, _Kernel)]
-        kept: list[ir.Stmt] = []
+        kept: list[ir.Allocate] = []
         pure = self._pure(kernels)
         for kernel, stmt in reversed([(k, stmt) for k in kernels for stmt in k.stmts if isinstance(stmt, ir.Declare)]):
             users = [k for k in kernels if _uses(k, stmt.var) > (k is kernel)]
@@ -187,10 +201,8 @@ class _Host:
                 for user in users:
                     user.stmts[:] = _beginning_with(stmt, user)
             elif any(user is not kernel for user in users):
-                kept += self._kept_in_memory(stmt.var, kernels)
-        made = [part for part in parts if not isinstance(part, _Kernel) or part.stmts]
-        last = [ir.Free(stmt.array) for stmt in kept if isinstance(stmt, ir.Allocate)]
-        return [*kept, *made, *last]
+                kept.append(self._kept_in_memory(stmt.var, kernels))
+        return kept
 
     def _pure(self, kernels: Sequence[_Kernel]) -> set[str]:
         """The scalars that begin with the same value wherever they are declared."""
@@ -202,7 +214,7 @@ class _Host:
                 found.add(stmt.var.name)
         return found
 
-    def _kept_in_memory(self, var: ir.Var, kernels: list[_Kernel]) -> list[ir.Stmt]:
+    def _kept_in_memory(self, var: ir.Var, kernels: Sequence[_Kernel]) -> ir.Allocate:
         """Let a scalar live in an array of one element."""
         array = ir.Array(self.names.fresh(f"{var.name}_kept"), var.dtype)
         here = ir.Load(array, ir.ZERO)
@@ -217,9 +229,20 @@ class _Host:
 
         for kernel in kernels:
             kernel.stmts[:] = [rewrite(stmt, rule) for stmt in kernel.stmts]
-        return [ir.Allocate(array, ir.ONE)]
+        return ir.Allocate(array, ir.ONE)
 
-    def _launched(self, kernel: _Kernel) -> list[ir.Stmt]:
+    def _launched(self, parts: Sequence[_Part]) -> Iterator[ir.Stmt]:
+        """Statements of the host, with a launch for every kernel."""
+        for part in parts:
+            match part:
+                case _Kernel(stmts):
+                    yield from self._launch(part) if stmts else []
+                case _Choice(condition, then, other):
+                    yield ir.If(condition, ir.block(*self._launched(then)), ir.block(*self._launched(other)))
+                case _:
+                    yield part
+
+    def _launch(self, kernel: _Kernel) -> list[ir.Stmt]:
         """The launch of a kernel, with the memory that it needs."""
         if kernel.grid:
             (loop,) = kernel.stmts
@@ -237,7 +260,18 @@ class _Host:
         return [*first, ir.Launch(blocks, ir.index(_threads(loop, lanes)), loop, lanes), *last]
 
 
-def _before_last(parts: Sequence[ir.Stmt | _Kernel]) -> int:
+def _kernels(parts: Sequence[_Part]) -> Iterator[_Kernel]:
+    """All kernels, in order."""
+    for part in parts:
+        match part:
+            case _Kernel():
+                yield part
+            case _Choice(_, then, other):
+                yield from _kernels(then)
+                yield from _kernels(other)
+
+
+def _before_last(parts: Sequence[_Part]) -> int:
     """Where the host does something as early as it can, so that what stands before and after it is one kernel."""
     return len(parts) - (bool(parts) and isinstance(parts[-1], _Kernel))
 

@@ -150,7 +150,8 @@ def _in_copies(stmt: Forall, target: Access, scope: Scope) -> ir.Stmt:
         raise CompilerBug(stmt, "iterations that meet in places that exist must reduce")
     count, values = scope.ranges.extent(stmt.var), row.array
     first, size = ir.Var(scope.fresh(f"{values.name}_first")), ir.Var(scope.fresh(f"{values.name}_size"))
-    where = memory(scope.context.target, ir.multiply(count, row.count), scope, stmt)
+    room = ir.multiply(count, row.count if isinstance(row.count, ir.Literal) else size)
+    where = memory(scope.context.target, room, scope, stmt)
     copies = ir.Array(scope.fresh(f"{values.name}_copies"), values.dtype, where)
     identity = ir.constant(algebra.identity(op, values.dtype), values.dtype)
     ready = sink.initialise(scope)
@@ -170,8 +171,8 @@ def _in_copies(stmt: Forall, target: Access, scope: Scope) -> ir.Stmt:
         ready,
         ir.Declare(first, row.begin),
         ir.Declare(size, row.count),
-        ir.Allocate(copies, ir.multiply(count, size)),
-        ir.Fill(copies, ir.ZERO, ir.multiply(count, size), identity),
+        ir.Allocate(copies, room),
+        ir.Fill(copies, ir.ZERO, room, identity),
         wait,
         over(stmt, scope, then),
         wait,

@@ -100,7 +100,7 @@ _SWAP_PART = """
   uint32_t seen = *word, expected;
   do {{
     expected = seen;
-    {T} now = ({T})(expected >> shift);
+    {T} now = ({T})((expected & mask) >> shift);
     now = {combined};
     seen = atomicCAS(word, expected, (expected & ~mask) | (((uint32_t)now << shift) & mask));
   }} while (seen != expected);

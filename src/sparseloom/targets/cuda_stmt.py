@@ -183,11 +183,12 @@ class KernelStatements(Statements):
         """Neighbours first, then pairs of pairs: in the end all lanes have the total."""
         dtype, held = stmt.var.dtype, self.names.scalar(stmt.var.name)
         step = self.names.fresh("step")
-        handed = Piece(f"across_{dtype}({self._mask}, {name}, {step})")
         if self.lanes > 1:
+            handed = self.names.fresh("handed")  # first of all, for all lanes take part whatever they have
             self.line("#pragma unroll")
             with self._braces(f"for (int {step} = 1; {step} < {self.lanes}; {step} *= 2)"):
-                self.line(f"{name} = {operate(stmt.op, [Piece(name), handed], dtype).text};")
+                self.line(f"const {c_type(dtype)} {handed} = across_{dtype}({self._mask}, {name}, {step});")
+                self.line(f"{name} = {operate(stmt.op, [Piece(name), Piece(handed)], dtype).text};")
         symbol = update_symbol(stmt.op, dtype)
         combined = operate(stmt.op, [Piece(held), Piece(name)], dtype).text
         self.line(f"{held} {symbol} {name};" if symbol else f"{held} = {combined};")
