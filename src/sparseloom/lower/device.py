@@ -23,11 +23,11 @@ def is_on_gpu(stmt: Stmt) -> bool:
 
 def memory(target: Target, size: ir.Expr, scope: Scope, *users: Stmt) -> ir.MemorySpace:
     """Where an array of this size lives that is made in a scope and used by these statements."""
-    if not isinstance(size, ir.Literal) or int(size.value.real) > target.largest_local:
+    if not isinstance(size, ir.Literal):
         return ir.MemorySpace.GLOBAL
     if not any(map(is_on_gpu, users)):
-        return ir.MemorySpace.LOCAL
-    return ir.MemorySpace.SHARED if scope.units else ir.MemorySpace.GLOBAL
+        return ir.MemorySpace.LOCAL if int(size.value.real) <= target.largest_local else ir.MemorySpace.GLOBAL
+    return ir.MemorySpace.SHARED if scope.units and int(size.value.real) <= target.largest_shared else ir.MemorySpace.GLOBAL
 
 
 def awaited(stmt: Forall, made: ir.Stmt, scope: Scope) -> ir.Stmt:

@@ -25,7 +25,7 @@ from sparseloom.lower.coordinates import over_coordinates
 from sparseloom.lower.device import awaited
 from sparseloom.lower.fused import over_fused
 from sparseloom.lower.pieces import cut_piece
-from sparseloom.lower.position_range import position_range
+from sparseloom.lower.position_range import among_rows, position_range
 from sparseloom.lower.positions import over_positions
 from sparseloom.lower.ranges import most
 from sparseloom.lower.scope import Asked, Scope, Then
@@ -124,6 +124,9 @@ def over_digit(asked: Asked, scope: Scope) -> ir.Stmt:
 def _loop(asked: Asked, root: IndexVar, scope: Scope) -> ir.Stmt:
     """The loop itself: it only counts, or determines what its variable is a digit of."""
     if root not in scope.provenance.known({*scope.coordinates, asked.digit}):
+        positions = scope.provenance.made_by(root)
+        if isinstance(positions, PosRelation) and asked.style.kind is ir.LoopKind.GPU_BLOCK:
+            asked = replace(asked, then=among_rows(positions, asked.then))
         return over_coordinates(asked, asked.digit, scope)
     match scope.provenance.made_by(root):
         case FuseRelation() as fuse:

@@ -37,9 +37,26 @@ def add_launches(function: ir.Function, lanes: int, always: bool) -> ir.Function
         if always:
             raise DeviceError("a sparse result cannot be made on a GPU yet\n  help: ask for format='dense', or run it with target='c'")
         return replace(function, body=_wrapped(function.body, lanes))
-    body = _for_several(rewrite(function.body, lambda n: ir.block() if isinstance(n, ir.Poll) else None))
+    body = _for_several(without_unused(rewrite(function.body, lambda n: ir.block() if isinstance(n, ir.Poll) else None)))
     host = _Host(replace(function, body=body), lanes)
     return replace(function, body=ir.block(*host.moved(ir.stmts_of(body))))
+
+
+def without_unused(body: ir.Stmt) -> ir.Stmt:
+    """A body without scalars that nobody reads: finding one may take a search."""
+
+    def rule(n: Node) -> Node | None:
+        if not isinstance(n, ir.Block):
+            return None
+        kept: list[ir.Stmt] = []
+        used: set[str] = set()
+        for stmt in reversed(n.stmts):
+            if not isinstance(stmt, ir.Declare) or stmt.var.name in used:
+                used |= {inner.name for inner in walk(stmt) if isinstance(inner, ir.Var)}
+                kept.append(stmt)
+        return ir.block(*reversed(kept))
+
+    return rewrite(body, rule)
 
 
 def _wrapped(stmt: ir.Stmt, lanes: int) -> ir.Stmt:

@@ -11,8 +11,8 @@ from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.again import blocks_again
 from sparseloom.lower.lexicographic import first_position
-from sparseloom.lower.ranges import Range, least, most
-from sparseloom.lower.scope import Place, Scope
+from sparseloom.lower.ranges import Range, least, most, subtract
+from sparseloom.lower.scope import Place, Scope, Then
 from sparseloom.lower.walking import cut, if_present, segment
 from sparseloom.notation.nodes import Access
 from sparseloom.relations.pos import PosRelation
@@ -38,6 +38,28 @@ def position_range(relation: PosRelation, scope: Scope) -> tuple[ir.Stmt, Scope]
     if graph.cuts_rows(relation.coordinate, graph.stored(access)):
         scope = _cut_rows(relation, code, scope)
     return ir.block(*code), scope.limiting(relation.position, *scope.cuts[access, levels[-1]])
+
+
+def among_rows(relation: PosRelation, then: Then) -> Then:
+    """What a block of a GPU runs: its threads look for what stands above their positions only among what stands above the block's."""
+
+    def narrowed(scope: Scope) -> ir.Stmt:
+        levels, access = scope.provenance.position_levels(relation), relation.access
+        begin, end = scope.ranges.interval(relation.position)
+        low, high = (ir.Var(scope.fresh(f"{relation.position.name}_block_{which}")) for which in ("low", "high"))
+        code: list[ir.Stmt] = []
+        first: ir.Expr = low
+        last: ir.Expr = subtract(high, ir.ONE)
+        for k in reversed(levels[1:]):
+            first, last = (parent_of(relation, k, at, scope, code, which) for at, which in ((first, "_first"), (last, "_last")))
+            scope = scope.cutting(access, k - 1, first, ir.add(last, ir.ONE))
+        body = then(scope)
+        found = {stmt.var for stmt in code if isinstance(stmt, ir.Declare)}
+        if not any(n in found for n in walk(body)):
+            return body  # nobody looks
+        return ir.block(ir.Declare(low, begin), ir.Declare(high, end), ir.If(ir.compare("less", low, high), ir.block(*code, body)))
+
+    return narrowed
 
 
 def parent_of(relation: PosRelation, level: int, position: ir.Expr, scope: Scope, code: list[ir.Stmt], which: str = "") -> ir.Expr:

@@ -95,9 +95,8 @@ class Statements:
             case ir.Block(stmts):
                 for inner in stmts:
                     self.emit(inner)
-            case ir.Declare(var, value, why):
-                remark = f"  // {' '.join(why.split())}".rstrip(" \\") if why else ""  # a backslash would go on with the next line
-                self.line(f"{c_type(var.dtype)} {self.names.scalar(var.name)} = {self.expressions.assigned(var, value)};{remark}")
+            case ir.Declare(var, value):
+                self._declare(stmt, self.expressions.assigned(var, value))
             case ir.Assign(var, value):
                 self._assign(var, value)
             case ir.While(condition, body, factor):
@@ -125,6 +124,11 @@ class Statements:
                 self._poll()
             case _:
                 self._memory(stmt)
+
+    def _declare(self, stmt: ir.Declare, value: str) -> None:
+        """A scalar and what it begins with, and where that comes from."""
+        remark = f"  // {' '.join(stmt.why.split())}".rstrip(" \\") if stmt.why else ""  # a backslash would go on with the next line
+        self.line(f"{c_type(stmt.var.dtype)} {self.names.scalar(stmt.var.name)} = {value};{remark}")
 
     def _call(self, call: Call) -> None:
         """What the function's declaration says, line by line."""

@@ -114,7 +114,11 @@ class KernelStatements(Statements):
 
     def _sequence(self, stmts: Sequence[ir.Stmt]) -> None:
         """Statements in order; what stands behind a failure is left out, but for shuffles, to which all lanes come."""
+        found = self._found_together(stmts)
+        self._search(found)
         for k, stmt in enumerate(stmts):
+            if stmt in found:
+                continue
             match stmt:
                 case ir.If(condition, ir.Fail() as fail, ir.Block(())):
                     rest = stmts[k + 1 :]
@@ -123,6 +127,34 @@ class KernelStatements(Statements):
                     self._sequence(shuffles)
                     return
             self.emit(stmt)
+
+    def _found_together(self, stmts: Sequence[ir.Stmt]) -> list[ir.Declare]:
+        """The first statements of a block that search, no more than it has warps: one warp does it for all."""
+        found: list[ir.Declare] = []
+        if self.level is not Level.BLOCK or self.threads % _ALL_LANES or self.threads == _ALL_LANES:
+            return found
+        for stmt in stmts:
+            if not isinstance(stmt, ir.Declare) or not any(isinstance(n, ir.Search) for n in walk(stmt.value)):
+                break
+            if len(found) * _ALL_LANES == self.threads or any(n == one.var for one in found for n in walk(stmt.value)):
+                break
+            found.append(stmt)
+        return found
+
+    def _search(self, found: Sequence[ir.Declare]) -> None:
+        """Each of these is found by a warp of its own, and then known to all."""
+        if not found:
+            return
+        places = self.names.fresh("found")
+        self.line(f"__shared__ int64_t {places}[{len(found)}];")
+        self._wait()
+        for k, stmt in enumerate(found):
+            with self._braces(f"if (threadIdx.x / {_ALL_LANES} == {k})"):
+                self.line(f"const int64_t here = {self.expressions.assigned(stmt.var, stmt.value)};")
+                self.line(f"if (threadIdx.x % {_ALL_LANES} == 0) {places}[{k}] = here;")
+        self._wait()
+        for k, stmt in enumerate(found):
+            self._declare(stmt, f"{places}[{k}]")
 
     def _loop(self, loop: ir.For) -> None:
         match loop.kind:

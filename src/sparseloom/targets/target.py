@@ -78,6 +78,7 @@ class Target:
     lanes: int = LANES
     parts: int = 64  # into how many parts a range is cut when what threads make is put together afterwards
     slots: int = 16  # how many private copies a loop over threads makes: results then do not depend on how many threads there are
+    largest_shared: int = 4096  # elements of an array that the threads of a block share
     largest_local: int = 1024  # elements of an array that one thread has for itself; more than that is allocated
     shelf: Shelf = Shelf(1, 0)
     stands_for: Target | None = None  # the target whose loops it runs in its place
