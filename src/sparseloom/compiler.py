@@ -26,6 +26,7 @@ from sparseloom.loops.verify import verify as verify_loops
 from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.count_first import count_first
 from sparseloom.lower.cuts import cut_into_parts, cut_into_slots
+from sparseloom.lower.jam import jam_unrolled
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.lower.lane_sums import sum_in_lanes
 from sparseloom.lower.launch import add_launches
@@ -65,6 +66,7 @@ def loop_passes(target: Target) -> tuple[Callable[[Function], Function], ...]:
         simplify,
         add_polls,
         simplify,
+        jam_unrolled,
         keep_in_registers,
         share_among_lanes,
         lambda loops: add_launches(loops, target.lanes, target.calling is Calling.LAUNCHED),

@@ -24,6 +24,7 @@ from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.routines import Call, assigned_by
 from sparseloom.lower.device_memory import made_outside
+from sparseloom.targets.target import lanes_of_warp
 
 _FILLING = 256  # threads of a block that fills memory
 _GRID = 1024  # blocks, where nobody knows how many there should be
@@ -344,7 +345,7 @@ def _lanes(loop: ir.For, most: int) -> int:
     """How many lanes stand for a warp: no more than its loops over lanes need, a power of two."""
     warps = [n for n in walk(loop) if isinstance(n, ir.For) and n.kind is ir.LoopKind.GPU_WARP]
     wanted = max((n.factor for warp in warps for n in walk(warp) if isinstance(n, ir.For) and n.kind is ir.LoopKind.GPU_THREAD), default=1)
-    return min(most, 1 << (wanted - 1).bit_length())
+    return lanes_of_warp(wanted, most)
 
 
 def _threads(loop: ir.For, lanes: int) -> int:

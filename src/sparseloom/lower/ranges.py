@@ -196,6 +196,8 @@ def ceil_divide(value: ir.Expr, by: ir.Expr) -> ir.Expr:
     """``value / by``, rounded up; ``by`` is positive."""
     if by == ir.ONE:
         return value
+    if isinstance(value, ir.Literal) and isinstance(by, ir.Literal):
+        return ir.index(-(-int(value.value.real) // int(by.value.real)))
     less = ir.Literal(int(by.value.real) - 1) if isinstance(by, ir.Literal) else subtract(by, ir.ONE)
     return ir.Op("floor_divide", (ir.add(value, less), by))
 

@@ -81,7 +81,8 @@ def _as_row(loop: ir.For) -> _Row | None:
             *first, last = ir.stmts_of(loop.body)
             stores = [n for n in walk(last) if isinstance(n, ir.Store)]
             declared = all(isinstance(stmt, ir.Declare) and not any(isinstance(n, ir.Load) for n in walk(stmt)) for stmt in first)
-            if declared and _is_adding(last) and len({(s.array, s.index, s.value, s.op) for s in stores}) == 1:
+            far = all(store.array.space is not ir.MemorySpace.LOCAL for store in stores)
+            if far and declared and _is_adding(last) and len({(s.array, s.index, s.value, s.op) for s in stores}) == 1:
                 return _Row(loop, tuple(first), last, stores[0])
     return None
 

@@ -27,8 +27,8 @@ class Digits(Line):
     def overruns(self, ranges: Ranges[V]) -> bool:
         """The last block may reach beyond the end, unless the blocks fill the range for certain."""
         do = ranges.arithmetic
-        extent, size = do.constant(ranges.extent(self.parent)), do.constant(self.block_size(ranges))
-        return extent is None or size is None or extent % size != 0
+        extent, size, count = map(do.constant, (ranges.extent(self.parent), self.block_size(ranges), ranges.extent(self.outer)))
+        return extent is None or size is None or count is None or extent != size * count
 
     def reaches(self, ranges: Ranges[V]) -> tuple[V, ...]:
         do = ranges.arithmetic

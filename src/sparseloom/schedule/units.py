@@ -12,7 +12,7 @@ from sparseloom.schedule.loops import Path, accesses, paths, provenance, stateme
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.walked import walked
 from sparseloom.targets import target
-from sparseloom.targets.target import FACTS, LANES, THREADS_PER_BLOCK
+from sparseloom.targets.target import FACTS, LANES, THREADS_PER_BLOCK, lanes_of_warp
 
 # From the outside in: a unit may contain those behind it.
 CPU_UNITS = tuple(one.unit for one in target.CPU_UNITS)
@@ -98,7 +98,7 @@ def _block_size(loops: tuple[Forall, ...], graph: Provenance) -> Refusal | None:
     var = next((loop.var for loop in loops if loop.tag.unit is Unit.GPUThread), None)
     if warps is not None and lanes is not None and lanes > LANES:
         return Refusal("S810", f"{var} has {lanes} iterations, but a warp has {LANES} lanes", f"split it by {LANES}", at=var)
-    threads = (warps * LANES if warps is not None else lanes) or 0
+    threads = (warps * lanes_of_warp(lanes or 1) if warps is not None else lanes) or 0
     if threads > THREADS_PER_BLOCK:
         at = var if warps is None else next(loop.var for loop in loops if loop.tag.unit is Unit.GPUWarp)
         return Refusal("S811", f"a block would have {threads} threads, and {THREADS_PER_BLOCK} is the most", "use smaller blocks", at=at)

@@ -38,6 +38,11 @@ LANES = 32  # of a warp
 THREADS_PER_BLOCK = 1024
 
 
+def lanes_of_warp(wanted: int, most: int = LANES) -> int:
+    """How many lanes stand for a warp whose loops need so many: a power of two, so that several such groups share the lanes of one."""
+    return min(most, 1 << max(wanted - 1, 0).bit_length())
+
+
 class Atomic(Enum):
     """How one location is updated that several iterations write."""
 
