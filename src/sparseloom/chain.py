@@ -69,7 +69,7 @@ def specialize(
     The arguments are those of ``execution.specialize``. A ``path`` says how to cut a product.
     """
     problem = pose(assign, operands, settings.int32_limit, format, dtype, sizes, schedule, workspace, target)
-    statistics = Statistics.of(operands)
+    statistics = Statistics.of(operands, target.calling is Calling.LAUNCHED)
     cut = contract(problem, statistics) if path is None else contract_along(problem, statistics, path)
     whole = Specialization(problem, statistics)
     if len(cut.steps) == 1:
@@ -100,7 +100,7 @@ def _chained(
     known = {name: declared(name, storage) for name, storage in operands.items()}
     shapes = {name: _Expected(storage.shape, storage.index_dtype) for name, storage in operands.items()}
     counts = {name: len(storage.values) for name, storage in operands.items()}
-    large = dict(Statistics.of(operands).operands)
+    large = dict(Statistics.of(operands, setting.target.calling is Calling.LAUNCHED).operands)
 
     def widened() -> Chain:
         return Chain(_linked(steps, known, shapes, counts, large, replace(setting, wide=True)), cut, whole)

@@ -90,7 +90,7 @@ def specialize(
     ``dtype`` are the result's; left out, the compiler derives them. ``sizes`` gives extents that no operand fixes, by variable.
     """
     problem = pose(assign, operands, settings.int32_limit, format, dtype, sizes, schedule, workspace, target)
-    return Specialization(problem, Statistics.of(operands))
+    return Specialization(problem, Statistics.of(operands, target.calling is Calling.LAUNCHED))
 
 
 @dataclass(frozen=True, eq=False)

@@ -339,7 +339,7 @@ class Kernel(Inspectable):
 
     def _specialize(self, storages: Mapping[str, Storage]) -> Specialization | Chain:
         # A schedule's loops do not depend on what operands hold; those that the compiler chooses do.
-        known = NOTHING_KNOWN if self._schedule and not self._before else Statistics.of(storages)
+        known = NOTHING_KNOWN if self._schedule and not self._before else Statistics.of(storages, self._target.calling is Calling.LAUNCHED)
         # They may have been passed by name, in any order.
         operands = [storages[name] for name in self._orders if name in storages]
         key = (known, *((id(s.format), s.shape, s.dtype.num, s.index_dtype, s.fill or str(s.fill)) for s in operands))

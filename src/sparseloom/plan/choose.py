@@ -14,6 +14,7 @@ from sparseloom.iteration.layout import is_filled
 from sparseloom.iteration.making import Inserted
 from sparseloom.notation.nodes import Access
 from sparseloom.plan.decision import Decision
+from sparseloom.plan.gpu import choose_on_gpu
 from sparseloom.plan.space import Space
 from sparseloom.plan.sums import sum_inside
 from sparseloom.plan.threads import choose_places, choose_threads, every_way
@@ -43,6 +44,12 @@ class Choice:
 
     schedule: str = ""
     decisions: tuple[Decision, ...] = ()
+
+
+def choices_on_gpu(concrete: Concrete, space: Space) -> Iterator[Choice]:
+    """Schedules for a GPU, best first; the last one is that of plain loops, which one thread runs."""
+    yield from (_together(decision) for decision in choose_on_gpu(concrete, space))
+    yield Choice()
 
 
 def choices(concrete: Concrete, space: Space, worth: Worth = WORTH) -> Iterator[Choice]:

@@ -18,7 +18,7 @@ from sparseloom.iteration.sharing import is_made_apart
 from sparseloom.notation.nodes import Access, Assign, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import tensors_of
-from sparseloom.plan.choose import WORTH, Choice, Worth, choices, variants
+from sparseloom.plan.choose import WORTH, Choice, Worth, choices, choices_on_gpu, variants
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.problem import Problem, resolve, with_index_dtype
 from sparseloom.plan.space import Space
@@ -27,7 +27,7 @@ from sparseloom.plan.sums import sum_inside
 from sparseloom.plan.vectors import CONSTANT
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.c import C
-from sparseloom.targets.target import Target
+from sparseloom.targets.target import Calling, Target
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,9 @@ def plan(problem: Problem, statistics: Statistics = NOTHING_KNOWN) -> Plan:
 def plan_schedule(plain: Plan, sizes: Mapping[str, int], statistics: Statistics, worth: Worth = WORTH) -> Plan:
     """The plan with the best schedule that its loops allow."""
     loops = choose_loops(plain.plain)
-    return next(_allowed(plain, loops, choices(loops, Space(loops.stmt, sizes, statistics), worth)))
+    space = Space(loops.stmt, sizes, statistics)
+    on_gpu = plain.target.calling is Calling.LAUNCHED
+    return next(_allowed(plain, loops, choices_on_gpu(loops, space) if on_gpu else choices(loops, space, worth)))
 
 
 def plan_loops(loops: Concrete, sizes: Mapping[str, int], statistics: Statistics) -> Concrete:

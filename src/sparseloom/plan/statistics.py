@@ -48,7 +48,8 @@ class Known:
     """What is known of a sparse operand. ``fans`` says for every level how many positions there are below one of the level above.
 
     ``imbalance`` is how much more than its share the largest of sixteen equal pieces has, and ``heaviest`` the share of all entries that
-    the largest coordinate of the first level has, where that was asked; both rounded. ``scattered``: most entries stand far from the
+    the largest coordinate of the first level has, where that was asked; both rounded. ``longest`` says how many entries the longest row has,
+    rounded too, where that was asked. ``scattered``: most entries stand far from the
     ones before them.
     """
 
@@ -57,6 +58,7 @@ class Known:
     imbalance: float = 1.0
     heaviest: float | None = None
     scattered: bool = False
+    longest: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,11 @@ class Statistics:
     operands: tuple[tuple[str, Known], ...] = ()
 
     @staticmethod
-    def of(operands: Mapping[str, Storage]) -> Statistics:
-        """What the operands tell."""
+    def of(operands: Mapping[str, Storage], lengths: bool = False) -> Statistics:
+        """What the operands tell; how long their rows are only where ``lengths`` matter."""
         counts = {name: len(storage.values) for name, storage in operands.items()}
         sparse = [name for name, storage in operands.items() if not storage.format.is_dense]
-        large = tuple((name, known_of(operands[name])) for name in sparse if counts[name] >= LARGE)
+        large = tuple((name, known_of(operands[name], lengths)) for name in sparse if counts[name] >= LARGE)
         found = Statistics.counted(counts, sparse)
         return replace(found, operands=large) if large else found
 
@@ -99,12 +101,28 @@ NOTHING_KNOWN = Statistics()
 _KNOWN: WeakKeyDictionary[Storage, Known] = WeakKeyDictionary()
 
 
-def known_of(storage: Storage) -> Known:
+_LONGEST: WeakKeyDictionary[Storage, float] = WeakKeyDictionary()
+
+
+def known_of(storage: Storage, lengths: bool = False) -> Known:
     """What is known of a storage. It is found out once: whoever changes index arrays later changes how fast things are, not what."""
     known = _KNOWN.get(storage)
     if known is None:
         known = _KNOWN[storage] = _look(storage)
-    return known
+    if not lengths:
+        return known
+    if storage not in _LONGEST:
+        _LONGEST[storage] = _longest(storage)
+    return replace(known, longest=_LONGEST[storage])
+
+
+def _longest(storage: Storage) -> float:
+    """How many entries the longest row has, where positions tell; 0 where they do not."""
+    starts = storage.levels[-1].arrays.get("pos")
+    if starts is None or len(starts) < 2:
+        return 0.0
+    starts = starts if isinstance(starts, np.ndarray) else starts.to_host()
+    return rounded(float(np.diff(starts).max()))
 
 
 def known_alike(storage: Storage, like: Storage) -> None:

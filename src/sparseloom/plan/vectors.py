@@ -52,7 +52,7 @@ class Leaf:
 
 def choose_vectors(space: Space, names: Names, may_move: bool = True) -> list[Decision]:
     """What to do with innermost loops, which ``may_move`` out of sums, unless outer loops are fused."""
-    leaves = [leaf for path in space.paths if (leaf := _leaf(space, path)) is not None]
+    leaves = [leaf for path in space.paths if (leaf := leaf_of(space, path)) is not None]
     alone = [leaf for leaf in leaves if sum(leaf.var in path.variables for path in space.paths) == 1]
     found = [_decide(space, leaf, names, may_move) for leaf in alone]
     return [decision for decision in found if decision is not None]
@@ -60,7 +60,7 @@ def choose_vectors(space: Space, names: Names, may_move: bool = True) -> list[De
 
 def choose_lanes(space: Space) -> list[Decision]:
     """Sums of neighbouring values in vectors, without constants that would take a kernel for every extent."""
-    if len(space.paths) != 1 or (leaf := _leaf(space, space.paths[0])) is None or leaf.kind is not Kind.DOT:
+    if len(space.paths) != 1 or (leaf := leaf_of(space, space.paths[0])) is None or leaf.kind is not Kind.DOT:
         return []
     extent = space.extent(leaf.var)
     why = f"{leaf.var} has {extent:,} values side by side, which are added up"
@@ -68,7 +68,7 @@ def choose_lanes(space: Space) -> list[Decision]:
     return [Decision(steps, "vectors that are added up in the end", why)] if extent >= SHORTEST_SUM else []
 
 
-def _leaf(space: Space, path: Path) -> Leaf | None:
+def leaf_of(space: Space, path: Path) -> Leaf | None:
     """The innermost loop of an assignment, if all it reads and writes there stands side by side or is found by one operand."""
     if not path.loops:
         return None

@@ -1,0 +1,287 @@
+"""Schedules for a GPU: which units take the loops, best first.
+
+    one lane, several or a warp for every row     sums over the entries of even rows; lanes add up what they find by shuffles
+    a block for every row                         few long rows
+    positions                                     rows of very different length: blocks take equally many entries
+    lanes over a row of results                   a warp for every row, or for so many entries; results stay in registers
+    a thread for everything else
+
+Loops that sum outermost meet in places of the result, which they update atomically.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from sparseloom.core.names import Names
+from sparseloom.core.trees import walk
+from sparseloom.iteration.concretize import Concrete
+from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.notation.printer import show
+from sparseloom.plan.decision import Decision
+from sparseloom.plan.space import Space
+from sparseloom.plan.vectors import Kind, Leaf, leaf_of
+from sparseloom.schedule.loops import taken_names
+
+LANES, WARPS, THREADS = 32, 8, 256
+FEW_ROWS = 20_000  # warps, or so, keep a GPU busy
+MANY = 512.0  # entries of a row that keep a block busy
+SKEW, SLACK = 16, 256  # the longest row may have so many times the entries of the mean one, and so many more
+SHORT, MIDDLE = 6.0, 64.0  # entries of rows: below, a thread has one for itself; below, eight lanes
+CONSTANT = 256  # the largest extent that is worth a kernel of its own
+TILES = {4: (4096, 256, 16), 8: (1024, 128, 8)}  # by bytes of a value: entries of a block, threads, and entries of a thread
+RUN = 64  # entries that a warp takes
+ATOMICS, NO_RACES, TEMPORARY, COVERED = "Atomics", "NoRaces", "Temporary", "IgnoreRaces"
+
+
+def choose_on_gpu(concrete: Concrete, space: Space) -> Iterator[Decision]:
+    """Ways to run a statement on a GPU, best first; some may not be legal."""
+    if not space.spine:
+        return
+    nest = _Nest(concrete, space)
+    if len(space.paths) == 1 and space.spine == space.paths[0].variables and not space.graph.relations:
+        yield from _ways(nest)
+    yield from _thread_each(nest)
+
+
+@dataclass(frozen=True)
+class _Nest:
+    """The loops of a statement."""
+
+    concrete: Concrete
+    space: Space
+
+    @property
+    def result(self) -> Access:
+        """What is computed."""
+        return self.concrete.assign.lhs
+
+    def names(self) -> Names:
+        """Names that are free."""
+        return Names(taken_names(self.concrete.stmt))
+
+    @property
+    def walked(self) -> Access | None:
+        """The sparse operand whose levels the outermost loops run over, in order."""
+        read = [n for n in walk(self.space.paths[0].assign.rhs) if isinstance(n, Access)]
+        levels = {a: self.space.levels(a) for a in read if a.indices and not a.tensor.format.is_dense}
+        fitting = [a for a, variables in levels.items() if self.space.spine[: len(variables)] == variables]
+        return max(fitting, key=self.space.entries, default=None)
+
+    def is_free(self, var: IndexVar) -> bool:
+        """Whether iterations of a loop write different places."""
+        return self.space.is_over(var, self.result)
+
+    def rows(self, walked: Access) -> float:
+        """How many rows an operand has: positions above its last level."""
+        return prod(self.space.fan(walked, depth) for depth in range(len(walked.indices) - 1))
+
+    def fan(self, walked: Access) -> float:
+        """How many entries a row has, on average."""
+        return self.space.fan(walked, len(walked.indices) - 1)
+
+    def is_skewed(self, walked: Access) -> bool:
+        """Whether some rows are much longer than others."""
+        known = self.space.known(walked)
+        return known is not None and known.longest > SKEW * self.fan(walked) + SLACK
+
+
+def _ways(nest: _Nest) -> Iterator[Decision]:
+    """A single nest of loops, by what its innermost loop does."""
+    space, walked = nest.space, nest.walked
+    leaf = leaf_of(space, space.paths[0])
+    first = space.spine[0]
+    if leaf is not None and leaf.kind is Kind.ROW and len(space.spine) > 1:
+        uneven = walked is not None and (nest.is_skewed(walked) or nest.rows(walked) < FEW_ROWS)
+        by_runs = [] if walked is None or walked.indices[-1:] == space.spine[-1:] else [_runs(nest, walked, leaf)]
+        by_rows = [_rows_of_results(nest, leaf)] if nest.is_free(first) and leaf.path.assign.op is not None else []
+        yield from [*by_runs, *by_rows] if uneven else [*by_rows, *by_runs]
+    elif leaf is not None and leaf.kind is Kind.GATHER and walked is not None and nest.is_free(first):
+        yield from _gathering(nest, walked, leaf)
+    elif leaf is not None and leaf.kind is Kind.DOT and all(map(nest.is_free, space.spine[:-1])):
+        yield _dots(nest, walked, leaf)
+    if all(map(nest.is_free, space.spine)):
+        yield from _each(nest, walked)
+
+
+def _tags(block: tuple[str, str], *others: tuple[str, str, str]) -> list[str]:
+    return [f"parallelize({block[0]},GPUBlock,{block[1]})", *(f"parallelize({var},{unit},{races})" for var, unit, races in others)]
+
+
+def _gathering(nest: _Nest, walked: Access, leaf: Leaf) -> Iterator[Decision]:
+    """Sums over the entries of rows."""
+    fan, rows = nest.fan(walked), nest.rows(walked)
+    about = f"about {fan:,.0f} entries of {walked.tensor} in a row"
+    if nest.is_skewed(walked):
+        yield _staged(nest, walked)
+    if rows < FEW_ROWS and fan >= MANY:
+        yield _block_each(nest, walked, leaf, f"{rows:,.0f} rows, {about}")
+        yield _staged(nest, walked)
+    if fan >= SHORT:
+        yield _lanes_each(nest, walked, leaf, 8 if fan < MIDDLE else LANES, about)
+    yield from _thread_each(nest, about)
+
+
+def _staged(nest: _Nest, walked: Access) -> Decision:
+    """Blocks take equally many entries: products go to shared memory, and threads add up runs of them."""
+    names, space = nest.names(), nest.space
+    tile, threads, each = TILES[8 if nest.result.tensor.dtype.itemsize > 4 else 4]
+    steps, position = _positions(nest, walked, names)
+    block, inside, place, work, turn, lane, thread, entry = map(names.fresh, ("b", "p1", "pw", "w", "n", "tw", "t", "q"))
+    product = show(space.paths[0].assign.rhs)
+    steps += [
+        f"split({position},{block},{inside},{tile})",
+        f"precompute({product},{inside},{place},{work})",
+        f"split({place},{turn},{lane},{threads})",
+        f"unroll({turn},{tile // threads})",
+        f"parallelize({lane},GPUThread,{NO_RACES})",
+        f"split({inside},{thread},{entry},{each})",
+        *_tags((block, COVERED), (thread, "GPUThread", ATOMICS)),
+    ]
+    known = space.known(walked)
+    why = f"the longest row of {walked.tensor} has about {known.longest if known else 0:,.0f} entries, and the mean {nest.fan(walked):,.0f}"
+    return Decision(tuple(steps), f"blocks take {tile} entries each, through shared memory", why, "rows")
+
+
+def _positions(nest: _Nest, walked: Access, names: Names) -> tuple[list[str], str]:
+    """The steps that make one loop over the entries of an operand."""
+    chain = nest.space.levels(walked)
+    steps, fused = [], str(chain[0])
+    for var in chain[1:]:
+        into = names.fresh("f")
+        steps.append(f"fuse({fused},{var},{into})")
+        fused = into
+    position = names.fresh("p")
+    return [*steps, f"pos({fused},{position},{show(walked)})"], position
+
+
+def _outer(nest: _Nest, names: Names, size: int) -> tuple[list[str], str, str, list[str]]:
+    """Rows in blocks: the loops that stand for them are fused if there are several, and the others are left."""
+    first, rest = nest.space.spine[0], [str(var) for var in nest.space.spine[1:]]
+    block, inside = names.fresh("b"), names.fresh("w")
+    return [f"split({first},{block},{inside},{size})"], block, inside, rest
+
+
+def _lanes_each(nest: _Nest, walked: Access, leaf: Leaf, lanes: int, why: str) -> Decision:
+    """So many lanes for every row."""
+    names = nest.names()
+    steps, block, warp, rest = _outer(nest, names, THREADS // lanes)
+    position, turn, lane = map(names.fresh, ("p", "n", "t"))
+    steps += [f"pos({leaf.var},{position},{show(walked)})", f"split({position},{turn},{lane},{lanes})"]
+    steps.append(f"reorder({','.join([block, warp, *rest[:-1], lane, turn])})")
+    steps += _tags((block, NO_RACES), (warp, "GPUWarp", NO_RACES), (lane, "GPUThread", TEMPORARY))
+    return Decision(tuple(steps), f"{lanes} lanes for every row", why)
+
+
+def _block_each(nest: _Nest, walked: Access, leaf: Leaf, why: str) -> Decision:
+    """A block for every row; its warps have a part of the row each."""
+    names = nest.names()
+    first, *rest = map(str, nest.space.spine)
+    position, warp, part, turn, lane = map(names.fresh, ("p", "w", "p1", "n", "t"))
+    steps = [f"pos({leaf.var},{position},{show(walked)})", f"divide({position},{warp},{part},{LANES})"]
+    steps += [f"split({part},{turn},{lane},{LANES})", f"reorder({','.join([first, *rest[:-1], warp, lane, turn])})"]
+    steps += _tags((first, NO_RACES), (warp, "GPUWarp", TEMPORARY), (lane, "GPUThread", TEMPORARY))
+    return Decision(tuple(steps), "a block for every row", why, "a warp for every row")
+
+
+def _dots(nest: _Nest, walked: Access | None, leaf: Leaf) -> Decision:
+    """Sums of neighbouring values: some lanes for every place of the result."""
+    names, extent = nest.names(), nest.space.extent(leaf.var)
+    lanes = next((lanes for lanes in (4, 8, 16) if extent <= 4 * lanes), LANES)
+    outer = nest.space.spine[:-1]
+    if walked is not None and nest.space.levels(walked) == outer:
+        steps, places = _positions(nest, walked, names)
+    else:
+        steps, places = _fused(outer, names)
+    block, warp, turn, lane = map(names.fresh, ("b", "w", "n", "t"))
+    var = str(leaf.var)
+    if extent <= CONSTANT and extent % lanes == 0:
+        var = names.fresh(f"{leaf.var}b")
+        steps.append(f"bound({leaf.var},{var},{extent},MaxExact)")
+    steps += [f"split({places},{block},{warp},{THREADS // lanes})", f"split({var},{turn},{lane},{lanes})"]
+    steps.append(f"reorder({block},{warp},{lane},{turn})")
+    if var != str(leaf.var):
+        steps.append(f"unroll({turn},{extent // lanes})")
+    steps += _tags((block, NO_RACES), (warp, "GPUWarp", NO_RACES), (lane, "GPUThread", TEMPORARY))
+    return Decision(tuple(steps), f"{lanes} lanes for every place", f"{leaf.var} has {extent:,} values side by side, which are added up")
+
+
+def _fused(variables: tuple[IndexVar, ...], names: Names) -> tuple[list[str], str]:
+    """The steps that make one loop of several."""
+    steps, fused = [], str(variables[0])
+    for var in variables[1:]:
+        into = names.fresh("f")
+        steps.append(f"fuse({fused},{var},{into})")
+        fused = into
+    return steps, fused
+
+
+def _lanes_over(nest: _Nest, leaf: Leaf, names: Names) -> tuple[list[str], str, str | None, str]:
+    """Lanes over a row of results: the steps, the lane, and what counts the values that a lane has, with how to unroll that."""
+    extent, var, steps = nest.space.extent(leaf.var), str(leaf.var), list[str]()
+    if extent <= CONSTANT:
+        var = names.fresh(f"{leaf.var}b")
+        steps.append(f"bound({leaf.var},{var},{extent},MaxExact)")
+        if extent <= LANES:
+            return steps, var, None, ""
+    value, lane = names.fresh("v"), names.fresh("t")
+    unrolled = f"unroll({value},{-(-extent // LANES)})" if extent <= CONSTANT and extent % LANES == 0 else ""
+    return [*steps, f"split({var},{value},{lane},{LANES})"], lane, value, unrolled
+
+
+def _rows_of_results(nest: _Nest, leaf: Leaf) -> Decision:
+    """A warp for every row of results, whose values stay in registers while sums run."""
+    names = nest.names()
+    lanes, lane, value, unrolled = _lanes_over(nest, leaf, names)
+    split, block, warp, rest = _outer(nest, names, WARPS)
+    free = [var for var in rest[:-1] if nest.is_free(_named(nest, var))]
+    sums = [var for var in rest[:-1] if var not in free]
+    order = [block, warp, *free, lane, *([value] if value else []), *sums]
+    steps = [*lanes, *split, f"reorder({','.join(order)})", *([unrolled] if unrolled else [])]
+    steps += _tags((block, NO_RACES), (warp, "GPUWarp", NO_RACES), (lane, "GPUThread", NO_RACES))
+    why = f"{leaf.var} has {nest.space.extent(leaf.var):,} values side by side"
+    return Decision(tuple(steps), "a warp for every row of results", why)
+
+
+def _named(nest: _Nest, name: str) -> IndexVar:
+    return next(var for var in nest.space.spine if str(var) == name)
+
+
+def _runs(nest: _Nest, walked: Access, leaf: Leaf) -> Decision:
+    """A warp for so many entries; a row of results stays in registers while a run of them lasts."""
+    names = nest.names()
+    lanes, lane, value, unrolled = _lanes_over(nest, leaf, names)
+    steps, position = _positions(nest, walked, names)
+    block, inside, warp, entry = map(names.fresh, ("b", "p1", "w", "n"))
+    steps += [*lanes, f"split({position},{block},{inside},{RUN * WARPS})", f"split({inside},{warp},{entry},{RUN})"]
+    steps.append(f"reorder({','.join([block, warp, lane, entry, *([value] if value else [])])})")
+    steps += [unrolled] if unrolled else []
+    steps += _tags((block, COVERED), (warp, "GPUWarp", COVERED), (lane, "GPUThread", ATOMICS))
+    why = f"rows of {walked.tensor} are few, or some are much longer than others"
+    return Decision(tuple(steps), f"a warp for every {RUN} entries", why, "a warp for every row")
+
+
+def _each(nest: _Nest, walked: Access | None) -> Iterator[Decision]:
+    """A thread for every place of the result."""
+    names, spine = nest.names(), nest.space.spine
+    if walked is not None and nest.space.levels(walked) == spine and len(spine) > 1:
+        steps, places = _positions(nest, walked, names)
+    elif walked is None:
+        steps, places = _fused(spine, names)
+    else:
+        return
+    block, thread = names.fresh("b"), names.fresh("t")
+    steps += [f"split({places},{block},{thread},{THREADS})", *_tags((block, NO_RACES), (thread, "GPUThread", NO_RACES))]
+    yield Decision(tuple(steps), "a thread for every place", "nothing is summed")
+
+
+def _thread_each(nest: _Nest, why: str = "") -> Iterator[Decision]:
+    """A thread for every iteration of the outermost loop."""
+    names, first = nest.names(), nest.space.spine[0]
+    block, thread = names.fresh("b"), names.fresh("t")
+    why = why or f"{first} has {nest.space.extent(first):,} values"
+    for races in (NO_RACES,) if nest.is_free(first) else (ATOMICS,):
+        steps = [f"split({first},{block},{thread},{THREADS})", *_tags((block, races), (thread, "GPUThread", races))]
+        yield Decision(tuple(steps), f"a thread for every {first}", why)
