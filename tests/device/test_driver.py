@@ -98,7 +98,7 @@ def test_without_a_driver_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_arrays_that_are_let_go_are_freed(fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     freed: list[int] = []
-    monkeypatch.setattr(Device, "_free", lambda self, address, stream: freed.append(address))
+    monkeypatch.setattr(Device, "free", lambda self, address, stream: freed.append(address))
     made = empty(4, np.dtype(np.float32))
     view, address = DeviceArray(made.address, 2, made.dtype, made.owner), made.address
     del made

@@ -68,7 +68,7 @@ class DeviceRecall:
 
     glimpses: tuple[Glimpse, ...]
     launches: Launches
-    place: int  # where among the parameters the values stand
+    word: int  # which one has the address of the values
     count: int
     like: Storage  # the result, but for its values
     dtype: DType
@@ -82,13 +82,13 @@ class DeviceRecall:
 
     def fill(self) -> None:
         """Compute into the output of the call."""
-        self.launches.start_with(self.place, None)
+        self.launches.start_with(self.word, None)
 
     def make(self) -> Storage:
         """Compute a new result."""
         like, launches = self.like, self.launches
         values: Any = empty(self.count, self.dtype, launches.device.ordinal, launches.source)
-        launches.start_with(self.place, values)
+        launches.start_with(self.word, values)
         return Storage(like.format, like.shape, like.levels, values, like.fill, like.seal)
 
 
@@ -127,12 +127,12 @@ def _recall_launches(launches: Launches, made: Storage, given: Sequence[Any], op
         if found is None:
             return None
         glimpses.append(found)
-    place, values = launches.place_of(made.values), made.values
-    if place is None:
+    word = launches.word_of(made.values)
+    if word is None:
         return None
     launches.let_go()
     like = replace(made, values=np.empty(0, made.dtype))
-    return DeviceRecall(tuple(glimpses), launches, place, len(values), like, made.dtype)
+    return DeviceRecall(tuple(glimpses), launches, word, len(made.values), like, made.dtype)
 
 
 def _writable(same: Glimpse, values: NDArray[Any]) -> Glimpse:

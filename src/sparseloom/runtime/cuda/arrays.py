@@ -18,7 +18,7 @@ from sparseloom.core.errors import DeviceError
 from sparseloom.runtime.calling import address_of
 from sparseloom.runtime.cuda.device import device
 from sparseloom.runtime.cuda.dlpack import capsule_of
-from sparseloom.runtime.cuda.streams import OWN, current_stream
+from sparseloom.runtime.cuda.streams import DEFAULT_STREAM, OWN, current_stream
 
 ELSEWHERE = "the array is on a CUDA device, where NumPy cannot read it"
 HELP = "copy it to main memory first, with to_host() or to_numpy()"
@@ -33,12 +33,12 @@ class Owned:
     def __init__(self, nbytes: int, ordinal: int, stream: int) -> None:
         self._device = device(ordinal)
         self._stream = stream
-        self.address: int = self._device.allocate(nbytes, stream)
+        self.address: int = 0
+        self.address = self._device.allocate(nbytes, stream)
 
     def __del__(self) -> None:
-        address: int = getattr(self, "address", 0)  # nothing was allocated if that failed
-        if address:
-            self._device.free(address, self._stream)
+        if self.address:
+            self._device.free(self.address, self._stream)
 
 
 class DeviceArray:
@@ -183,7 +183,7 @@ def shared_by_dlpack(array: DeviceArray, shape: tuple[int, ...], strides: tuple[
 
 def empty(count: int, dtype: DType, ordinal: int = 0, source: str = OWN) -> DeviceArray:
     """Room for so many elements; what is in it is not defined."""
-    owned = Owned(count * dtype.itemsize, ordinal, current_stream(source, ordinal))
+    owned = Owned(count * dtype.itemsize, ordinal, current_stream(source, ordinal) if source else DEFAULT_STREAM)
     return DeviceArray(owned.address, count, dtype, owned, ordinal, source)
 
 

@@ -7,7 +7,7 @@ so that pointers and streams mean the same everywhere.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
 from typing import Any, TypeVar
@@ -38,6 +38,9 @@ class Device:
         self._handle = handle.value
         self.architecture = f"sm_{self._attribute(_MAJOR)}{self._attribute(_MINOR)}"
         self._pool = self._kept_pool() if self._attribute(_HAS_POOLS) else None
+        count = c_int()
+        self._check(self._driver.cuDeviceGetCount(byref(count)), "count devices")
+        self._is_alone = count.value == 1  # if so, work cannot get to another device by mistake
         self.launch: Callable[[int, int, int, None], int] = self._driver.cuLaunchKernelEx
 
     @property
@@ -75,7 +78,13 @@ class Device:
 
     def allocate(self, nbytes: int, stream: int = 0) -> int:
         """Room for so many bytes, for work on this stream; 0 for none."""
-        return self.within(lambda: self._allocate(nbytes, stream)) if nbytes else 0
+        if not nbytes:
+            return 0
+        if self._is_alone and self._pool is not None:  # the shortest way, which fails only where no context is current, or no memory left
+            address = c_uint64()
+            if not self._driver.cuMemAllocAsync(byref(address), nbytes, stream):
+                return address.value
+        return self.within(lambda: self._allocate(nbytes, stream))
 
     def _allocate(self, nbytes: int, stream: int) -> int:
         address = c_uint64()
@@ -97,6 +106,8 @@ class Device:
 
     def free(self, address: int, stream: int = 0) -> None:
         """Give memory back once the work on the stream is done. At exit the driver may be gone before it; then there is nothing to do."""
+        if self._is_alone and self._pool is not None and not self._driver.cuMemFreeAsync(address, stream):
+            return
         with suppress(DeviceError):
             self.within(lambda: self._free(address, stream))
 
@@ -156,6 +167,22 @@ class Device:
         if nbytes:
             self._check(self.within(work), what)
 
+    def run(self, launches: Sequence[tuple[int, int, int]]) -> None:
+        """Launch kernels: where their configurations are, their handles, and where their arguments are."""
+        if self._is_alone:
+            launch = self.launch
+            for one in launches:
+                if launch(one[0], one[1], one[2], None):  # perhaps no context is current; what was launched before stays so
+                    launches = launches[launches.index(one) :]
+                    break
+            else:
+                return
+        self.within(lambda: self._launch(launches))
+
+    def _launch(self, launches: Sequence[tuple[int, int, int]]) -> None:
+        for config, function, pack in launches:
+            self._check(self.launch(config, function, pack, None), "launch a kernel")
+
     # Kernels
 
     def load(self, cubin: bytes) -> int:
@@ -173,10 +200,6 @@ class Device:
         found = c_void_p()
         self._check(self.within(lambda: self._driver.cuModuleGetFunction(byref(found), module, name.encode())), f"find the kernel {name}")
         return found.value or 0
-
-    def launched(self, status: int) -> None:
-        """Raise what the status of a launch means, if it is not 0."""
-        self._check(status, "launch a kernel")
 
     def _check(self, status: int, what: str) -> None:
         if status == OUT_OF_MEMORY:

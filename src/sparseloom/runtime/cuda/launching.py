@@ -13,7 +13,7 @@ import threading
 import weakref
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from sparseloom.runtime.cuda.device import device
 from sparseloom.runtime.cuda.driver import LaunchConfig
 from sparseloom.runtime.cuda.host_code import Argument, HostPlan, Number, StatusWord, Step, Temporary, Word
 from sparseloom.runtime.cuda.nvrtc import compile_cubin
-from sparseloom.runtime.cuda.streams import OWN, current_stream
+from sparseloom.runtime.cuda.streams import DEFAULT_STREAM, OWN, current_stream
 from sparseloom.runtime.forks import in_child
 
 _REMEMBERED = 512
@@ -104,36 +104,52 @@ class Launches:
         self._packs = [_Pack(step, module.function(step.kernel), base, self._place) for step in plan.steps]
         if source != OWN and any(isinstance(given, DeviceArray) and given.source == OWN for given in arguments):
             self.device.follow(self._stream())  # our own arrays were made on the default stream
-        self._ready = [(pack.config, *pack.addresses) for pack in self._packs]
+        self._ready = tuple(pack.addresses for pack in self._packs)
+        self._stream_set = DEFAULT_STREAM
+        self._is_simple = plan.failed is None and self._status is None and not plan.temporaries
 
     def _stream(self) -> int:
         return current_stream(self.source, self.device.ordinal)
 
     def start(self) -> None:
         """Launch everything."""
+        stream = DEFAULT_STREAM if self.source is OWN else self._stream()
+        if self._is_simple:
+            self._put(stream)
+            return
         if self.plan.temporaries and self._own is None:
-            self._own = self._allocated(self._stream())
-        self._launch(self._stream())
+            self._own = self._allocated(stream)
+        self._launch(stream)
 
-    def place_of(self, values: Any) -> int | None:
-        """Where among the function's parameters an array stands that is not there twice."""
-        places = [k for k, each in enumerate(self._keep[1]) if each is values]
-        return places[0] if len(places) == 1 else None
+    def word_of(self, values: Any) -> int | None:
+        """Which word has the address of an array; None if none has, or more than one."""
+        words = [self._place.get(Argument(k)) for k, each in enumerate(self._keep[1]) if each is values]
+        return words[0] if len(words) == 1 else None
 
     def let_go(self) -> None:
         """Hold no arrays from now on; whoever starts it sees to them."""
         self._keep, self._own = (self._keep[0], ()), None
 
-    def start_with(self, place: int, values: DeviceArray | None) -> None:
-        """Launch everything, for another array at this place among the function's parameters if one is given."""
-        stream = self._stream()
+    def start_with(self, word: int, values: DeviceArray | None) -> None:
+        """Launch everything, with the address of another array in place of this word, if one is given."""
+        stream = DEFAULT_STREAM if self.source is OWN else self._stream()
         with self._lock:
-            kept = self._allocated(stream) if self.plan.temporaries else ()
-            word = self._place.get(Argument(place))
-            if word is not None and values is not None:
+            if values is not None:
                 self._words[word] = values.address
+            if self._is_simple:
+                self._put(stream)
+                return
+            kept = self._allocated(stream)
             self._launch(stream)
         del kept  # freed behind the kernels that use them
+
+    def _put(self, stream: int) -> None:
+        """Put the kernels on a stream."""
+        if stream != self._stream_set:
+            for pack in self._packs:
+                pack.config.stream = stream
+            self._stream_set = stream
+        self.device.run(self._ready)
 
     def _allocated(self, stream: int) -> list[Owned]:
         """Memory for the temporaries, whose addresses are put into the words."""
@@ -148,17 +164,9 @@ class Launches:
             raise failure(self.plan.failed.value)
         if self._status is not None:
             self.device.clear(self._status.address, _STATUS_BYTES, stream)
-        self.device.within(lambda: self._launch_all(stream))
+        self._put(stream)
         if self._status is not None:
             self._read_status(self._status.address, stream)
-
-    def _launch_all(self, stream: int) -> None:
-        launch: Callable[[int, int, int, None], int] = self.device.launch
-        for config, where, function, pack in self._ready:
-            config.stream = stream
-            status = launch(where, function, pack, None)
-            if status:
-                self.device.launched(status)
 
     def _read_status(self, address: int, stream: int) -> None:
         """Wait for the kernels, and raise what they report."""
