@@ -109,6 +109,11 @@ class StandIn:
             self._call(text, name, how.blocks, how.threads, pack)
         return 0
 
+    @staticmethod
+    def stream_at(config: int) -> int:
+        """The stream of a launch."""
+        return LaunchConfig.from_address(config).stream or 0
+
     def _interpret(self, kernel: Any, pack: int) -> None:
         """Run a generated kernel; where it fails, its status is written as the kernel would."""
         count = len(kernel.params) + bool(kernel.fails)
