@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -27,7 +27,10 @@ from sparseloom.runtime.teams import on_threads
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.targets.target import Calling
 from sparseloom.tensor.creation import asarray
+from sparseloom.tensor.interop.device import is_on_device
 from sparseloom.tensor.tensor import Tensor
+
+ON_DEVICE = "cuda"
 
 
 def program(
@@ -143,7 +146,7 @@ def evaluate(
     dtype: Any = None,
     semiring: Semiring | str | None = None,
     sizes: Mapping[str, int] | None = None,
-    target: str = DEFAULT,
+    target: str | None = None,
     out: Any = None,
     workspace: str | None = None,
     optimize: bool = True,
@@ -151,6 +154,7 @@ def evaluate(
     **named: Any,
 ) -> Tensor:
     """Compute a statement, or several, on operands as they are stored. ``workspace``, ``optimize`` and ``threads`` are as in ``program``.
+    It is computed where the operands are, on a CUDA device if one of them is there, unless ``target`` says otherwise.
 
     >>> import numpy as np, sparseloom as sl
     >>> sl.evaluate("y(i) = A(i,j) * x(j)", A=np.eye(2), x=np.array([3.0, 4.0])).to_numpy()
@@ -162,7 +166,7 @@ def evaluate(
     array([2., 2.])
     """
     is_plain = format is None and dtype is None and semiring is None and sizes is None and workspace is None and optimize is True
-    if is_plain and not operands and type(text) is str and target is DEFAULT and threads is None:
+    if is_plain and not operands and type(text) is str and _target(target, named.values()) is DEFAULT and threads is None:
         return kernel_for(text, tuple(sorted(named)), None, None, None, (), DEFAULT, None, None)(out=out, **named)
     kernel = _evaluating(text, operands, named, format, dtype, semiring, sizes, target, workspace, optimize, threads)
     with on_threads(threads):
@@ -177,7 +181,7 @@ def _evaluating(
     dtype: Any,
     semiring: Semiring | str | None,
     sizes: Mapping[str, int] | None,
-    target: str,
+    target: str | None,
     workspace: str | None,
     optimize: bool,
     threads: int | None = None,
@@ -187,8 +191,9 @@ def _evaluating(
     names = tuple(sorted({*named, *(name for name in in_dict if isinstance(name, str))}))
     given = {"format": format, "dtype": dtype, "semiring": semiring, "sizes": sizes, "workspace": workspace, "threads": threads}
     options = [name for name, value in given.items() if value is not None]
-    if not isinstance(target, str) or target != DEFAULT:
+    if target is not None and (not isinstance(target, str) or target != DEFAULT):
         options.append("target")
+    target = _target(target, (*operands, *named.values(), *in_dict.values()))
     if optimize is not True:
         options.append("optimize")
     if options and not (operands and not in_dict):
@@ -244,11 +249,11 @@ def einsum(
     out: Any = None,
     dtype: Any = None,
     format: Format | str | None = None,
-    target: str = DEFAULT,
+    target: str | None = None,
     optimize: Any = True,
     threads: int | None = None,
 ) -> Tensor:
-    """Einstein summation as NumPy spells it, on sparse and dense operands.
+    """Einstein summation as NumPy spells it, on sparse and dense operands, where they are: in main memory, or on a CUDA device.
 
     >>> import numpy as np, sparseloom as sl
     >>> float(sl.einsum("i,i->", np.arange(3.0), np.ones(3)).to_numpy())
@@ -265,14 +270,14 @@ def einsum(
         with on_threads(threads):
             return einsum(subscripts, *operands, out=out, dtype=dtype, format=format, target=target, optimize=optimize)
     given = [operand.storage if type(operand) is Tensor else operand for operand in operands]
-    is_usual = out is None and dtype is None and format is None and target == DEFAULT and optimize is True
+    is_usual = out is None and dtype is None and format is None and target in (None, DEFAULT) and optimize is True
     door = ("einsum", subscripts) if is_usual and operands and isinstance(subscripts, str) else None
     made = None if door is None else doors.through(door, *given)
     if made is not None:
         return Tensor(made, RESULT)
     kernel, tensors = _einsum(subscripts, operands, dtype, format, target, optimize)
     result = kernel(out=out, **tensors)
-    if door is None:
+    if door is None or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
         return result
     storages = {name: tensor.storage for name, tensor in tensors.items()}
     if [storage.shape for storage in storages.values()] == [getattr(value, "shape", None) for value in given]:
@@ -281,12 +286,13 @@ def einsum(
 
 
 def _einsum(
-    subscripts: Any, operands: Sequence[Any], dtype: Any, format: Format | str | None, target: str, optimize: Any
+    subscripts: Any, operands: Sequence[Any], dtype: Any, format: Format | str | None, target: str | None, optimize: Any
 ) -> tuple[Kernel, dict[str, Any]]:
     """The kernel of subscripts, and its operands by name: tensors, or what is yet to be copied to where the kernel runs."""
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists(subscripts, operands)
     schedule, path = _contraction_path(optimize)
+    target = _target(target, operands)
     tensors = [asarray(operand) for operand in operands]
     statement = parse_einsum(subscripts, [t.ndim for t in tensors])
     statement, squeezed = broadcast(statement, [t.shape for t in tensors])
@@ -363,7 +369,7 @@ def plan(text: Any, /, *operands: Any, **named: Any) -> PlanText:
     return kernel.plan_for(**tensors)
 
 
-_EINSUMS: dict[str, Any] = {"dtype": None, "format": None, "target": DEFAULT, "optimize": True}
+_EINSUMS: dict[str, Any] = {"dtype": None, "format": None, "target": None, "optimize": True}
 _EVALUATES: dict[str, Any] = {**_EINSUMS, "semiring": None, "sizes": None, "workspace": None, "threads": None}
 
 
@@ -385,6 +391,13 @@ def _from_lists(first: Any, rest: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
 
     text = ",".join(spell(labels) for labels in given[1::2])
     return (text if output is None else f"{text}->{spell(output)}"), tuple(given[0::2])
+
+
+def _target(wanted: str | None, operands: Iterable[Any]) -> str:
+    """The target that was asked for, else that of where the operands are."""
+    if wanted is not None:
+        return wanted
+    return ON_DEVICE if any(map(is_on_device, operands)) else DEFAULT
 
 
 def _dtype(wanted: Any) -> DType | None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from device.neighbours import ndarray
 from device.stand_in import StandIn
 
 import sparseloom as sl
 from sparseloom.core.errors import DeviceError
+from sparseloom.program import _einsum_kernel, kernel_for
 
 ROWS = "split(i,b,t,32) parallelize(b,GPUBlock,NoRaces) parallelize(t,GPUThread,NoRaces)"
 SPMV = "y(i) = A(i,j) * x(j)"
@@ -145,6 +150,41 @@ def test_a_bound_that_does_not_hold_is_said(device: StandIn) -> None:
         kernel(np.ones(65))
 
 
-def test_einsum_copies_in_what_is_no_tensor(device: StandIn, A: sp.csr_array, x: np.ndarray) -> None:
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Statements without a schedule get one, as the planner would give it."""
+    real = sl.kernel.Kernel.__init__
+
+    def scheduled(self: sl.Kernel, *args: Any, **options: Any) -> None:
+        real(self, *args, **options)
+        if self._target.name == "cuda":
+            self._schedule = ROWS
+
+    monkeypatch.setattr(sl.kernel.Kernel, "__init__", scheduled)
+    yield
+    kernel_for.cache_clear()
+    _einsum_kernel.cache_clear()
+
+
+def test_einsum_and_evaluate_run_where_operands_are(device: StandIn, at_once: None, A: sp.csr_array, x: np.ndarray) -> None:
+    there, v = sl.asarray(A).to_device(), sl.asarray(x).to_device()
+    for made in (
+        sl.einsum("ij,j->i", there, x),
+        sl.einsum("ij,j->i", there, v),
+        sl.einsum("ij,j->i", A, ndarray(x)),
+        sl.evaluate(SPMV, A=there, x=x),
+        sl.evaluate(SPMV, there, v),
+        sl.evaluate(SPMV, {"A": A, "x": v}),
+        sl.evaluate(SPMV, A=A, x=x, target="cuda"),
+        sl.einsum("ij,j->i", A, x, target="cuda"),
+    ):
+        assert made.device == "cuda"
+        np.testing.assert_allclose(made.to_numpy(), A @ x)
+    assert sl.einsum("ij,j->i", A, x).device == "cpu"
+
+
+def test_a_tensor_elsewhere_is_said_by_name(device: StandIn, at_once: None, A: sp.csr_array, x: np.ndarray) -> None:
     with pytest.raises(DeviceError, match="op0 is a tensor in main memory"):
         sl.einsum("ij,j->i", sl.asarray(A), x, target="cuda")
+    with pytest.raises(DeviceError, match="x is on cuda, and C computes in main memory"):
+        sl.evaluate(SPMV, A=A, x=sl.asarray(x).to_device(), target="c")

@@ -28,6 +28,29 @@ from sparseloom.tensor.interop.numpy import dense_format
 _CONTIGUOUS = "make it contiguous first, as by x.contiguous() in PyTorch or cupy.ascontiguousarray(x)"
 
 
+def is_on_device(value: Any) -> bool:
+    """Whether an array-like is on a CUDA device; asked before every call, so that most answers are known from its type."""
+    kind = type(value)
+    asks = _ASKS.get(kind)
+    if asks is None:
+        asks = _ASKS[kind] = _asked(kind)
+    return bool(asks(value))
+
+
+def _asked(kind: type) -> Callable[[Any], bool]:
+    """How objects of a class are asked whether they are on a device."""
+    if kind.__module__.partition(".")[0] == "cupyx":
+        return lambda value: True
+    if issubclass(kind, np.ndarray | np.generic | int | float | complex | list | tuple):
+        return lambda value: False
+    if hasattr(kind, "__dlpack_device__"):
+        return lambda value: int(value.__dlpack_device__()[0]) in CUDA_KINDS
+    return (lambda value: hasattr(value, "__cuda_array_interface__")) if hasattr(kind, "__cuda_array_interface__") else lambda value: False
+
+
+_ASKS: dict[type, Callable[[Any], bool]] = {}
+
+
 def from_device(value: Any, source: str = OWN) -> Intake:
     """A dense tensor over the memory of anything that is on a device."""
     return Intake(dense_on_device(read(value), source))
@@ -112,7 +135,11 @@ def _watch_cupyx(matrix: Any) -> Any:
 
 
 def _watch_torch(tensor: Any) -> Any:
-    return tensor.data_ptr(), tensor.shape, tensor.stride()  # a sparse one has none of these, and is an error
+    if tensor.is_sparse_csr:
+        return tensor.crow_indices().data_ptr(), tensor.col_indices().data_ptr(), tensor.values().data_ptr(), tensor.shape
+    if tensor.is_sparse:
+        return tensor._indices().data_ptr(), tensor._values().data_ptr(), tensor.shape
+    return tensor.data_ptr(), tensor.shape, tensor.stride()  # one by columns has none of these, and is an error
 
 
 _WATCHES: dict[str, Callable[[Any], Any]] = {"cupy": _watch_cupy, "cupyx": _watch_cupyx, "torch": _watch_torch}
