@@ -150,6 +150,27 @@ def test_a_bound_that_does_not_hold_is_said(device: StandIn) -> None:
         kernel(np.ones(65))
 
 
+def test_statements_one_after_another(device: StandIn, A: sp.csr_array, x: np.ndarray) -> None:
+    kernel = sl.program(
+        f"""
+        A: csr
+        t(i) = A(i,j) * x(j)
+          {ROWS}
+        y(i) = t(i) * t(i)
+          {ROWS}
+        """,
+        target="cuda",
+    )
+    there, v = sl.asarray(A).to_device(), sl.asarray(x).to_device()
+    np.testing.assert_allclose(kernel(A, x).to_numpy(), (A @ x) ** 2)
+    np.testing.assert_allclose(kernel(there, v).to_numpy(), (A @ x) ** 2)
+    run = kernel.bind(there, v)
+    run()
+    device.log.clear()
+    np.testing.assert_allclose(run().to_numpy(), (A @ x) ** 2)
+    assert [line for line in device.log if line != "copy out 800"] == ["launch entry_0 4 x 32"] * 2
+
+
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Statements without a schedule get one, as the planner would give it."""

@@ -72,6 +72,7 @@ def test_a_launch_takes_what_was_prepared(fake: ctypes.CDLL) -> None:
     launches.start()
     assert (fake.fake_last(6), fake.fake_last(7), int(to.to_host()[0])) == (3064, 0, -5)
     other = empty(1, np.dtype(np.int64))
+    launches.let_go()
     launches.start_with(0, other)
     assert int(other.to_host()[0]) == -5
     devices.device(0).follow(0x100)

@@ -121,7 +121,7 @@ def test_a_status_of_a_kernel_is_read(device: StandIn) -> None:
     device.log.clear()
     with pytest.raises(BoundViolated):
         launches.start()
-    assert device.log == ["clear 4", "launch entry_0 1 x 32", "copy out 4"]
+    assert device.log == ["allocate 4", "clear 4", "launch entry_0 1 x 32", "copy out 4"]
 
 
 def test_temporaries_are_made_once_where_a_call_is_bound(device: StandIn) -> None:
@@ -135,6 +135,7 @@ def test_temporaries_are_made_once_where_a_call_is_bound(device: StandIn) -> Non
     launches.start()
     assert device.log.count("allocate 80") == 1
     assert arguments[0].to_host().tolist() == [2.0] * 10
+    launches.let_go()
     device.log.clear()
     launches.start_with(0, None)
     assert [line.split()[0] for line in device.log] == ["allocate", "launch", "launch", "free"]

@@ -9,11 +9,11 @@ The driver copies the words when it is told to launch, so that they can be chang
 from __future__ import annotations
 
 import ctypes
-import threading
 import weakref
 from array import array
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,9 @@ from sparseloom.runtime.calling import address_of, failure
 from sparseloom.runtime.cuda.arrays import DeviceArray, Owned
 from sparseloom.runtime.cuda.device import device
 from sparseloom.runtime.cuda.driver import LaunchConfig
-from sparseloom.runtime.cuda.host_code import Argument, HostPlan, Number, StatusWord, Step, Temporary, Word
+from sparseloom.runtime.cuda.host_code import Argument, HostPlan, Number, StatusWord, Temporary, Word
 from sparseloom.runtime.cuda.nvrtc import compile_cubin
 from sparseloom.runtime.cuda.streams import DEFAULT_STREAM, OWN, current_stream
-from sparseloom.runtime.forks import in_child
 
 _REMEMBERED = 512
 _STATUS_BYTES = 4
@@ -53,29 +52,17 @@ class Module:
 
 
 _modules: OrderedDict[tuple[str, int], Module] = OrderedDict()
-_locks: dict[str, threading.RLock] = {}
-
-
-def _renew_locks() -> None:
-    """Start with free locks; after a fork the old ones may be held by threads that the child does not have."""
-    _locks["modules"] = threading.RLock()
-
-
-_renew_locks()
-in_child(_renew_locks)
 
 
 def load_module(source: str, ordinal: int) -> Module:
-    """The kernels of a text, loaded on a device. Texts that were used lately stay loaded."""
+    """The kernels of a text, loaded on a device. Texts that were used lately stay loaded; of two threads that come at once, both load."""
     key = (source, ordinal)
-    with _locks["modules"]:
-        found = _modules.get(key)
-        if found is None:
-            found = _modules[key] = Module(source, ordinal)
-        _modules.move_to_end(key)
-        if len(_modules) > _REMEMBERED:
+    found = _modules.get(key)
+    if found is None:
+        found = _modules.setdefault(key, Module(source, ordinal))
+        while len(_modules) > _REMEMBERED:
             _modules.popitem(last=False)
-        return found
+    return found
 
 
 class Launches:
@@ -90,23 +77,11 @@ class Launches:
         self.plan = plan
         self.source = source
         self._keep: tuple[Module, tuple[Any, ...]] = (module, tuple(arguments))
-        self._lock = threading.Lock()
-        words = list(dict.fromkeys(word for step in plan.steps for word in step.words))
-        self._place = {word: place for place, word in enumerate(words)}
-        self._words = array("q", [0] * len(words))
-        for word, place in self._place.items():
-            self._words[place] = _fixed(word, arguments)
-        self._own: list[Owned] | None = None
-        self._status = Owned(_STATUS_BYTES, self.device.ordinal, self._stream()) if plan.may_fail else None
-        if self._status is not None:
-            self._words[self._place[StatusWord()]] = self._status.address
-        base = self._words.buffer_info()[0]
-        self._packs = [_Pack(step, module.function(step.kernel), base, self._place) for step in plan.steps]
+        self._is_simple = plan.failed is None and not plan.may_fail and not plan.temporaries
+        self._pack = _Pack(module, plan, arguments)
+        self._spare: list[_Pack] = []  # for threads that come at once
         if source != OWN and any(isinstance(given, DeviceArray) and given.source == OWN for given in arguments):
             self.device.follow(self._stream())  # our own arrays were made on the default stream
-        self._ready = tuple(pack.addresses for pack in self._packs)
-        self._stream_set = DEFAULT_STREAM
-        self._is_simple = plan.failed is None and self._status is None and not plan.temporaries
 
     def _stream(self) -> int:
         return current_stream(self.source, self.device.ordinal)
@@ -115,58 +90,48 @@ class Launches:
         """Launch everything."""
         stream = DEFAULT_STREAM if self.source is OWN else self._stream()
         if self._is_simple:
-            self._put(stream)
-            return
-        if self.plan.temporaries and self._own is None:
-            self._own = self._allocated(stream)
-        self._launch(stream)
+            self._pack.put(stream)
+        else:
+            self._launch(self._pack, stream)
 
     def word_of(self, values: Any) -> int | None:
         """Which word has the address of an array; None if none has, or more than one."""
-        words = [self._place.get(Argument(k)) for k, each in enumerate(self._keep[1]) if each is values]
+        words = [self._pack.places.get(Argument(k)) for k, each in enumerate(self._keep[1]) if each is values]
         return words[0] if len(words) == 1 else None
 
     def let_go(self) -> None:
         """Hold no arrays from now on; whoever starts it sees to them."""
-        self._keep, self._own = (self._keep[0], ()), None
+        self._keep = (self._keep[0], ())
+        self._pack.own = ()
+        self._spare.append(self._pack)
 
     def start_with(self, word: int, values: DeviceArray | None) -> None:
-        """Launch everything, with the address of another array in place of this word, if one is given."""
+        """Launch everything, with the address of another array in place of this word, if one is given. It must have been ``let_go``."""
         stream = DEFAULT_STREAM if self.source is OWN else self._stream()
-        with self._lock:
-            if values is not None:
-                self._words[word] = values.address
-            if self._is_simple:
-                self._put(stream)
-                return
-            kept = self._allocated(stream)
-            self._launch(stream)
-        del kept  # freed behind the kernels that use them
+        try:
+            pack = self._spare.pop()
+        except IndexError:  # other threads have them all
+            pack = self._pack.copy(self._keep[0])
+        if values is not None:
+            pack.words[word] = values.address
+        if self._is_simple:
+            pack.put(stream)
+        else:
+            self._launch(pack, stream)
+            pack.own = ()  # freed behind the kernels that use them
+        self._spare.append(pack)
 
-    def _put(self, stream: int) -> None:
-        """Put the kernels on a stream."""
-        if stream != self._stream_set:
-            for pack in self._packs:
-                pack.config.stream = stream
-            self._stream_set = stream
-        self.device.run(self._ready)
-
-    def _allocated(self, stream: int) -> list[Owned]:
-        """Memory for the temporaries, whose addresses are put into the words."""
-        made = [Owned(nbytes, self.device.ordinal, stream) for nbytes in self.plan.temporaries]
-        for k, owned in enumerate(made):
-            if Temporary(k) in self._place:
-                self._words[self._place[Temporary(k)]] = owned.address
-        return made
-
-    def _launch(self, stream: int) -> None:
+    def _launch(self, pack: _Pack, stream: int) -> None:
+        """Launch kernels that have temporaries, or may fail."""
         if self.plan.failed is not None:
             raise failure(self.plan.failed.value)
-        if self._status is not None:
-            self.device.clear(self._status.address, _STATUS_BYTES, stream)
-        self._put(stream)
-        if self._status is not None:
-            self._read_status(self._status.address, stream)
+        pack.allocate(stream)
+        status = pack.status
+        if status:
+            self.device.clear(status, _STATUS_BYTES, stream)
+        pack.put(stream)
+        if status:
+            self._read_status(status, stream)
 
     def _read_status(self, address: int, stream: int) -> None:
         """Wait for the kernels, and raise what they report."""
@@ -174,6 +139,65 @@ class Launches:
         self.device.copy_out(address_of(found), address, _STATUS_BYTES, stream)
         if found[0] != Status.OK.value:
             raise failure(int(found[0]))
+
+
+class _Pack:
+    """The words of a call, and the launches of its kernels as the driver wants them. ``own`` is memory that lives during the call."""
+
+    def __init__(self, module: Module, plan: HostPlan, arguments: Sequence[Any]) -> None:
+        self.device = module.device
+        self.plan = plan
+        words = list(dict.fromkeys(word for step in plan.steps for word in step.words))
+        self.places = {word: place for place, word in enumerate(words)}
+        self.words = array("q", [_fixed(word, arguments) for word in words])
+        self.own: Sequence[Owned] = ()
+        self._prepare(module)
+
+    def _prepare(self, module: Module) -> None:
+        """Say where everything is. What is written down must stay alive with it."""
+        base, places, steps = self.words.buffer_info()[0], self.places, self.plan.steps
+        self._configs = [LaunchConfig(step.blocks, 1, 1, step.threads, 1, 1, 0, None, None, 0) for step in steps]
+        self._pointers = [array("Q", [base + 8 * places[word] for word in step.words]) for step in steps]
+        functions = [module.function(step.kernel) for step in steps]
+        self._ready = tuple(
+            (ctypes.addressof(config), function, pointers.buffer_info()[0])
+            for config, function, pointers in zip(self._configs, functions, self._pointers, strict=True)
+        )
+        self._stream = DEFAULT_STREAM
+
+    def copy(self, module: Module) -> _Pack:
+        """The same with words of its own."""
+        made = copy(self)
+        made.words, made.own = self.words[:], ()
+        made._prepare(module)
+        return made
+
+    @property
+    def status(self) -> int:
+        """Where the status is; 0 if there is none."""
+        place = self.places.get(StatusWord())
+        return 0 if place is None else self.words[place]
+
+    def allocate(self, stream: int) -> None:
+        """Have memory for temporaries and the status."""
+        if self.own:
+            return
+        wanted: list[tuple[Word, int]] = [(Temporary(k), nbytes) for k, nbytes in enumerate(self.plan.temporaries)]
+        wanted += [(StatusWord(), _STATUS_BYTES)] if self.plan.may_fail else []
+        made = []
+        for word, nbytes in wanted:
+            made.append(Owned(nbytes, self.device.ordinal, stream))
+            if word in self.places:
+                self.words[self.places[word]] = made[-1].address
+        self.own = made
+
+    def put(self, stream: int) -> None:
+        """Put the kernels on a stream."""
+        if stream != self._stream:
+            for config in self._configs:
+                config.stream = stream
+            self._stream = stream
+        self.device.run(self._ready)
 
 
 def _fixed(word: Word, arguments: Sequence[Any]) -> int:
@@ -187,14 +211,3 @@ def _fixed(word: Word, arguments: Sequence[Any]) -> int:
                 raise CompilerBug(given, "a kernel of a device takes arrays on the device")
             return given.address
     return 0
-
-
-class _Pack:
-    """One kernel's launch as the driver wants it: its configuration, its handle, and where its arguments are."""
-
-    __slots__ = ("_pointers", "addresses", "config")
-
-    def __init__(self, step: Step, function: int, base: int, places: Mapping[Word, int]) -> None:
-        self.config = LaunchConfig(step.blocks, 1, 1, step.threads, 1, 1, 0, None, None, 0)
-        self._pointers = array("Q", [base + 8 * places[word] for word in step.words])
-        self.addresses = ctypes.addressof(self.config), function, self._pointers.buffer_info()[0]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, DType
-from sparseloom.core.errors import DeviceError, StorageError
+from sparseloom.core.errors import DeviceError, DTypeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.named import coo
@@ -60,13 +60,20 @@ def read(value: Any) -> Read:
     """Where the values of an object are, and in which shape. Work on them may be under way on the current stream of its library."""
     found = getattr(value, "__cuda_array_interface__", None)
     if found is None:
-        return read_capsule(value.__dlpack__(stream=1))
+        return _taken_over(value)
     address, shape, dtype = int(found["data"][0]), tuple(found["shape"]), np.dtype(found["typestr"])
     strides = found.get("strides")
     counted = None if strides is None else tuple(int(step) // max(dtype.itemsize, 1) for step in strides)
     device = getattr(value, "device", None)
     number = getattr(device, "id", getattr(device, "index", None))
     return Read(address, dtype, shape, counted, CUDA_KINDS[0], ordinal_of(address) if number is None else int(number), value)
+
+
+def _taken_over(value: Any) -> Read:
+    try:
+        return read_capsule(value.__dlpack__(stream=1))
+    except (AttributeError, BufferError, RuntimeError) as problem:
+        raise DTypeError(f"cannot share the memory of this {type(value).__name__}: {problem}") from problem
 
 
 def dense_on_device(found: Read, source: str) -> Storage:
