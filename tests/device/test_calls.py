@@ -154,9 +154,9 @@ def test_statements_one_after_another(device: StandIn, A: sp.csr_array, x: np.nd
     kernel = sl.program(
         f"""
         A: csr
-        t(i) = A(i,j) * x(j)
+        w(i) = A(i,j) * x(j)
           {ROWS}
-        y(i) = t(i) * t(i)
+        y(i) = w(i) * w(i)
           {ROWS}
         """,
         target="cuda",
