@@ -11,6 +11,7 @@ from primitives.golden import GOLDEN, WRITES, read_cases, write_cases
 from primitives.paper_schedules import PAPER, PaperSchedule
 
 import sparseloom as sl
+from sparseloom.runtime.cuda.nvrtc import compile_cubin
 
 FOLDER = GOLDEN / "paper"
 ON_CPU = [paper for paper in PAPER if "_gpu" not in paper.name]
@@ -49,6 +50,11 @@ def test_a_schedule_for_the_gpu_says_that_c_cannot_run_it(paper: PaperSchedule, 
         kernel(paper, "c")(**given)
 
 
+@pytest.mark.parametrize("paper", [paper for paper in PAPER if paper not in ON_CPU], ids=lambda paper: paper.name)
+def test_a_schedule_for_the_gpu_is_compiled(paper: PaperSchedule) -> None:
+    assert compile_cubin(kernel(paper, "cuda").source)
+
+
 BOUNDED = [paper for paper in PAPER if "MaxExact" in paper.steps]
 
 
@@ -73,8 +79,9 @@ def test_four_times_the_columns_need_four_times_the_bound(paper: PaperSchedule, 
 
 @named
 def test_a_schedule_makes_this_code(paper: PaperSchedule) -> None:
-    made = kernel(paper, "interpret")
-    stages = ("concrete", "loops", "c") if paper in ON_CPU else ("concrete", "loops")
+    target = "c" if paper in ON_CPU else "cuda"
+    made = kernel(paper, target)
+    stages = ("concrete", "loops", target)
     steps = "\n".join(line.strip() for line in paper.steps.strip().splitlines())
     found = {"schedule": f"{paper.statement}\n{paper.formats}\n{steps}".rstrip()}
     found |= {stage: made.show(stage).strip("\n") for stage in stages}

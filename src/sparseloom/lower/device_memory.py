@@ -98,7 +98,8 @@ class _Found:
         size = self._outside(size)
         if not self.is_known(size):
             help = "bound its extent, or precompute into something smaller"
-            raise DeviceError(f"how large {array.name} is turns out only while a kernel runs, and a GPU needs to know before\n  help: {help}")
+            why = "turns out only while a kernel runs, and a GPU needs to know before"
+            raise DeviceError(f"how large {array.name} is {why}\n  help: {help}")
         number: ir.Expr = ir.ZERO
         count: ir.Expr = ir.ONE
         for unit in units:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.in_memory import in_memory
 
 _MOST = 32  # sums that a thread keeps
 
@@ -63,18 +64,8 @@ def _jammed(loop: ir.For, names: Names) -> ir.Stmt | None:
     kept = ir.Array(names.fresh(f"{found.begun.var.name}_of"), found.begun.var.dtype, ir.MemorySpace.LOCAL)
     here = ir.Load(kept, loop.var)
 
-    def rule(n: Node) -> Node | None:
-        match n:
-            case ir.Var() if n == found.begun.var:
-                return here
-            case ir.Assign(var, ir.Op(op, (left, value))) if var == here == left:
-                return ir.Store(kept, loop.var, value, op)
-            case ir.Assign(var, value) if var == here:
-                return ir.Store(kept, loop.var, value)
-        return None
-
     def each(*stmts: ir.Stmt) -> ir.For:
-        return replace(loop, body=ir.block(*found.first, *(rewrite(stmt, rule) for stmt in stmts)))
+        return replace(loop, body=ir.block(*found.first, *(in_memory(stmt, found.begun.var, here) for stmt in stmts)))
 
     shared, rest = _split(ir.stmts_of(found.loop.body), own | {found.begun.var.name})
     summed = replace(found.loop, body=ir.block(*shared, each(*rest)))

@@ -22,6 +22,7 @@ from sparseloom.core.errors import DeviceError
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.in_memory import in_memory
 from sparseloom.loops.routines import Call, assigned_by
 from sparseloom.lower.device_memory import made_outside
 from sparseloom.targets.target import lanes_of_warp
@@ -235,18 +236,8 @@ class _Host:
     def _kept_in_memory(self, var: ir.Var, kernels: Sequence[_Kernel]) -> ir.Allocate:
         """Let a scalar live in an array of one element."""
         array = ir.Array(self.names.fresh(f"{var.name}_kept"), var.dtype)
-        here = ir.Load(array, ir.ZERO)
-
-        def rule(n: Node) -> Node | None:
-            match n:
-                case ir.Var() if n == var:
-                    return here
-                case ir.Declare(made, value) | ir.Assign(made, value) if made == here:
-                    return ir.Store(array, ir.ZERO, value)
-            return None
-
         for kernel in kernels:
-            kernel.stmts[:] = [rewrite(stmt, rule) for stmt in kernel.stmts]
+            kernel.stmts[:] = [in_memory(stmt, var, ir.Load(array, ir.ZERO)) for stmt in kernel.stmts]
         return ir.Allocate(array, ir.ONE)
 
     def _launched(self, parts: Sequence[_Part]) -> Iterator[ir.Stmt]:
@@ -271,7 +262,7 @@ class _Host:
             raise TypeError(loop)
         for n in walk(loop):
             if isinstance(n, Call):
-                raise DeviceError(f"kernels for a GPU cannot call {type(n.routine).__name__} yet: sparse results and hash tables come later")
+                raise DeviceError(f"kernels for a GPU cannot call {n.routine.name} yet: sparse workspaces come later")
         lanes = _lanes(loop, self.lanes)
         first, loop, last = made_outside(loop, self.names, self.is_known)
         blocks = loop.end if loop.begin == ir.ZERO else ir.Op("subtract", (loop.end, loop.begin))

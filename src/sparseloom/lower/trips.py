@@ -174,7 +174,7 @@ class _Counting:
         low, high = self.range_of(var)
         relation = self._graph.made_by(var)
         # The last digit ends where the range ends that it was cut from.
-        ends = isinstance(relation, Line) and relation.overruns(self) and var == relation.children[-1]
+        ends = isinstance(relation, Line) and var == relation.children[-1] and relation.overruns(self)
         return min(high - low, self.extent(relation.parents[0])) if relation is not None and ends else high - low
 
     def range_of(self, var: IndexVar) -> tuple[int, int]:

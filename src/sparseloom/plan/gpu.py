@@ -33,6 +33,7 @@ SHORT, MIDDLE = 6.0, 64.0  # entries of rows: below, a thread has one for itself
 CONSTANT = 256  # the largest extent that is worth a kernel of its own
 TILES = {4: (4096, 256, 16), 8: (1024, 128, 8)}  # by bytes of a value: entries of a block, threads, and entries of a thread
 RUN = 64  # entries that a warp takes
+TILE = 4096  # entries that a block adds up
 ATOMICS, NO_RACES, TEMPORARY, COVERED = "Atomics", "NoRaces", "Temporary", "IgnoreRaces"
 
 
@@ -104,6 +105,8 @@ def _ways(nest: _Nest) -> Iterator[Decision]:
         yield _dots(nest, walked, leaf)
     if all(map(nest.is_free, space.spine)):
         yield from _each(nest, walked)
+    if not nest.is_free(first):
+        yield from _meeting(nest, walked)
 
 
 def _tags(block: tuple[str, str], *others: tuple[str, str, str]) -> list[str]:
@@ -275,6 +278,24 @@ def _each(nest: _Nest, walked: Access | None) -> Iterator[Decision]:
     block, thread = names.fresh("b"), names.fresh("t")
     steps += [f"split({places},{block},{thread},{THREADS})", *_tags((block, NO_RACES), (thread, "GPUThread", NO_RACES))]
     yield Decision(tuple(steps), "a thread for every place", "nothing is summed")
+
+
+def _meeting(nest: _Nest, walked: Access | None) -> Iterator[Decision]:
+    """Sums whose outermost loop is summed over: a thread for every entry, which meets others in the result."""
+    names, spine = nest.names(), nest.space.spine
+    if walked is not None and nest.space.levels(walked) == spine and len(spine) > 1:
+        steps, places = _positions(nest, walked, names)
+    elif walked is None and not any(map(nest.is_free, spine)):
+        steps, places = _fused(spine, names)
+    else:
+        return
+    block, inside, turn, thread = map(names.fresh, ("b", "p1", "n", "t"))
+    if nest.result.indices:
+        steps += [f"split({places},{block},{thread},{THREADS})", *_tags((block, ATOMICS), (thread, "GPUThread", ATOMICS))]
+    else:
+        steps += [f"split({places},{block},{inside},{TILE})", f"split({inside},{turn},{thread},{THREADS})"]
+        steps += [f"reorder({block},{thread},{turn})", *_tags((block, ATOMICS), (thread, "GPUThread", TEMPORARY))]
+    yield Decision(tuple(steps), "threads take entries wherever they stand", f"{spine[0]} is summed over")
 
 
 def _thread_each(nest: _Nest, why: str = "") -> Iterator[Decision]:

@@ -48,8 +48,8 @@ class Known:
     """What is known of a sparse operand. ``fans`` says for every level how many positions there are below one of the level above.
 
     ``imbalance`` is how much more than its share the largest of sixteen equal pieces has, and ``heaviest`` the share of all entries that
-    the largest coordinate of the first level has, where that was asked; both rounded. ``longest`` says how many entries the longest row has,
-    rounded too, where that was asked. ``scattered``: most entries stand far from the
+    the largest coordinate of the first level has, where that was asked; both rounded. ``longest`` says how many entries the longest row
+    has, rounded too, where that was asked. ``scattered``: most entries stand far from the
     ones before them.
     """
 

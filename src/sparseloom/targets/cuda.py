@@ -19,7 +19,7 @@ from sparseloom.targets.target import GPU_UNITS, Calling, Target
 
 # What C++ and CUDA have beside C's own names.
 _TAKEN = """
-and and_eq asm atomicAdd atomicCAS atomicMax atomicMin bitand bitor blockDim blockIdx catch char8_t char16_t char32_t class co_await co_return
+and and_eq atomicAdd atomicCAS atomicMax atomicMin bitand bitor blockDim blockIdx catch char8_t char16_t char32_t class co_await co_return
 co_yield compl concept const_cast consteval constinit decltype delete dynamic_cast explicit export friend gridDim mutable namespace new
 noexcept not not_eq operator or or_eq private protected public reinterpret_cast requires static_cast status template this threadIdx throw
 try typeid typename using virtual warpSize wchar_t xor xor_eq

@@ -30,26 +30,26 @@ _MACROS = {
     "M_LN2": "0.69314718055994530942", "M_LN10": "2.30258509299404568402",
 }  # fmt: skip
 
-_COMPLEX = f"""
-template <class R> struct complex_number {{
+_COMPLEX = """
+template <class R> struct complex_number {
   R re, im;
   complex_number() = default;
-  __device__ complex_number(R re, R im = 0) : re(re), im(im) {{}}
-  template <class S> __device__ explicit complex_number(complex_number<S> z) : re((R)z.re), im((R)z.im) {{}}
-  template <class N> __device__ explicit operator N() const {{ return (N)re; }}
-  __device__ complex_number operator-() const {{ return {{-re, -im}}; }}
-  friend __device__ complex_number operator+(complex_number a, complex_number b) {{ return {{a.re + b.re, a.im + b.im}}; }}
-  friend __device__ complex_number operator-(complex_number a, complex_number b) {{ return {{a.re - b.re, a.im - b.im}}; }}
-  friend __device__ complex_number operator*(complex_number a, complex_number b) {{
-    return {{a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}};
-  }}
-  friend __device__ complex_number operator/(complex_number a, R b) {{ return {{a.re / b, a.im / b}}; }}
-  friend __device__ bool operator==(complex_number a, complex_number b) {{ return a.re == b.re && a.im == b.im; }}
-  friend __device__ bool operator!=(complex_number a, complex_number b) {{ return !(a == b); }}
-  __device__ complex_number &operator+=(complex_number b) {{ return *this = *this + b; }}
-  __device__ complex_number &operator-=(complex_number b) {{ return *this = *this - b; }}
-  __device__ complex_number &operator*=(complex_number b) {{ return *this = *this * b; }}
-}};
+  __device__ complex_number(R re, R im = 0) : re(re), im(im) {}
+  template <class S> __device__ explicit complex_number(complex_number<S> z) : re((R)z.re), im((R)z.im) {}
+  template <class N> __device__ explicit operator N() const { return (N)re; }
+  __device__ complex_number operator-() const { return {-re, -im}; }
+  friend __device__ complex_number operator+(complex_number a, complex_number b) { return {a.re + b.re, a.im + b.im}; }
+  friend __device__ complex_number operator-(complex_number a, complex_number b) { return {a.re - b.re, a.im - b.im}; }
+  friend __device__ complex_number operator*(complex_number a, complex_number b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  }
+  friend __device__ complex_number operator/(complex_number a, R b) { return {a.re / b, a.im / b}; }
+  friend __device__ bool operator==(complex_number a, complex_number b) { return a.re == b.re && a.im == b.im; }
+  friend __device__ bool operator!=(complex_number a, complex_number b) { return !(a == b); }
+  __device__ complex_number &operator+=(complex_number b) { return *this = *this + b; }
+  __device__ complex_number &operator-=(complex_number b) { return *this = *this - b; }
+  __device__ complex_number &operator*=(complex_number b) { return *this = *this * b; }
+};
 """
 # Of a complex number z with parts x and y; the real functions are overloaded.
 _FUNCTIONS = {
@@ -106,6 +106,18 @@ _SWAP_PART = """
   }} while (seen != expected);
 }}
 """
+# Where all lanes of a warp add to one place, the first of them does it for all.
+_TOGETHER = """
+template <class T> static __device__ __forceinline__ bool is_mine(T *const *place, T &value) {
+  int same;
+  const uint32_t mask = __activemask();
+  __match_all_sync(mask, (uint64_t)*place, &same);
+  if (!same || mask != 0xffffffffu) return true;
+  #pragma unroll
+  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(mask, value, step);
+  return threadIdx.x % 32 == 0;
+}
+"""
 # By all of so many lanes: each looks at the end of one of as many parts.
 _SEARCH = """
 template <int lanes> static __device__ int64_t search_{D}(const {T} *array, int64_t begin, int64_t end, int64_t key, uint32_t mask) {{
@@ -138,6 +150,7 @@ def helpers() -> dict[str, str]:
     """Every helper by name."""
     found = {name: text.replace("static inline", DEVICE) for name, text in c_prelude.helpers().items()}
     found |= {name: f"#define {name} {value}" for name, value in _MACROS.items()}
+    found["is_mine"] = _TOGETHER
     found |= {"UINT64_C": "#define UINT64_C(number) number##ULL", "complex_number": _COMPLEX}
     for name, value in _FUNCTIONS.items():
         found |= _of_complex(name, f"  return {value};", "complex_number<R>")
@@ -172,7 +185,7 @@ def _of_dtype(dtype: DType) -> dict[str, str]:
         for name in ("divide", "power", "log1p", "expm1"):
             template = c_prelude.helpers()[f"{name}_{dtype}"]
             found[f"{name}_{dtype}"] = template.replace("static inline", DEVICE).replace("__builtin_complex(", f"{dtype}_of(")
-        handed = f"{{__shfl_xor_sync(mask, value.re, step), __shfl_xor_sync(mask, value.im, step)}}"
+        handed = "{__shfl_xor_sync(mask, value.re, step), __shfl_xor_sync(mask, value.im, step)}"
     else:
         handed = f"({kind})__shfl_xor_sync(mask, value, step)"
     found[f"across_{dtype}"] = f"{DEVICE} {kind} across_{dtype}(uint32_t mask, {kind} value, int step) {{ return {handed}; }}"
@@ -204,6 +217,8 @@ def _updated(name: str, dtype: DType) -> str:
     if dtype.kind == "c":
         return "atomicAdd(&place->re, value.re); atomicAdd(&place->im, value.im);"
     call = {"add": "atomicAdd", "minimum": "atomicMin", "maximum": "atomicMax"}[name]
+    if name == "add" and dtype.kind == "f":
+        return f"if (is_mine(&place, value)) {call}(place, value);"
     if dtype.name == "int64" and name == "add":
         return f"{call}((uint64_t *)place, (uint64_t)value);"
     return f"{call}(place, value);"

@@ -1,0 +1,106 @@
+"""Random schedules for a GPU: random steps, and then loops are given to blocks, warps and threads wherever that is legal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from fuzz.drawing import Case
+from fuzz.runner import Job, examine, prepare
+from fuzz.runner import Tally as Statements
+from fuzz.schedules import Drawn, Scheduled, schedulable, with_a_step
+
+from sparseloom.compiler import Stages, lower_concrete
+from sparseloom.core.errors import DeviceError, ScheduleError, ShapeError
+from sparseloom.core.trees import walk
+from sparseloom.loops.verify import verify
+from sparseloom.notation.nodes import SERIAL, Forall, Races, Stmt
+from sparseloom.runtime.cuda.storages import to_host
+from sparseloom.schedule.loops import loops, tag_of
+from sparseloom.schedule.primitives import Parallelize
+from sparseloom.schedule.schedule import Schedule
+from sparseloom.schedule.units import GPU_UNITS
+from sparseloom.targets.cuda import CUDA
+
+MOST_STEPS = 5
+COVERING = tuple(races for races in Races if races is not Races.IgnoreRaces)
+NOT_YET = ("sparse", "turns out only while", "has no atomic")  # what a GPU is refused, for now
+
+
+@dataclass
+class Tally:
+    """What became of the cases."""
+
+    compared: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class OnGpu:
+    """A statement with a schedule for a GPU, lowered."""
+
+    scheduled: Scheduled
+    job: Job
+    stages: Stages
+
+    def check(self, target: str) -> None:
+        """Run it; the result must be the dense oracle's, or a bound of the schedule is wrong."""
+        self.job.prepared.__dict__["stages"] = self.stages  # where cached_property keeps it
+        try:
+            made = self.job.prepared.bind(self.job.storages, target).run()
+        except ShapeError as wrong:
+            if "bound" not in str(wrong):
+                raise
+        else:
+            examine(self.job, target, to_host(made))
+
+
+def on_gpu(seed: int, stream: int, tally: Tally) -> Iterator[OnGpu]:
+    """Lowered cases; those that a GPU is refused for a good reason are counted."""
+    for case in schedulable(seed, stream):
+        job = prepare(case, Statements())
+        if job is None or (made := _scheduled(case, job)) is None:
+            continue
+        try:
+            stages = lower_concrete(job.assign, made.concrete, case.int32_limit, target=CUDA)
+            stages.require_target()
+        except DeviceError as refusal:
+            if not any(reason in str(refusal) for reason in NOT_YET):
+                raise
+            tally.refused[str(refusal).split("\n")[0]] += 1
+            continue
+        verify(stages.lowered.function)
+        yield OnGpu(Scheduled(case, made.trace), job, stages)
+
+
+def _scheduled(case: Case, job: Job) -> Schedule | None:
+    """A random schedule whose loops are given to a GPU; None if none can be."""
+    random = Random(f"gpu {case.seed}")
+    made = Schedule(job.prepared.unscheduled())
+    for _ in range(random.randint(0, MOST_STEPS)):
+        made = with_a_step(made, random, Drawn())
+    for unit in GPU_UNITS:
+        made = next(_with_unit(made, unit, random), made)
+    tags = [tag for n in walk(made.stmt) if isinstance(n, Forall) and (tag := n.tag).unit is not None]
+    fits = all(tag.unit in GPU_UNITS and tag.races is not Races.IgnoreRaces for tag in tags)
+    return made if tags and fits else None
+
+
+def _with_unit(made: Schedule, unit: object, random: Random) -> Iterator[Schedule]:
+    """The schedule with one more loop run by a unit, outer loops first."""
+    for var in loops(made.stmt):
+        if tag_of(made.stmt, var) != SERIAL:
+            continue
+        for races in random.sample(COVERING, len(COVERING)):
+            try:
+                yield made.then(Parallelize(var, unit, races))  # type: ignore[arg-type]
+            except ScheduleError:
+                continue
+
+
+def has(stmt: Stmt | object, *kinds: type) -> bool:
+    """Whether a tree has a node of some kind."""
+    return any(isinstance(n, kinds) for n in walk(stmt))  # type: ignore[arg-type]

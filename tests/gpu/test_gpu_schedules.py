@@ -1,0 +1,59 @@
+"""Schedules on a GPU: the paper's, and random ones."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from itertools import islice
+
+import numpy as np
+import pytest
+from fuzz.on_gpu import Tally, on_gpu
+from laws.test_gpu_schedules import CASES
+from paper.tensors import SHAPES, matrix, operands
+from primitives.paper_schedules import PAPER, PaperSchedule
+
+import sparseloom as sl
+from sparseloom.core.errors import RaceWarning
+
+pytestmark = pytest.mark.gpu
+ON_GPU = [paper for paper in PAPER if "_gpu" in paper.name]
+CHUNKS = 8
+
+
+@pytest.mark.parametrize("paper", ON_GPU, ids=lambda paper: paper.name)
+def test_a_schedule_of_the_paper_is_right(paper: PaperSchedule, rng: np.random.Generator) -> None:
+    made = sl.program(paper.statement, dict(item.split(":", 1) for item in paper.formats.split()), paper.steps, target="cuda")
+    for shape in SHAPES:
+        given, wanted = operands(paper.name.split("_")[0], rng, *shape)
+        assert np.array_equal(made(**given).to_numpy(), wanted), f"{paper.name} is wrong on {shape}"
+
+
+@pytest.mark.parametrize("form", ("csr", "dd"))
+@pytest.mark.parametrize(("cuts", "strategies", "needed"), CASES)
+def test_units_and_strategies_nest(
+    cuts: str, strategies: tuple[str | None, ...], needed: set[type], form: str, rng: np.random.Generator
+) -> None:
+    named = zip("bwt", ("GPUBlock", "GPUWarp", "GPUThread"), strategies, strict=True)
+    steps = " ".join([cuts, *(f"parallelize({var},{unit},{races})" for var, unit, races in named if races)])
+    A, x = matrix(rng, 11, 13, 0.3), rng.integers(1, 5, 13) * 1.0
+    assert np.array_equal(sl.program("y(i) = A(i,j) * x(j)", {"A": form}, steps, target="cuda")(A, x).to_numpy(), A @ x)
+
+
+@pytest.mark.parametrize("dtype", ("bool", "int32", "int64", "float32", "float64", "complex64", "complex128"))
+@pytest.mark.parametrize("races", ("Atomics", "Temporary", "ParallelReduction"))
+def test_every_dtype_is_reduced(dtype: str, races: str, rng: np.random.Generator) -> None:
+    A, x = (rng.integers(0, 4, shape).astype(dtype) for shape in ((40, 70), 70))
+    steps = f"split(j,q,t,32) reorder(i,t,q) parallelize(i,GPUBlock,NoRaces) parallelize(t,GPUThread,{races})"
+    got = sl.program("y(i) = A(i,j) * x(j)", {}, steps, target="cuda")(A, x).to_numpy()
+    assert np.array_equal(got, np.einsum("ij,j->i", A, x))
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_a_random_schedule_never_changes_the_result(chunk: int, seed: int) -> None:
+    share = int(os.environ.get("SPARSELOOM_GPU_CASES", "64")) // CHUNKS
+    tally = Tally()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RaceWarning)
+        for case in islice(on_gpu(seed, 4000 + chunk, tally), share):
+            case.check("cuda")

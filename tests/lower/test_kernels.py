@@ -1,0 +1,136 @@
+"""What a GPU runs: the host is left with sizes, memory and launches, and kernels with what they can do themselves."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from paper.tensors import matrix
+
+import sparseloom as sl
+from sparseloom.core.dtypes import FLOAT64
+from sparseloom.core.trees import walk
+from sparseloom.loops import nodes as ir
+from sparseloom.loops.in_memory import in_memory
+from sparseloom.loops.printer import show
+from sparseloom.loops.verify import verify
+from sparseloom.lower.jam import jam_unrolled
+from sparseloom.lower.launch import add_launches, without_unused
+from sparseloom.lower.registers import keep_in_registers
+from sparseloom.lower.uniform import share_among_lanes
+from sparseloom.runtime.cuda.nvrtc import compile_cubin
+
+UNITS = "parallelize(b,GPUBlock,{0}) parallelize(w,GPUWarp,{0}) parallelize(t,GPUThread,{1})"
+SPMV, SPMM = "y(i) = A(i,j) * x(j)", "C(i,k) = A(i,j) * B(j,k)"
+ON_HOST = (ir.Declare, ir.Allocate, ir.Free, ir.Launch, ir.If, ir.Fail, ir.Block)
+
+
+def lowered(statement: str, steps: str) -> ir.Function:
+    """The loops of a statement for a GPU."""
+    function = sl.program(statement, {"A": "csr"} if "A(" in statement else {}, steps, target="cuda").preview().stages.lowered.function
+    verify(function)
+    return function
+
+
+def outside(function: ir.Function) -> list[ir.Stmt]:
+    """What the host runs."""
+    found: list[ir.Stmt] = []
+    stack = [function.body]
+    while stack:
+        stmt = stack.pop()
+        found.append(stmt)
+        match stmt:
+            case ir.Block(stmts):
+                stack += stmts
+            case ir.If(_, then, other):
+                stack += [then, other]
+    return found
+
+
+SCHEDULES = {
+    "plain": "",
+    "a thread for every row": "split(i,b,t,64) parallelize(b,GPUBlock,NoRaces) parallelize(t,GPUThread,NoRaces)",
+    "threads alone": "split(i,i0,t,8) parallelize(t,GPUThread,NoRaces)",
+    "copies": "reorder(j,i) split(j,b,t,8) parallelize(b,GPUBlock,Temporary) parallelize(t,GPUThread,Atomics)",
+    "lanes": "split(i,b,w,8) pos(j,p,A(i,j)) split(p,n,t,4) reorder(b,w,t,n) " + UNITS.format("NoRaces", "Temporary"),
+    "positions": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,32) split(p1,t,n,4) "
+    "parallelize(b,GPUBlock,IgnoreRaces) parallelize(t,GPUThread,Atomics)",
+    "staged": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,64) precompute(A(i,j)*x(j),p1,pw,v) split(pw,n,tw,16) "
+    "parallelize(tw,GPUThread,NoRaces) split(p1,t,q,4) parallelize(b,GPUBlock,IgnoreRaces) parallelize(t,GPUThread,Atomics)",
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_host_allocates_and_launches_and_nothing_else(name: str) -> None:
+    function = lowered(SPMV, SCHEDULES[name])
+    assert all(isinstance(stmt, ON_HOST) for stmt in outside(function))
+    assert any(isinstance(n, ir.Launch) for n in walk(function))
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_kernels_are_right_and_compile(name: str, rng: np.random.Generator) -> None:
+    A, x = matrix(rng, 37, 29, 0.2), rng.integers(1, 5, 29) * 1.0
+    assert np.array_equal(sl.program(SPMV, {"A": "csr"}, SCHEDULES[name], target="interpret")(A, x).to_numpy(), A @ x)
+    assert compile_cubin(sl.program(SPMV, {"A": "csr"}, SCHEDULES[name], target="cuda").source)
+
+
+def test_lanes_that_are_a_group_make_small_blocks() -> None:
+    (launch,) = (n for n in walk(lowered(SPMV, SCHEDULES["lanes"])) if isinstance(n, ir.Launch))
+    assert launch.lanes == 4
+    assert launch.threads == ir.index(32)
+
+
+def test_a_block_searches_once_and_its_threads_among_its_rows() -> None:
+    text = show(lowered(SPMV, SCHEDULES["positions"]))
+    assert "search(A2_pos, p_1_begin + 1, p_1_end + 1, p_block_low + 1)" in text
+    assert "search(A2_pos, pA1_first + 1, pA1_last + 2, p_low + 1)" in text
+
+
+def test_products_are_staged_in_shared_memory_without_looking_for_rows() -> None:
+    function = lowered(SPMV, SCHEDULES["staged"])
+    text = show(function)
+    assert "allocate v_vals: float64[64] shared" in text
+    assert text.count("search(") == 4  # of the block, and of its threads when they add up
+
+
+def test_rows_of_results_stay_in_registers() -> None:
+    rows = "bound(k,kb,64,MaxExact) split(i,b,w,8) split(kb,v,t,32) reorder(b,w,t,v,j) unroll(v,2) " + UNITS.format("NoRaces", "NoRaces")
+    runs = (
+        "reorder(i,j,k) fuse(i,j,f) pos(f,p,A(i,j)) bound(k,kb,64,MaxExact) split(p,b,p1,64) split(p1,w,n,8) split(kb,v,t,32) "
+        "reorder(b,w,t,n,v) unroll(v,2) " + UNITS.format("IgnoreRaces", "Atomics")
+    )
+    assert "C_acc_of: float64[2] local" in show(lowered(SPMM, rows))
+    assert "C_vals_kept: float64[2] local" in show(lowered(SPMM, runs))
+
+
+def test_a_scalar_that_several_kernels_need_lives_in_memory() -> None:
+    function = lowered("y(i) = x(i) - max(j, x(j))", "split(i,b,t,8) parallelize(b,GPUBlock,NoRaces) parallelize(t,GPUThread,NoRaces)")
+    assert any("kept" in n.array.name for n in walk(function) if isinstance(n, ir.Allocate))
+
+
+def test_a_sparse_result_is_refused() -> None:
+    with pytest.raises(sl.DeviceError, match="a sparse result cannot be made on a GPU yet"):
+        sl.program("C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "B": "csr", "C": "csr"}, target="cuda").preview().source
+
+
+def test_what_nobody_reads_is_not_worked_out() -> None:
+    used, unused = ir.Var("used"), ir.Var("unused")
+    array = ir.Array("a", FLOAT64)
+    body = ir.block(ir.Declare(unused, ir.ONE), ir.Declare(used, ir.ZERO), ir.Store(array, used, ir.constant(1, FLOAT64)))
+    assert [type(stmt) for stmt in ir.stmts_of(without_unused(body))] == [ir.Declare, ir.Store]
+
+
+def test_a_scalar_in_memory_is_loaded_and_stored() -> None:
+    total, array = ir.Var("total", FLOAT64), ir.Array("kept", FLOAT64)
+    one = ir.constant(1, FLOAT64)
+    body = ir.block(ir.Declare(total, one), ir.Assign(total, ir.Op("add", (total, one), FLOAT64)))
+    first, second = ir.stmts_of(in_memory(body, total, ir.Load(array, ir.ZERO)))
+    assert first == ir.Store(array, ir.ZERO, one)
+    assert second == ir.Store(array, ir.ZERO, one, "add")
+
+
+@pytest.mark.parametrize("improve", (jam_unrolled, keep_in_registers, share_among_lanes, partial(add_launches, lanes=32, always=False)))
+def test_loops_of_a_cpu_are_left_alone(improve: object) -> None:
+    function = sl.program(SPMV, {"A": "csr"}, "", target="c").preview().stages.lowered.function
+    assert improve(function) is function  # type: ignore[operator]
