@@ -111,7 +111,7 @@ def test_a_scalar_that_several_kernels_need_lives_in_memory() -> None:
 
 def test_a_sparse_result_is_refused() -> None:
     with pytest.raises(sl.DeviceError, match="a sparse result cannot be made on a GPU yet"):
-        sl.program("C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "B": "csr", "C": "csr"}, target="cuda").preview().source
+        sl.program("C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "B": "csr", "C": "csr"}, target="cuda").preview().show("loops")
 
 
 def test_what_nobody_reads_is_not_worked_out() -> None:

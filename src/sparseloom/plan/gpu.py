@@ -101,7 +101,7 @@ def _ways(nest: _Nest) -> Iterator[Decision]:
         yield from [*by_runs, *by_rows] if uneven else [*by_rows, *by_runs]
     elif leaf is not None and leaf.kind is Kind.GATHER and walked is not None and nest.is_free(first):
         yield from _gathering(nest, walked, leaf)
-    elif leaf is not None and leaf.kind is Kind.DOT and all(map(nest.is_free, space.spine[:-1])):
+    elif leaf is not None and leaf.kind is Kind.DOT and len(space.spine) > 1 and all(map(nest.is_free, space.spine[:-1])):
         yield _dots(nest, walked, leaf)
     if all(map(nest.is_free, space.spine)):
         yield from _each(nest, walked)

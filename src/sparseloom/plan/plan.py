@@ -75,8 +75,11 @@ def plan_schedule(plain: Plan, sizes: Mapping[str, int], statistics: Statistics,
     """The plan with the best schedule that its loops allow."""
     loops = choose_loops(plain.plain)
     space = Space(loops.stmt, sizes, statistics)
-    on_gpu = plain.target.calling is Calling.LAUNCHED
-    return next(_allowed(plain, loops, choices_on_gpu(loops, space) if on_gpu else choices(loops, space, worth)))
+    return next(_allowed(plain, loops, choices_on_gpu(loops, space) if _is_for_gpu(plain) else choices(loops, space, worth)))
+
+
+def _is_for_gpu(plan: Plan) -> bool:
+    return plan.target.calling is Calling.LAUNCHED
 
 
 def plan_loops(loops: Concrete, sizes: Mapping[str, int], statistics: Statistics) -> Concrete:
@@ -98,7 +101,8 @@ def plan_variants(problem: Problem, statistics: Statistics) -> tuple[Plan, ...]:
     plain = plan_freely(problem, statistics)
     loops = choose_loops(plain.plain)
     own = plan_schedule(plain, problem.sizes, statistics)
-    others = _allowed(plain, loops, variants(loops, Space(loops.stmt, problem.sizes, statistics)))
+    find = choices_on_gpu if _is_for_gpu(plain) else variants
+    others = _allowed(plain, loops, find(loops, Space(loops.stmt, problem.sizes, statistics)))
     return tuple({plan.schedule: plan for plan in (own, *others)}.values())
 
 
