@@ -36,6 +36,7 @@ from sparseloom.plan.problem import Problem, Shaped, declared, pose, pose_withou
 from sparseloom.plan.statistics import Known, Statistics
 from sparseloom.runtime.binding import Call, aligned
 from sparseloom.runtime.calling import IndexOverflow
+from sparseloom.runtime.cuda.checks import has_nan as has_nan_there
 from sparseloom.runtime.cuda.storages import Place, room_for
 from sparseloom.runtime.settings import settings
 from sparseloom.targets.c import C
@@ -404,7 +405,7 @@ def _drop(_: Storage) -> None:
 def has_nan(values: Any) -> bool:
     """Whether some value is no number. It waits for a device on which they are."""
     if values.device != "cpu":
-        return has_nan(values.to_host())
+        return has_nan_there(values)
     if values.dtype.kind not in "fc" or not len(values):
         return False
     parts = values.view(values.real.dtype) if values.dtype.kind == "c" else values

@@ -17,7 +17,9 @@ from sparseloom.execution import Specialization
 from sparseloom.formats.storage import Storage
 from sparseloom.plan.plan import Plan, plan_variants, problem_text
 from sparseloom.runtime.binding import Call
+from sparseloom.runtime.cuda.binding import awaited
 from sparseloom.runtime.tuned import keep_schedule
+from sparseloom.targets.target import Calling
 
 LEAST_ROUNDS = 3
 WIDTH = 40
@@ -102,7 +104,8 @@ def _promising(calls: Mapping[str, Call], samples: Mapping[str, list[float]]) ->
 
 
 def _bound(link: Specialization, plan: Plan, storages: Mapping[str, Storage]) -> Call:
-    return Specialization(link.problem, link.statistics, pinned=plan).bind(storages)
+    call = Specialization(link.problem, link.statistics, pinned=plan).bind(storages)
+    return awaited(call) if link.problem.target.calling is Calling.LAUNCHED else call
 
 
 @contextmanager

@@ -31,6 +31,7 @@ int cuMemPoolTrimTo(void *pool, size_t size) { last[3] = (uint64_t)pool + size; 
 int cuCtxGetCurrent(void **context) { *context = current; return 0; }
 int cuCtxPushCurrent_v2(void *context) { current = context; return 0; }
 int cuCtxPopCurrent_v2(void **context) { *context = current; current = (void *)0x10; return 0; }
+int cuCtxSynchronize(void) { last[3] = (uint64_t)current; return 0; }
 int cuMemAlloc_v2(uint64_t *address, size_t size) { *address = (uint64_t)malloc(size); return 0; }
 int cuMemFree_v2(uint64_t address) { free((void *)address); return 0; }
 int cuMemAllocAsync(uint64_t *address, size_t size, void *stream) {

@@ -78,6 +78,9 @@ class StandIn:
     def follow(self, stream: int, first: int = 0) -> None:
         self.log.append(f"follow {first} on {stream}")
 
+    def finish(self) -> None:
+        self.log.append("finish")
+
     def wait(self, stream: int = 0) -> None:
         self.log.append("wait")
 

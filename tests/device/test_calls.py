@@ -133,6 +133,24 @@ def test_operators_say_where_operands_are(device: StandIn, A: sp.csr_array, x: n
             attempt()
 
 
+def test_an_operator_says_which_operand_it_is(device: StandIn, A: sp.csr_array) -> None:
+    with pytest.raises(DeviceError) as caught:
+        sl.asarray(A) + sl.asarray(A).to_device()
+    assert str(caught.value) == (
+        "operand 2 of the operator is on cuda, and operators compute in main memory\n"
+        "  help: copy it with to_host(), or write sl.evaluate or sl.einsum, which compute on the device"
+    )
+
+
+def test_an_assignment_says_where_operands_are(device: StandIn, A: sp.csr_array, x: np.ndarray) -> None:
+    i, j = sl.indices("i j")
+    B, y = sl.asarray(A, name="B").to_device(), sl.zeros(100)
+    B.arrays  # noqa: B018 - whoever has them could change them
+    y[i] = B[i, j] * sl.asarray(x)[j]
+    with pytest.raises(DeviceError, match="B is on cuda, and C computes in main memory"):
+        y.to_numpy()
+
+
 def test_storage_is_not_converted_on_the_device(device: StandIn, A: sp.csr_array, x: np.ndarray) -> None:
     with pytest.raises(DeviceError) as caught:
         spmv()(sl.asarray(A.tocsc()).to_device(), x)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import sparseloom as sl
 from sparseloom.core.dtypes import VALUE_DTYPES
 from sparseloom.core.errors import DeviceError
 from sparseloom.runtime.cuda.arrays import copied_in, empty
+from sparseloom.runtime.cuda.checks import has_nan
 from sparseloom.runtime.cuda.dlpack import _alive, capsule_of, read_capsule
 
 
@@ -111,6 +114,22 @@ def test_what_a_tensor_on_a_device_shows(device: StandIn) -> None:
     assert (there.nnz, device.log) == (14, [])
     with pytest.raises(DeviceError, match=r"does not become a NumPy array silently\n  help: copy it with to_numpy\(\)"):
         np.asarray(sl.asarray([1.0]).to_device())
+
+
+def test_pickles_and_copies_stay_on_the_device(device: StandIn) -> None:
+    there = sl.random((7, 5), 0.4, "csr", seed=5, name="A").to_device()
+    for again in (pickle.loads(pickle.dumps(there)), copy.deepcopy(there), there.copy()):
+        assert (again.device, again.name, again.format) == ("cuda", "A", there.format)
+        np.testing.assert_array_equal(again.to_numpy(), there.to_numpy())
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "complex64", "complex128"])
+def test_what_is_no_number_is_found(device: StandIn, dtype: str) -> None:
+    values = np.ones(300, dtype)
+    assert not has_nan(copied_in(values)) and not has_nan(empty(0, np.dtype(dtype)))
+    if dtype != "int64":
+        values[299] = complex(0, np.nan) if dtype.startswith("c") else np.nan
+        assert has_nan(copied_in(values))
 
 
 def test_memory_is_freed_with_the_last_tensor(device: StandIn) -> None:

@@ -75,6 +75,8 @@ def test_a_launch_takes_what_was_prepared(fake: ctypes.CDLL) -> None:
     launches.let_go()
     launches.start_with(0, other)
     assert int(other.to_host()[0]) == -5
+    devices.device(0).finish()
+    assert fake.fake_last(3) == 0x20  # in the device's own context
     devices.device(0).follow(0x100)
     assert fake.fake_last(5) == 0x140
 

@@ -11,12 +11,14 @@ from importlib.metadata import PackageNotFoundError, version
 from sparseloom import __version__
 from sparseloom.cli import cache
 from sparseloom.cli.arguments import Subcommands, add_subcommand
-from sparseloom.core.errors import ToolchainError
+from sparseloom.core.errors import DeviceError, ToolchainError
 from sparseloom.core.processor import cpu_flags
+from sparseloom.runtime.cuda import nvrtc
+from sparseloom.runtime.cuda.device import device
 from sparseloom.runtime.libraries import kernel_cache
 from sparseloom.runtime.toolchain import Compiler, find_compiler
 
-ABOUT = "Show versions, the C compiler and its flags, the CPU's vector features, and the kernel cache."
+ABOUT = "Show versions, the C compiler and its flags, the CPU's vector features, what there is of CUDA, and the kernel cache."
 EXAMPLES = """
 sparseloom info
 CC=clang sparseloom info     what would be used with another compiler
@@ -42,9 +44,27 @@ def execute(options: argparse.Namespace) -> int:
     else:
         print(f"compiler   {' '.join((compiler.path, *compiler.arguments))}: {_compiler_version(compiler)}")
         print(f"flags      {' '.join(compiler.flags)}")
+    print(f"cuda       {_nvrtc()}; {_device()}")
     print("cache")
     print("\n".join(f"  {line}" for line in cache.lines(kernel_cache())))
     return 0
+
+
+def _nvrtc() -> str:
+    """Whether kernels for CUDA can be compiled."""
+    try:
+        return f"NVRTC {'.'.join(map(str, nvrtc.version()))}"
+    except ToolchainError:
+        return "no NVRTC (pip install 'sparseloom[cuda]')"
+
+
+def _device() -> str:
+    """Whether they can be run."""
+    try:
+        found = device()
+        return f"{found.title}, {found.architecture}"
+    except DeviceError as missing:
+        return str(missing).partition("\n")[0]
 
 
 def _version(package: str) -> str:

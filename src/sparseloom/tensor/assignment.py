@@ -43,7 +43,7 @@ class Assignment:
     def check_operands(self) -> None:
         """Look again at operands that a caller may have changed since the assignment was written down."""
         for name, storage in self.operands.items():
-            if not storage.is_sealed:
+            if not storage.is_sealed and storage.device == "cpu":
                 self.guards[name] = still_valid(storage, self.guards.get(name))
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, value_dtype
-from sparseloom.core.errors import ShapeError
+from sparseloom.core.errors import DeviceError, ShapeError
 from sparseloom.doors import doors, specialized
 from sparseloom.execution import Specialization
 from sparseloom.formats.format import Format
@@ -51,10 +51,20 @@ class Statement:
 
     def run(self, variables: Sequence[IndexVar], rhs: Expr, sizes: Sequence[int], format: Format | None = None) -> Storage:
         """Compute ``R(variables) = rhs``; without a format, in the one that follows from the operands."""
+        self._require_host()
         lhs = Access(placeholder("R", len(variables)), tuple(variables))
         extents = {variable.name: size for variable, size in zip(variables, sizes, strict=True)}
         self.special = specialized(Assign(lhs, rhs), self.operands, format, extents)
         return self.special.run(self.operands)
+
+    def _require_host(self) -> None:
+        """Refuse operands on a device."""
+        for place, storage in enumerate(self.operands.values(), 1):
+            if storage.device != "cpu":
+                raise DeviceError(
+                    f"operand {place} of the operator is on {storage.device}, and operators compute in main memory\n"
+                    "  help: copy it with to_host(), or write sl.evaluate or sl.einsum, which compute on the device"
+                )
 
     def learn(self, door: Hashable, given: Sequence[Given], stored: Sequence[Storage | Scalar], by_value: bool = False) -> None:
         """Let a door remember what it ran on ``given``, which are ``stored`` so; nothing, where something else was computed with."""

@@ -317,7 +317,8 @@ class Tensor(Arithmetic):
 
     def __reduce__(self) -> tuple[Any, ...]:
         storage = to_host(self.storage)
-        return _rebuilt, (type(self), storage.format.text, storage.shape, arrays_of(storage), storage.fill, self.name, self.notes)
+        parts = (type(self), storage.format.text, storage.shape, arrays_of(storage), storage.fill, self.name, self.notes)
+        return (_rebuilt, parts) if storage is self._storage else (_rebuilt_on_device, parts)
 
     def __repr__(self) -> str:
         return text_of(self._storage, self.name, self._assignment)
@@ -332,3 +333,7 @@ def _rebuilt(
     """A tensor from its pickled parts, which are arrays, numbers and text only."""
     return kind(storage_of(parse_format(format, len(shape)), shape, arrays, fill), name, notes)
 
+
+def _rebuilt_on_device(*parts: Any) -> Tensor:
+    """A tensor that was on a device, on the first one there is."""
+    return _rebuilt(*parts).to_device()

@@ -9,6 +9,7 @@ from typing import Any
 from sparseloom.formats.storage import Storage
 from sparseloom.loops.nodes import Function
 from sparseloom.runtime.binding import Arguments, Call
+from sparseloom.runtime.cuda.device import device
 from sparseloom.runtime.cuda.host_code import KernelOf, run_host_code
 from sparseloom.runtime.cuda.launching import Launches, load_module
 from sparseloom.runtime.cuda.storages import Place
@@ -34,3 +35,14 @@ def bind_launches(program: Program, arguments: Arguments, read: Callable[[Sequen
         return read(arguments)
 
     return Call(launches.start, made, launched=launches)
+
+
+def awaited(call: Call) -> Call:
+    """A call that returns when the device is done."""
+
+    def around(start: Callable[[], Any]) -> Any:
+        made = start()
+        device().finish()
+        return made
+
+    return call.within(around)

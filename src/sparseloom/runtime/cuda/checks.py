@@ -8,13 +8,13 @@ Each kernel leaves the first fault in one word, ``place * 16 + what``; a word th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sparseloom.core.dtypes import VALUE_DTYPES, DType
+from sparseloom.core.dtypes import VALUE_DTYPES, DType, real_part
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.level import Fault
 from sparseloom.formats.levels.compressed import Compressed
@@ -31,17 +31,13 @@ _NO_FAULT = 2**64 - 1
 _START, _FALL, _END, _RANGE, _ORDER, _REPEAT = range(1, 7)
 
 _KERNELS = """
-__device__ __forceinline__ void report_{t}(unsigned long long *fault, long long place, int what) {
-  atomicMin(fault, (unsigned long long)place * 16 + what);
-}
-
 // Positions of so many parents, within so many coordinates.
 extern "C" __global__ void positions_{t}(const {T} *pos, long long parents, long long capacity, unsigned long long *fault) {
   long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
   if (i > parents) return;
-  if (i == 0 && pos[0] != 0) report_{t}(fault, 0, 1);
-  if (i > 0 && pos[i] < pos[i - 1]) report_{t}(fault, i, 2);
-  if (i == parents && pos[i] > capacity) report_{t}(fault, i, 3);
+  if (i == 0 && pos[0] != 0) report(fault, 0, 1);
+  if (i > 0 && pos[i] < pos[i - 1]) report(fault, i, 2);
+  if (i == parents && pos[i] > capacity) report(fault, i, 3);
 }
 
 // Which positions are not the first of their parent: all that no parent begins with.
@@ -56,22 +52,51 @@ extern "C" __global__ void coordinates_{t}(const {T} *crd, long long count, long
   long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
   if (p >= count) return;
   {T} here = crd[p];
-  if (here < 0 || here >= size) report_{t}(fault, p, 4);
+  if (here < 0 || here >= size) report(fault, p, 4);
   if (p == 0 || !tied[p]) return;
   {T} before = crd[p - 1];
-  if (ordered && here < before) report_{t}(fault, p, 5);
-  if (unique && here == before) report_{t}(fault, p, 6);
+  if (ordered && here < before) report(fault, p, 5);
+  if (unique && here == before) report(fault, p, 6);
   if (here != before) tied[p] = 0;
 }
 """
 
 _COMMON = """
+__device__ __forceinline__ void report(unsigned long long *fault, long long place, int what) {
+  atomicMin(fault, (unsigned long long)place * 16 + what);
+}
+
 extern "C" __global__ void all_tied(unsigned char *tied, long long count) {
   long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
   if (p < count) tied[p] = p > 0;
 }
 """
-SOURCE = _COMMON + "".join(_KERNELS.replace("{t}", name).replace("{T}", kind) for name, kind in (("int32", "int"), ("int64", "long long")))
+_NUMBERS = """
+// Values that are no numbers.
+extern "C" __global__ void numbers_{t}(const {T} *values, long long count, unsigned long long *fault) {
+  long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+  if (p < count && values[p] != values[p]) report(fault, p, 7);
+}
+"""
+
+
+def _for_types(text: str, kinds: Mapping[str, str]) -> str:
+    return "".join(text.replace("{t}", name).replace("{T}", kind) for name, kind in kinds.items())
+
+
+SOURCE = (
+    _COMMON
+    + _for_types(_KERNELS, {"int32": "int", "int64": "long long"})
+    + _for_types(_NUMBERS, {"float32": "float", "float64": "double"})
+)
+
+
+def has_nan(values: DeviceArray) -> bool:
+    """Whether some value on a device is no number. It waits for the device."""
+    if values.dtype.kind not in "fc" or not len(values):
+        return False
+    count = len(values) * (2 if values.dtype.kind == "c" else 1)
+    return _Checker(values).ask(real_part(values.dtype), "numbers", count, values, count) is not None
 
 
 def check_on_device(storage: Storage, name: str = "tensor") -> None:
@@ -80,7 +105,7 @@ def check_on_device(storage: Storage, name: str = "tensor") -> None:
     It waits for the device. What positions end with is known from then on.
     """
     _check_values(storage, name)
-    sizes, checker = storage.format.level_sizes(storage.shape), _Checker(storage)
+    sizes, checker = storage.format.level_sizes(storage.shape), _Checker(storage.values)
     positions = 1
     for k, (level, data, size) in enumerate(zip(storage.format.levels, storage.levels, sizes, strict=True)):
         match level:
@@ -112,8 +137,7 @@ def _check_values(storage: Storage, name: str) -> None:
 class _Checker:
     """Runs the kernels. ``tied`` says which positions stand below the same parent as those before them."""
 
-    def __init__(self, storage: Storage) -> None:
-        values: Any = storage.values
+    def __init__(self, values: Any) -> None:
         self.ordinal: int = values.ordinal
         self.source: str = values.source
         self.tied: DeviceArray | None = None
@@ -122,7 +146,7 @@ class _Checker:
         """What is wrong with positions, if something is. Ties below them are then known."""
         if len(pos) != parents + 1:
             return Fault("pos", None, f"has {len(pos)} elements; {parents} positions above need {parents + 1}")
-        found = self._ask(pos.dtype, "positions", parents + 1, pos, parents, len(crd))
+        found = self.ask(pos.dtype, "positions", parents + 1, pos, parents, len(crd))
         if found is not None:
             return _segment_fault(*found, pos, len(crd))
         last = np.empty(1, pos.dtype)
@@ -142,7 +166,7 @@ class _Checker:
         if tied is None:  # one below each parent, none of which are alike
             tied = empty(max(count, 1), np.dtype(np.uint8), self.ordinal, self.source)
             tied[:] = np.zeros(max(count, 1), np.uint8)
-        found = self._ask(crd.dtype, "coordinates", count, crd, count, size, tied, int(level.ordered), int(level.unique))
+        found = self.ask(crd.dtype, "coordinates", count, crd, count, size, tied, int(level.ordered), int(level.unique))
         self.tied = None if level.unique else tied
         return None if found is None else self._coordinate_fault(*found, crd, size)
 
@@ -155,7 +179,7 @@ class _Checker:
         before = int(crd[place - 1])
         return Fault("crd", place, f"= {here} is less than crd[{place - 1}] = {before} below the same parent; coordinates must ascend")
 
-    def _ask(self, dtype: DType, kernel: str, count: int, *takes: Any) -> tuple[int, int] | None:
+    def ask(self, dtype: DType, kernel: str, count: int, *takes: Any) -> tuple[int, int] | None:
         """The first fault that a kernel finds, as a place and what is wrong there."""
         fault = empty(1, np.dtype(np.uint64), self.ordinal, self.source)
         fault[:] = np.array([_NO_FAULT], np.uint64)

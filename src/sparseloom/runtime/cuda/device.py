@@ -163,6 +163,10 @@ class Device:
         """Wait until all work on a stream is done."""
         self._check(self.within(lambda: self._driver.cuStreamSynchronize(stream)), "run a kernel")
 
+    def finish(self) -> None:
+        """Wait until all work is done, on every stream."""
+        self._check(self.within(self._driver.cuCtxSynchronize), "run a kernel")
+
     def _put(self, work: Callable[[], int], nbytes: int, what: str) -> None:
         if nbytes:
             self._check(self.within(work), what)

@@ -47,6 +47,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuMemPoolTrimTo": (c_void_p, c_size_t),
     "cuCtxGetCurrent": (c_void_p,),  # an address, which is prepared: it is asked before every call
     "cuCtxPushCurrent_v2": (c_void_p,),
+    "cuCtxSynchronize": (),
     "cuCtxPopCurrent_v2": (POINTER(c_void_p),),
     "cuMemAlloc_v2": (POINTER(c_uint64), c_size_t),
     "cuMemFree_v2": (c_uint64,),
