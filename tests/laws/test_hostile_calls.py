@@ -174,8 +174,8 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no array at all": (
         lambda: sl.evaluate(SPMV, A=A, x="abc"),
         sl.DTypeError,
-        "a builtins.str cannot become a tensor; sl.asarray takes NumPy and SciPy arrays, numbers, lists of numbers, and CPU tensors with "
-        "__dlpack__",
+        "a builtins.str cannot become a tensor; sl.asarray takes NumPy and SciPy arrays, numbers, lists of numbers, and tensors with "
+        "__dlpack__ or __cuda_array_interface__",
     ),
     "a format of another order": (
         lambda: sl.evaluate(SPMV, A=A, x=x, format="csr"),
