@@ -59,10 +59,11 @@ class Plain:
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self._array = ndarray(array)
         self.device = self._array.device
+        self.stream: int | None = None
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return self._array.__cuda_array_interface__
+        return {**self._array.__cuda_array_interface__, "stream": self.stream}
 
 
 class csr_matrix:

@@ -52,6 +52,15 @@ def test_what_has_dlpack_alone_is_shared(device: StandIn) -> None:
     np.testing.assert_array_equal(tensor.to_numpy(), ours.to_numpy())
 
 
+def test_work_on_the_stream_of_an_unknown_library_is_waited_for(device: StandIn) -> None:
+    theirs = Plain(np.arange(6.0))
+    for stream, expected in ((None, []), (1, []), (0x55, ["follow 85 on 0"])):
+        theirs.stream = stream
+        device.log.clear()
+        sl.asarray(theirs)
+        assert [line for line in device.log if line != "follow 0 on 0"] == expected
+
+
 def test_gaps_are_refused(device: StandIn) -> None:
     theirs = ndarray(np.arange(8.0).reshape(2, 4))
     theirs.shape = (2, 3)

@@ -35,9 +35,9 @@ def test_copies(dtype: str, count: int) -> None:
 
 
 def test_memory_comes_back(gpu: Any) -> None:
-    before = empty(1 << 28, np.dtype(np.uint8)).address
-    gc.collect()
-    assert empty(1 << 28, np.dtype(np.uint8)).address == before  # the pool keeps it
+    much = gpu.room() // 4
+    for _ in range(16):
+        empty(much, np.dtype(np.uint8))  # and gone
     with pytest.raises(OutOfMemory, match="has no room for"):
         empty(1 << 45, np.dtype(np.uint8))
 
@@ -75,10 +75,7 @@ def test_what_cupy_is_given_outlives_the_tensor() -> None:
 @pytest.mark.parametrize("format", ["csr", "csc", "coo"])
 def test_matrices_of_cupyx_are_shared(matrix: Any, format: str) -> None:
     sparse = pytest.importorskip("cupyx.scipy.sparse")
-    kind = getattr(sparse, f"{format}_matrix")
-    theirs = kind(getattr(sp, f"{format}_matrix")(matrix))
-    if format == "coo":
-        theirs.sum_duplicates()
+    theirs = sparse.csr_matrix(sp.csr_matrix(matrix)).asformat(format)
     ours = sl.asarray(theirs)
     assert ours.storage.values.address == theirs.data.data.ptr
     assert sl.asarray(theirs).storage is ours.storage

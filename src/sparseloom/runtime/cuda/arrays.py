@@ -18,11 +18,10 @@ from sparseloom.core.errors import DeviceError
 from sparseloom.runtime.calling import address_of
 from sparseloom.runtime.cuda.device import device
 from sparseloom.runtime.cuda.dlpack import capsule_of
-from sparseloom.runtime.cuda.streams import DEFAULT_STREAM, OWN, current_stream
+from sparseloom.runtime.cuda.streams import DEFAULT_STREAM, LEGACY_STREAM, OWN, current_stream
 
 ELSEWHERE = "the array is on a CUDA device, where NumPy cannot read it"
 HELP = "copy it to main memory first, with to_host() or to_numpy()"
-_LEGACY_STREAM = 1  # what the interface calls the default stream
 
 
 class Owned:
@@ -166,7 +165,7 @@ class DeviceArray:
 def interface(array: DeviceArray, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> dict[str, Any]:
     """The array as ``__cuda_array_interface__`` tells it, in a shape; ``strides`` count bytes. Work on its stream may be under way."""
     data = (array.address if array.count else 0, not array.is_writable)
-    stream = array.stream() or _LEGACY_STREAM
+    stream = array.stream() or LEGACY_STREAM
     return {"shape": shape, "typestr": array.dtype.str, "data": data, "strides": strides, "version": 3, "stream": stream}
 
 
@@ -175,8 +174,8 @@ def shared_by_dlpack(array: DeviceArray, shape: tuple[int, ...], strides: tuple[
 
     The consumer says on which stream it will work. If that is another than ours, ours is waited for; -1 asks for nothing of that.
     """
-    theirs = _LEGACY_STREAM if stream in (None, 0) else stream
-    if theirs not in (-1, array.stream() or _LEGACY_STREAM):
+    theirs = LEGACY_STREAM if stream in (None, 0) else stream
+    if theirs not in (-1, array.stream() or LEGACY_STREAM):
         device(array.ordinal).wait(array.stream())
     return capsule_of(array.address, array.dtype, shape, strides, array.ordinal, array)
 

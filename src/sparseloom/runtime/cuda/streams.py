@@ -10,6 +10,7 @@ from typing import Any
 
 OWN, CUPY, TORCH = "", "cupy", "torch"
 DEFAULT_STREAM = 0
+LEGACY_STREAM = 1  # what protocols call the default stream
 
 
 def current_stream(source: str, ordinal: int = 0) -> int:

@@ -47,7 +47,7 @@ def _three(matrix: Any) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
 
 def _from_coo(matrix: Any) -> Intake:
     coordinates = flat(matrix.row, CUPY, "row"), flat(matrix.col, CUPY, "col")
-    return coordinates_on_device(matrix, _shape(matrix), coordinates, flat(matrix.data, CUPY, "data"), _SORTED)
+    return coordinates_on_device(matrix, _shape(matrix), coordinates, flat(matrix.data, CUPY, "data"), "give matrix.tocsr(), which is sorted")
 
 
 def _refused(matrix: Any) -> Intake:

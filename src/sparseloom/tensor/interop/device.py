@@ -19,9 +19,9 @@ from sparseloom.formats.named import coo
 from sparseloom.formats.storage import CALLERS_VALUES, Seal, Storage
 from sparseloom.runtime.cuda.arrays import DeviceArray, copied_in, foreign
 from sparseloom.runtime.cuda.checks import check_on_device
-from sparseloom.runtime.cuda.device import ordinal_of
+from sparseloom.runtime.cuda.device import device, ordinal_of
 from sparseloom.runtime.cuda.dlpack import CUDA_KINDS, Read, read_capsule
-from sparseloom.runtime.cuda.streams import OWN
+from sparseloom.runtime.cuda.streams import DEFAULT_STREAM, LEGACY_STREAM, OWN
 from sparseloom.tensor.entry import NO_ARRAYS, Intake
 from sparseloom.tensor.interop.numpy import dense_format
 
@@ -53,7 +53,11 @@ _ASKS: dict[type, Callable[[Any], bool]] = {}
 
 def from_device(value: Any, source: str = OWN) -> Intake:
     """A dense tensor over the memory of anything that is on a device."""
-    return Intake(dense_on_device(read(value), source))
+    found = read(value)
+    told = getattr(value, "__cuda_array_interface__", None) if source == OWN else None
+    if told is not None and told.get("stream"):
+        device(found.ordinal).follow(DEFAULT_STREAM, told["stream"] if told["stream"] != LEGACY_STREAM else DEFAULT_STREAM)
+    return Intake(dense_on_device(found, source))
 
 
 def read(value: Any) -> Read:
@@ -64,8 +68,8 @@ def read(value: Any) -> Read:
     address, shape, dtype = int(found["data"][0]), tuple(found["shape"]), np.dtype(found["typestr"])
     strides = found.get("strides")
     counted = None if strides is None else tuple(int(step) // max(dtype.itemsize, 1) for step in strides)
-    device = getattr(value, "device", None)
-    number = getattr(device, "id", getattr(device, "index", None))
+    where = getattr(value, "device", None)
+    number = getattr(where, "id", getattr(where, "index", None))
     return Read(address, dtype, shape, counted, CUDA_KINDS[0], ordinal_of(address) if number is None else int(number), value)
 
 
