@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from sparseloom.core.algebra import Semiring, semiring
 from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ScheduleError
@@ -397,7 +399,11 @@ def _target(wanted: str | None, operands: Iterable[Any]) -> str:
     """The target that was asked for, else that of where the operands are."""
     if wanted is not None:
         return wanted
-    return ON_DEVICE if any(map(is_on_device, operands)) else DEFAULT
+    for value in operands:
+        kind = type(value)
+        if kind is not np.ndarray and (value.device != "cpu" if kind is Tensor else is_on_device(value)):
+            return ON_DEVICE
+    return DEFAULT
 
 
 def _dtype(wanted: Any) -> DType | None:

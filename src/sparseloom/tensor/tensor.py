@@ -89,7 +89,7 @@ class Tensor(Arithmetic):
     @property
     def device(self) -> str:
         """Where the arrays are: ``cpu`` or ``cuda``."""
-        return self._storage.device
+        return self._storage.values.device
 
     @property
     def ndim(self) -> int:

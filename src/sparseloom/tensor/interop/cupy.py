@@ -46,8 +46,8 @@ def _three(matrix: Any) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
 
 
 def _from_coo(matrix: Any) -> Intake:
-    coordinates = flat(matrix.row, CUPY, "row"), flat(matrix.col, CUPY, "col")
-    return coordinates_on_device(matrix, _shape(matrix), coordinates, flat(matrix.data, CUPY, "data"), "give matrix.tocsr(), which is sorted")
+    coordinates, help = (flat(matrix.row, CUPY, "row"), flat(matrix.col, CUPY, "col")), "give matrix.tocsr(), which is sorted"
+    return coordinates_on_device(matrix, _shape(matrix), coordinates, flat(matrix.data, CUPY, "data"), help)
 
 
 def _refused(matrix: Any) -> Intake:
