@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
 from fuzz.drawing import Case
+from fuzz.planned import made_up
 from fuzz.runner import Job, examine, prepare
 from fuzz.runner import Tally as Statements
 from fuzz.schedules import Drawn, Scheduled, schedulable, with_a_step
@@ -16,7 +17,9 @@ from sparseloom.compiler import Stages, lower_concrete
 from sparseloom.core.errors import DeviceError, ScheduleError, ShapeError
 from sparseloom.core.trees import walk
 from sparseloom.loops.verify import verify
-from sparseloom.notation.nodes import SERIAL, Forall, Races, Stmt
+from sparseloom.notation.nodes import SERIAL, Forall, Races
+from sparseloom.plan.choose import choices_on_gpu
+from sparseloom.plan.space import Space
 from sparseloom.runtime.cuda.storages import to_host
 from sparseloom.schedule.loops import loops, tag_of
 from sparseloom.schedule.primitives import Parallelize
@@ -27,6 +30,9 @@ from sparseloom.targets.cuda import CUDA
 MOST_STEPS = 5
 COVERING = tuple(races for races in Races if races is not Races.IgnoreRaces)
 NOT_YET = ("sparse", "turns out only while", "has no atomic")  # what a GPU is refused, for now
+
+
+Choose = Callable[[Case, Job], Schedule | None]
 
 
 @dataclass
@@ -58,11 +64,11 @@ class OnGpu:
             examine(self.job, target, to_host(made))
 
 
-def on_gpu(seed: int, stream: int, tally: Tally) -> Iterator[OnGpu]:
-    """Lowered cases; those that a GPU is refused for a good reason are counted."""
+def on_gpu(seed: int, stream: int, tally: Tally, choose: Choose | None = None) -> Iterator[OnGpu]:
+    """Lowered cases; those that a GPU is refused for a good reason are counted. Schedules are random where nobody else chooses them."""
     for case in schedulable(seed, stream):
         job = prepare(case, Statements())
-        if job is None or (made := _scheduled(case, job)) is None:
+        if job is None or (made := (choose or at_random)(case, job)) is None:
             continue
         try:
             stages = lower_concrete(job.assign, made.concrete, case.int32_limit, target=CUDA)
@@ -76,7 +82,19 @@ def on_gpu(seed: int, stream: int, tally: Tally) -> Iterator[OnGpu]:
         yield OnGpu(Scheduled(case, made.trace), job, stages)
 
 
-def _scheduled(case: Case, job: Job) -> Schedule | None:
+def planned(case: Case, job: Job) -> Schedule | None:
+    """One of the schedules that the planner may choose, under statistics that are made up; None if there is none but plain loops."""
+    loops = job.prepared.unscheduled()
+    found: list[Schedule] = []
+    for choice in choices_on_gpu(loops, Space(loops.stmt, job.prepared.problem.sizes, made_up(job))):
+        try:
+            found.append(Schedule.from_text(loops, choice.schedule))
+        except ScheduleError:
+            continue
+    return Random(f"planned {case.seed}").choice(found[:-1]) if len(found) > 1 else None
+
+
+def at_random(case: Case, job: Job) -> Schedule | None:
     """A random schedule whose loops are given to a GPU; None if none can be."""
     random = Random(f"gpu {case.seed}")
     made = Schedule(job.prepared.unscheduled())
@@ -99,8 +117,3 @@ def _with_unit(made: Schedule, unit: object, random: Random) -> Iterator[Schedul
                 yield made.then(Parallelize(var, unit, races))  # type: ignore[arg-type]
             except ScheduleError:
                 continue
-
-
-def has(stmt: Stmt | object, *kinds: type) -> bool:
-    """Whether a tree has a node of some kind."""
-    return any(isinstance(n, kinds) for n in walk(stmt))  # type: ignore[arg-type]

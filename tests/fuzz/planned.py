@@ -18,7 +18,7 @@ from sparseloom.schedule.schedule import Schedule
 def planned_steps(job: Job, drawn: Drawn) -> tuple[Primitive, ...]:
     """The steps of the first schedule that the loops allow; those that are refused are counted."""
     loops = job.prepared.unscheduled()
-    space = Space(loops.stmt, job.prepared.problem.sizes, _made_up(job))
+    space = Space(loops.stmt, job.prepared.problem.sizes, made_up(job))
     for choice in choices(loops, space, AT_ONCE):
         try:
             made = Schedule.from_text(loops, choice.schedule)
@@ -29,10 +29,11 @@ def planned_steps(job: Job, drawn: Drawn) -> tuple[Primitive, ...]:
     return ()
 
 
-def _made_up(job: Job) -> Statistics:
+def made_up(job: Job) -> Statistics:
+    """What could be known of operands like these, if they were large."""
     random = Random(f"statistics {job.case.seed}")
     sparse = [(name, storage) for name, storage in job.storages.items() if not storage.format.is_dense]
-    known = tuple((name, Known(_fans(storage.format.levels, random), random.choice(list(Spread)), 2.0, 0.25)) for name, storage in sparse)
+    known = tuple((name, Known(_fans(storage.format.levels, random), random.choice(list(Spread)), 2.0, 0.25, longest=random.choice((0.0, 4096.0)))) for name, storage in sparse)
     stored = tuple((name, 1 << 16) for name, _ in sparse)
     return Statistics(1 << 20, tuple(job.storages), stored, known)
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from fuzz.on_gpu import Tally, on_gpu
+from fuzz.on_gpu import Choose, Tally, at_random, on_gpu, planned
 from laws.test_gpu_schedules import CASES
 from paper.tensors import SHAPES, matrix, operands
 from primitives.paper_schedules import PAPER, PaperSchedule
@@ -49,11 +49,12 @@ def test_every_dtype_is_reduced(dtype: str, races: str, rng: np.random.Generator
     assert np.array_equal(got, np.einsum("ij,j->i", A, x))
 
 
+@pytest.mark.parametrize("choose", (at_random, planned))
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_a_random_schedule_never_changes_the_result(chunk: int, seed: int) -> None:
+def test_a_random_schedule_never_changes_the_result(chunk: int, choose: Choose, seed: int) -> None:
     share = int(os.environ.get("SPARSELOOM_GPU_CASES", "64")) // CHUNKS
     tally = Tally()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RaceWarning)
-        for case in islice(on_gpu(seed, 4000 + chunk, tally), share):
+        for case in islice(on_gpu(seed, 4000 + chunk, tally, choose), share):
             case.check("cuda")

@@ -6,7 +6,7 @@ import warnings
 from itertools import islice
 
 import pytest
-from fuzz.on_gpu import OnGpu, Tally, on_gpu
+from fuzz.on_gpu import Choose, OnGpu, Tally, at_random, on_gpu, planned
 
 from sparseloom.core.errors import RaceWarning
 from sparseloom.loops.rename import alpha_rename
@@ -16,13 +16,14 @@ from sparseloom.targets.cuda import translation_unit
 CHUNKS = 4
 
 
+@pytest.mark.parametrize("choose", (at_random, planned))
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_a_schedule_for_a_gpu_never_changes_the_result(chunk: int, seed: int, case_count: int) -> None:
+def test_a_schedule_for_a_gpu_never_changes_the_result(chunk: int, choose: Choose, seed: int, case_count: int) -> None:
     share = max(case_count // 10, 120) // CHUNKS
     tally = Tally()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RaceWarning)
-        cases = list(islice(on_gpu(seed, 4000 + chunk, tally), share))
+        cases = list(islice(on_gpu(seed, 4000 + chunk, tally, choose), share))
         for case in cases:
             case.check("interpret")
     compile_together(cases)
