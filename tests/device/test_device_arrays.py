@@ -112,6 +112,10 @@ def test_what_a_tensor_on_a_device_shows(device: StandIn) -> None:
     assert repr(there) == "<Tensor 'A': 7 x 5, csr, float64, 14 stored (40 %), 200 bytes, on cuda>"
     assert "<td style='text-align:left'>cuda</td>" in there._repr_html_()
     assert (there.nnz, device.log) == (14, [])
+    for format, told in (("ell", "ell, float64, "), ("bcsr(2,3)", "bcsr(2,3), float64, "), ("dense", "dense(2), float64, ")):
+        there = sl.random((7, 5), 0.4, format, seed=5).to_device()
+        assert repr(there).startswith(f"<Tensor: 7 x 5, {told}") and repr(there).endswith(", on cuda>")
+        assert ">cuda<" in there._repr_html_()
     with pytest.raises(DeviceError, match=r"does not become a NumPy array silently\n  help: copy it with to_numpy\(\)"):
         np.asarray(sl.asarray([1.0]).to_device())
 

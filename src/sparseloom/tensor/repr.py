@@ -49,7 +49,7 @@ def _facts(storage: Storage, assignment: Assignment | None) -> list[str]:
     if assignment is not None:
         return facts
     if not storage.format.is_dense:
-        facts.append(f"{stored_count(storage)} stored ({_density(storage)})")
+        facts += [f"{stored_count(storage)} stored ({_density(storage)})"] if _is_counted(storage) else []
         if storage.fill != 0:
             facts.append(f"fill {storage.fill}")
     return [*facts, _memory(storage)] if storage.device == "cpu" else [*facts, _memory(storage), f"on {storage.device}"]
@@ -60,9 +60,17 @@ def _labelled(storage: Storage, name: str | None, assignment: Assignment | None)
     labelled += [("shape", _shape(storage.shape)), ("format", str(storage.format)), ("dtype", str(storage.dtype))]
     if assignment is not None:
         return [*labelled, ("assigned, not computed yet", str(assignment))]
-    labelled += [("stored", str(stored_count(storage))), ("density", _density(storage)), ("memory", _memory(storage))]
+    if _is_counted(storage):
+        labelled += [("stored", str(stored_count(storage))), ("density", _density(storage))]
+    labelled += [("memory", _memory(storage))]
     labelled += [("device", storage.device)] if storage.device != "cpu" else []
     return [*labelled, ("fill", str(storage.fill))] if storage.fill != 0 else labelled
+
+
+def _is_counted(storage: Storage) -> bool:
+    """Whether the number of entries is known without a look at arrays that are on a device."""
+    is_even = not any(size % block for size, block in zip(storage.shape, storage.format.blocks, strict=False))
+    return storage.device == "cpu" or (is_even and all(level.compact for level in storage.format.levels))
 
 
 def _shape(shape: tuple[int, ...]) -> str:
