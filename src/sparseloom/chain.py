@@ -73,8 +73,9 @@ def specialize(
     statistics = Statistics.of(operands, target.calling is Calling.LAUNCHED)
     cut = contract(problem, statistics) if path is None else contract_along(problem, statistics, path)
     whole = Specialization(problem, statistics)
-    if len(cut.steps) == 1:
-        return whole
+    is_sparse = any(step.format is not None and not step.format.is_dense for step in cut.steps[:-1])
+    if len(cut.steps) == 1 or (is_sparse and target.calling is Calling.LAUNCHED):
+        return whole  # kernels of a GPU make no sparse temporaries yet
     *before, last = cut.steps
     steps = (*before, replace(last, dtype=dtype))
     return _chained(steps, operands, Setting(None, problem.sizes, workspace, target), cut, whole)

@@ -259,7 +259,8 @@ def _runs(nest: _Nest, walked: Access, leaf: Leaf) -> Decision:
     steps, position = _positions(nest, walked, names)
     block, inside, warp, entry = map(names.fresh, ("b", "p1", "w", "n"))
     steps += [*lanes, f"split({position},{block},{inside},{RUN * WARPS})", f"split({inside},{warp},{entry},{RUN})"]
-    steps.append(f"reorder({','.join([block, warp, lane, entry, *([value] if value else [])])})")
+    inner = [entry, value] if value and unrolled else [value, entry] if value else [entry]  # what is unrolled stays in registers
+    steps.append(f"reorder({','.join([block, warp, lane, *inner])})")
     steps += [unrolled] if unrolled else []
     steps += _tags((block, COVERED), (warp, "GPUWarp", COVERED), (lane, "GPUThread", ATOMICS))
     why = f"rows of {walked.tensor} are few, or some are much longer than others"
