@@ -31,7 +31,8 @@ MANY = 512.0  # entries of a row that keep a block busy
 SKEW, SLACK = 16, 256  # the longest row may have so many times the entries of the mean one, and so many more
 SHORT, MIDDLE = 6.0, 64.0  # entries of rows: below, a thread has one for itself; below, eight lanes
 CONSTANT = 256  # the largest extent that is worth a kernel of its own
-TILES = {4: (4096, 256, 16), 8: (1024, 128, 8)}  # by bytes of a value: entries of a block, threads, and entries of a thread
+# By bytes of a value: entries of a block, its threads, and entries of a thread, an odd number, so that threads read different banks.
+TILES = {4: (3840, 256, 15), 8: (1792, 256, 7)}
 RUN = 64  # entries that a warp takes
 TILE = 4096  # entries that a block adds up
 ATOMICS, NO_RACES, TEMPORARY, COVERED = "Atomics", "NoRaces", "Temporary", "IgnoreRaces"
