@@ -39,7 +39,7 @@ def test_sums_of_entries_are_right(rng, target: str, dtype: str, rows: int, colu
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("reduction, combine", [("min", np.minimum), ("max", np.maximum), ("prod", np.multiply)])
 @pytest.mark.parametrize("columns", [1, 8, 50])
-def test_lanes_find_the_least_the_largest_and_products(rng, target: str, dtype: str, reduction: str, combine: np.ufunc, columns: int) -> None:
+def test_lanes_find_extremes_and_products(rng, target: str, dtype: str, reduction: str, combine: np.ufunc, columns: int) -> None:
     A, x = rng.integers(0, 9, (6, columns)).astype(dtype), rng.integers(1, 4, columns).astype(dtype)
     A -= np.asarray(0 if dtype.startswith("u") else 4, dtype)  # signs count
     kernel = sl.program(f"y(i) = {reduction}(j, A(i,j) * x(j))", {}, SUMS, target=target)

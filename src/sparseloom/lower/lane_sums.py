@@ -123,7 +123,7 @@ def _lanes_of(loop: ir.For, total: ir.Var, joined: str, width: int, names: Names
     sums = ir.Array(names.fresh(f"{total.name}_lanes"), total.dtype, ir.MemorySpace.LOCAL)
     asked = rewrite(asking_of(loop.body), lambda n: base if n == loop.var else None)
     match without_declarations(without_asking(loop.body)):
-        case ir.Assign(var, ir.Op(op, (first, term))) if first == var == total and op in (joined, *(["subtract"] if joined == "add" else [])):
+        case ir.Assign(var, ir.Op(op, (first, term))) if first == var == total and (op == joined or (op, joined) == ("subtract", "add")):
             lanes = _Lanes(total, sums, width, base, lane, op, joined, in_lane(term, loop.var, ir.add(base, lane), lane), asked, names)
             return lanes if is_lanewise(lanes.over(lanes.term, ir.index(width))) else None
     return None
