@@ -17,7 +17,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData, Mask
 from sparseloom.formats.pack import pack, position_counts, unpack
-from sparseloom.formats.storage import Storage, lend, sealed
+from sparseloom.formats.storage import Storage, lend, lend_levels, sealed
 
 
 def lent_room(source: Storage, depth: int, form: Format, shape: tuple[int, ...]) -> int:
@@ -32,8 +32,8 @@ def built_on(source: Storage, depth: int, form: Format, shape: tuple[int, ...], 
     What has no entries below it, which only arrays of a caller's do, has none of the result's either.
     """
     if depth == len(source.levels) == len(form.levels):
-        lender = lend(source)
-        return Storage(form, shape, lender.levels, values, fill, lender.seal)
+        levels, seal = lend_levels(source)
+        return Storage(form, shape, levels, values, fill, seal)
     lender = lend(replace(source, levels=source.levels[:depth]))
     made = built_beside(lender, depth, form, shape, values, fill)
     return made if is_filled_below(source, depth) else _taking(made, _used(source, depth))

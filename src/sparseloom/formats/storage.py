@@ -104,16 +104,28 @@ def copied(storage: Storage) -> Storage:
 
 def with_own_indices(storage: Storage) -> Storage:
     """The same tensor with index arrays of its own."""
-    levels = tuple(LevelData({name: array.copy() for name, array in level.arrays.items()}, level.scalars) for level in storage.levels)
-    return sealed(replace(storage, levels=levels))
+    return replace(storage, levels=_own(storage.levels), seal=Seal() if storage.indices else NO_INDICES)
+
+
+def _own(levels: tuple[LevelData, ...]) -> tuple[LevelData, ...]:
+    """Copies of levels."""
+    return tuple([LevelData({name: array.copy() for name, array in level.arrays.items()}, level.scalars) for level in levels])
 
 
 def lend(storage: Storage) -> Storage:
     """The storage whose index arrays a result may have in common with it: itself if they are sealed, else a copy."""
-    if storage.seal is None or storage.seal.broken:
-        return with_own_indices(storage) if storage.indices else storage
-    storage.seal.shared = True
-    return storage
+    levels, seal = lend_levels(storage)
+    return storage if levels is storage.levels else replace(storage, levels=levels, seal=seal)
+
+
+def lend_levels(storage: Storage) -> tuple[tuple[LevelData, ...], Seal | None]:
+    """The levels that a result may have in common with a storage, and their seal: its own if they are sealed, else copies."""
+    seal = storage.seal
+    if seal is not None and not seal.broken:
+        seal.shared = True
+    elif storage.indices:
+        return _own(storage.levels), Seal()
+    return storage.levels, seal
 
 
 def open_up(storage: Storage) -> Storage:
