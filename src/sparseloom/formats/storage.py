@@ -6,7 +6,7 @@ arrays that came from outside, or were handed out, can be written to at any time
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,8 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, DType
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
+
+Copy = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 class Seal:
@@ -97,19 +99,19 @@ def sealed(storage: Storage) -> Storage:
     return replace(storage, seal=Seal() if storage.indices else NO_INDICES)
 
 
-def copied(storage: Storage) -> Storage:
+def copied(storage: Storage, copy: Copy = np.ndarray.copy) -> Storage:
     """The same tensor with arrays of its own."""
-    return replace(with_own_indices(storage), values=storage.values.copy())
+    return replace(with_own_indices(storage, copy), values=copy(storage.values))
 
 
-def with_own_indices(storage: Storage) -> Storage:
+def with_own_indices(storage: Storage, copy: Copy = np.ndarray.copy) -> Storage:
     """The same tensor with index arrays of its own."""
-    return replace(storage, levels=_own(storage.levels), seal=Seal() if storage.indices else NO_INDICES)
+    return replace(storage, levels=_own(storage.levels, copy), seal=Seal() if storage.indices else NO_INDICES)
 
 
-def _own(levels: tuple[LevelData, ...]) -> tuple[LevelData, ...]:
+def _own(levels: tuple[LevelData, ...], copy: Copy = np.ndarray.copy) -> tuple[LevelData, ...]:
     """Copies of levels."""
-    return tuple([LevelData({name: array.copy() for name, array in level.arrays.items()}, level.scalars) for level in levels])
+    return tuple([LevelData({name: copy(array) for name, array in level.arrays.items()}, level.scalars) for level in levels])
 
 
 def lend(storage: Storage) -> Storage:
@@ -152,12 +154,12 @@ def derived(made: Storage, source: Storage) -> Storage:
     return replace(made, seal=source.seal)
 
 
-def apart(made: Storage, source: Storage) -> Storage:
+def apart(made: Storage, source: Storage, copy: Copy = np.ndarray.copy) -> Storage:
     """A result without any array that a caller may change: those it has in common with such a source are copied."""
     if source.is_sealed and source.seal is not CALLERS_VALUES:
         return made
     if share_memory(made.indices, source.indices):
-        made = with_own_indices(made)
+        made = with_own_indices(made, copy)
     if np.may_share_memory(made.values, source.values):
-        made = replace(made, values=made.values.copy())
+        made = replace(made, values=copy(made.values))
     return made
