@@ -114,19 +114,19 @@ def _own(levels: tuple[LevelData, ...], copy: Copy = np.ndarray.copy) -> tuple[L
     return tuple([LevelData({name: copy(array) for name, array in level.arrays.items()}, level.scalars) for level in levels])
 
 
-def lend(storage: Storage) -> Storage:
+def lend(storage: Storage, copy: Copy = np.ndarray.copy) -> Storage:
     """The storage whose index arrays a result may have in common with it: itself if they are sealed, else a copy."""
-    levels, seal = lend_levels(storage)
+    levels, seal = lend_levels(storage, copy)
     return storage if levels is storage.levels else replace(storage, levels=levels, seal=seal)
 
 
-def lend_levels(storage: Storage) -> tuple[tuple[LevelData, ...], Seal | None]:
+def lend_levels(storage: Storage, copy: Copy = np.ndarray.copy) -> tuple[tuple[LevelData, ...], Seal | None]:
     """The levels that a result may have in common with a storage, and their seal: its own if they are sealed, else copies."""
     seal = storage.seal
     if seal is not None and not seal.broken:
         seal.shared = True
     elif storage.indices:
-        return _own(storage.levels), Seal()
+        return _own(storage.levels, copy), Seal()
     return storage.levels, seal
 
 

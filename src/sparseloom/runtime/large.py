@@ -19,6 +19,7 @@ from sparseloom.targets.c_memory import HUGE_PAGE
 from sparseloom.targets.c_prelude import prelude_for
 
 LARGE = 2 * HUGE_PAGE  # bytes
+SHARED = 1 << 19  # bytes from which on a copy takes longer than a team to start
 _TAKE = """
 int32_t take_room(void **args) {
   args[1] = allocate((int64_t)args[0], 1);
@@ -52,11 +53,12 @@ def large_room(count: int, dtype: DType) -> NDArray[Any] | None:
 
 
 def duplicate(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy of an array with one dimension. All threads copy a large one."""
-    is_large = array.nbytes >= LARGE and array.flags.c_contiguous
-    room, copy = (large_room(array.size, array.dtype), _copying()) if is_large else (None, None)
-    if room is None or copy is None:
+    """A copy of an array with one dimension. All threads copy one that is not small."""
+    if array.nbytes < SHARED or not array.flags.c_contiguous or (copy := _copying()) is None:
         return array.copy()
+    room = large_room(array.size, array.dtype) if array.nbytes >= LARGE else None
+    if room is None:
+        room = np.empty(array.size, array.dtype)
     words = np.array([address_of(room), address_of(array), array.nbytes], np.int64)
     copy(words.ctypes.data)
     return room
