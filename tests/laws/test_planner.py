@@ -147,6 +147,17 @@ def test_rows_that_fill_a_vector_are_summed_in_vectors_where_processors_have_mas
         assert (LANES in chosen.schedule.split("\n")) == wanted
 
 
+@pytest.mark.parametrize(("length", "wanted"), [(20, False), (40, True)])
+def test_minima_run_in_vectors_from_long_rows_on_whatever_the_processor_has(length: int, wanted: bool) -> None:
+    matrix, x = rows(np.full(20_000, length), 6000), np.ones(6000)
+    kernel = sl.program(SPMV, {"A": "csr"}, "", semiring="min_plus")
+    kernel(matrix, x)
+    loops, statistics = kernel._last.stages.concrete, Statistics.of({"A": matrix.storage, "x": sl.asarray(x).storage})
+    for masks in (True, False):
+        chosen = next(choices(loops, Space(loops.stmt, {"i": 20_000, "j": 6000}, statistics, masks)))
+        assert (LANES in chosen.schedule.split("\n")) == wanted
+
+
 SAMPLED = "Y(i,l) = S(i,j) * C(i,k) * D(j,k) * E(j,l)"
 
 

@@ -148,7 +148,7 @@ def _asked_ahead(space: Space) -> tuple[str, ...]:
 def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
     """A vector of entries, where rows are long enough. Those of a large operand are asked for ahead: one row follows the other."""
     fan, bytes = space.fan(driver, len(driver.tensor.format.levels) - 1), space.entries(driver) * driver.tensor.dtype.itemsize
-    if fan < _shortest_row(space, driver, bytes) or space.levels(driver)[-1] != leaf.var:
+    if fan < _shortest_row(space, leaf, driver, bytes) or space.levels(driver)[-1] != leaf.var:
         return None
     why, what = f"about {fan:,.0f} entries of {driver.tensor} in a row", "vectors that are added up in the end"
     if leaf.path.assign.op not in IN_LANES:
@@ -161,9 +161,9 @@ def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
     return Decision(tuple(steps), what, why)
 
 
-def _shortest_row(space: Space, driver: Access, bytes: int) -> float:
-    """From how many entries in a row on vectors pay."""
-    if not space.masks:
+def _shortest_row(space: Space, leaf: Leaf, driver: Access, bytes: int) -> float:
+    """From how many entries in a row on vectors pay. Lanes of minima and maxima, which keep what is no number, take longer to join."""
+    if not space.masks or leaf.path.assign.op not in ("add", "multiply"):
         return LONG_ROW
     return MASKED_ROW if bytes >= LARGE else VECTOR / driver.tensor.dtype.itemsize
 
