@@ -31,7 +31,7 @@ from sparseloom.formats.level import LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.levels.singleton import Singleton
-from sparseloom.formats.named import name_of
+from sparseloom.formats.named import coo, name_of
 from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, copied, derived, same_arrays, sealed, share_memory, with_own_indices
 from sparseloom.iteration.assembly import can_insert
@@ -43,6 +43,8 @@ from sparseloom.plan.plan import Plan, choose_loops, plan_loops
 from sparseloom.plan.statistics import Statistics, rounded
 from sparseloom.runtime.binding import allocate, bind_entry, gather, read_result
 from sparseloom.runtime.calling import IndexOverflow
+from sparseloom.runtime.guard import ascends
+from sparseloom.runtime.large import duplicate
 from sparseloom.runtime.settings import settings
 
 
@@ -78,9 +80,10 @@ def store(format: Format, shape: Sequence[int], coordinates: ArrayLike, values: 
     if is_small or format.order != len(shape) or not format.is_unique:
         made = pack.pack(format, shape, coordinates, values, fill, int32_limit=settings.int32_limit)
     else:
-        made = convert(pack.listed(shape, coordinates, values, fill, settings.int32_limit), format)
+        entries = pack.listed(shape, coordinates, values, fill, settings.int32_limit)
+        made = convert(replace(entries, format=coo(len(shape))) if ascends(entries) else entries, format)
     common = share_memory((*made.indices, made.values), (np.asarray(coordinates), np.asarray(values)))
-    return copied(made) if common else sealed(made)
+    return copied(made, duplicate) if common else sealed(made)
 
 
 def _is_left_to_numpy(storage: Storage, format: Format) -> bool:

@@ -254,6 +254,50 @@ def test_a_guard_sees_what_a_whole_check_sees(format: str, width: Any, rng: np.r
     assert guard.holds()
 
 
+@pytest.mark.parametrize("format", ["coo(2)", "coo(3)"])
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+def test_a_guard_sees_neighbours_that_change_places(format: str, width: Any, rng: np.random.Generator) -> None:
+    """Wherever in a list they stand, and whichever column decides."""
+    order = int(format[4])
+    storage = sl.random((7, 40, 6)[:order], 0.3, format, seed=int(rng.integers(1000))).storage
+    for levels in storage.levels:
+        levels.arrays.update({name: np.array(given, width) for name, given in levels.arrays.items()})
+    columns = [level.arrays["crd"] for level in storage.levels]
+    guard = Guard(storage)
+    assert guard.holds() and len(columns[0]) > 64
+    for place in range(len(columns[0]) - 1):
+        for column in columns:
+            column[place], column[place + 1] = column[place + 1], column[place]
+        assert not guard.holds()
+        for column in columns:
+            column[place], column[place + 1] = column[place + 1], column[place]
+    assert guard.holds()
+
+
+def test_entries_that_come_in_order_are_not_sorted_and_stay_the_callers(rng: np.random.Generator) -> None:
+    matrix = sl.random((3000, 2000), 0.02, "csr", seed=3).to_scipy().tocoo()
+    coordinates, values = np.stack([matrix.row, matrix.col]), matrix.data.copy()
+    mixed = rng.permutation(len(values))
+    repeated = np.concatenate([coordinates, coordinates[:, :5]], axis=1), np.concatenate([values, values[:5]])
+    made, sorted_first = sl.from_coo(coordinates, values, matrix.shape), sl.from_coo(coordinates[:, mixed], values[mixed], matrix.shape)
+    np.testing.assert_array_equal(made.to_numpy(), matrix.toarray())
+    np.testing.assert_array_equal(sorted_first.to_numpy(), matrix.toarray())
+    summed = matrix.toarray()
+    summed[tuple(coordinates[:, :5])] *= 2
+    np.testing.assert_array_equal(sl.from_coo(*repeated, matrix.shape).to_numpy(), summed)
+    coordinates[:], values[:] = 0, 7
+    np.testing.assert_array_equal(made.to_numpy(), matrix.toarray())
+
+
+def test_large_arrays_are_copied_by_all_threads() -> None:
+    entries = 700_000
+    matrix = sp.coo_array((np.arange(entries) + 1.0, (np.arange(entries) // 7, np.arange(entries) % 7)), shape=(100_000, 7))
+    made = sl.asarray(matrix).to("csr")
+    matrix.data[:], matrix.col[:] = 0, 0
+    np.testing.assert_array_equal(made.storage.values, np.arange(entries) + 1.0)
+    np.testing.assert_array_equal(made.storage.levels[1].arrays["crd"], np.arange(entries) % 7)
+
+
 @pytest.mark.parametrize("fill", [None, "0", 1j, np.array([1, 2]), [0], b"0", object()])
 def test_a_fill_is_a_number_that_the_values_can_be(fill: Any) -> None:
     one = {"pos0": np.array([0, 1]), "crd0": np.array([1]), "values": np.array([5.0])}

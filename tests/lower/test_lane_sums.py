@@ -37,6 +37,32 @@ def test_sums_of_entries_are_right(rng, target: str, dtype: str, rows: int, colu
 
 @pytest.mark.parametrize("target", ["c", "interpret"])
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reduction, combine", [("min", np.minimum), ("max", np.maximum), ("prod", np.multiply)])
+@pytest.mark.parametrize("columns", [1, 8, 50])
+def test_lanes_find_extremes_and_products(rng, target: str, dtype: str, reduction: str, combine: np.ufunc, columns: int) -> None:
+    A, x = rng.integers(0, 9, (6, columns)).astype(dtype), rng.integers(1, 4, columns).astype(dtype)
+    A -= np.asarray(0 if dtype.startswith("u") else 4, dtype)  # signs count
+    kernel = sl.program(f"y(i) = {reduction}(j, A(i,j) * x(j))", {}, SUMS, target=target)
+    assert kinds(kernel)[-1] == "lanes 2"  # as it is for float64
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(kernel(A, x).to_numpy(), combine.reduce(A * x, axis=1))
+
+
+@pytest.mark.parametrize("semiring, combine", [("min_plus", np.minimum), ("max_plus", np.maximum)])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_what_is_no_number_stays_in_every_lane(rng, semiring: str, combine: np.ufunc, dtype: str) -> None:
+    A, x = sl.random((40, 60), 0.4, "csr", seed=7).astype(dtype), rng.standard_normal(60).astype(dtype)
+    x[11] = np.nan
+    made = {t: sl.program(SPMV, {"A": "csr"}, SUMS, semiring=semiring, target=t)(A, x).to_numpy() for t in ("c", "interpret")}
+    csr = A.to_scipy()
+    wanted = combine.reduceat(csr.data + x[csr.indices], csr.indptr[:-1])
+    assert np.isnan(wanted).any() and not np.isnan(wanted).all()
+    np.testing.assert_array_equal(made["c"], wanted)
+    np.testing.assert_array_equal(made["interpret"], wanted)
+
+
+@pytest.mark.parametrize("target", ["c", "interpret"])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("loop, bound", [("k", ""), ("kb", "bound(k,kb,37,MaxExact)")])
 def test_sums_of_rows_are_right(rng, target: str, dtype: str, loop: str, bound: str) -> None:
     steps = f"{bound} parallelize({loop},CPUVector,ParallelReduction)"
@@ -120,7 +146,7 @@ def test_entries_are_gathered_and_rows_are_read_in_lanes() -> None:
     "statement, formats, steps",
     [
         (SPMV, {"A": "csr"}, f"{SUMS} unroll(j,4)"),  # the user says how wide
-        ("y(i) = max(j, A(i,j) * x(j))", {}, SUMS),
+        ("y(i) = any(j, A(i,j) < x(j))", {}, SUMS),  # truth values
         ("y(i) = A(i,j) * exp(x(j))", {"A": "csr"}, SUMS),
         ("y(i) = A(i,j) * B(j,i)", {}, SUMS),  # a column: neither neighbours nor gathered
     ],

@@ -66,7 +66,8 @@ def test_every_width_compiles(tmp_path: Path, compiler: str, width: str) -> None
         pytest.skip(f"there is no {compiler}")
     source = tmp_path / "kernel.c"
     sums = sl.program("y(i) = A(i,j) * x(j)", {"A": "csr"}, "parallelize(j,CPUVector,ParallelReduction)").source
-    for text in (sums, translation_unit([(gathering_kernel(dtype), f"entry{k}") for k, dtype in enumerate(WITH)])):
+    least = sl.program("y(i) = A(i,j) * x(j)", {"A": "csr"}, "parallelize(j,CPUVector,ParallelReduction)", semiring="min_plus").source
+    for text in (sums, least, translation_unit([(gathering_kernel(dtype), f"entry{k}") for k, dtype in enumerate(WITH)])):
         source.write_text(text)
         flags = ["-std=gnu11", "-O3", "-Wall", "-Werror", "-Wno-unused", "-fopenmp-simd", *WIDTHS[width]]
         command = [compiler, *flags, "-S", "-o", "-", str(source)]
@@ -90,7 +91,7 @@ def test_what_lanes_cannot_do_at_once() -> None:
     for array, value in (
         (halves, Load(halves, lane)),
         (integers, Op("floor_divide", (Load(integers, lane), index(3)))),
-        (small, Op("maximum", (Load(small, lane), Load(small, base)), small.dtype)),
+        (small, Op("hypot", (Load(small, lane), Load(small, base)), small.dtype)),
         (small, Load(small, Cast(Load(integers, Op("multiply", (lane, n))), INT64))),
     ):
         assert not is_lanewise(For(lane, ZERO, index(8), Store(array, lane, value), LoopKind.LANES, 8))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sparseloom.bench.outcome import Door
-from sparseloom.bench.stand_ins import numbers, uniform
+from sparseloom.bench.peers.scipy import solvers
+from sparseloom.bench.stand_ins import banded, numbers, uniform
 from sparseloom.bench.timing import race
 from sparseloom.core.errors import CompilerBug
 from sparseloom.program import einsum, evaluate, program
@@ -16,6 +18,7 @@ from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.tensor import Tensor
 
 SIZE, ENTRIES = 100, 500
+SOLVED, WIDTH = 500, 9  # rows of the matrix that solvers get, and entries in each
 MICROSECOND = 1e-6
 AS_SCIPY = 0.0  # the target is what SciPy takes
 SPMV = "y(i) = A(i,j) * x(j)"
@@ -26,8 +29,9 @@ def doors(budget: float) -> Iterator[Door]:
     """The time of every way in."""
     a = uniform(SIZE, SIZE, ENTRIES)
     A, x = a.to_scipy(), numbers("x", SIZE)
-    _check(a, A, x)
-    for name, (ours, theirs, target) in _pairs(a, A, x).items():
+    pairs = _pairs(a, A, x) | _solvers()
+    _check(pairs)
+    for name, (ours, theirs, target) in pairs.items():
         found = race({"ours": ours, "SciPy": theirs}, budget)
         seconds, scipy = found.seconds("ours"), found.seconds("SciPy")
         yield Door(name, seconds, scipy, scipy if target == AS_SCIPY else None if target is None else target * MICROSECOND)
@@ -54,6 +58,15 @@ def _pairs(a: Tensor, A: Any, x: Any) -> dict[str, tuple[Run, Run, float | None]
     }
 
 
+def _solvers() -> dict[str, tuple[Run, Run, float | None]]:
+    """Solvers of SciPy on our tensor and on its own array: a symmetric matrix with a heavy diagonal."""
+    band = banded(SOLVED, WIDTH).to_scipy()
+    A = band + band.T
+    A.setdiag(4.0 * WIDTH)
+    a, b = asarray(A.copy()), numbers("b", SOLVED)
+    return {name: (partial(solve, a), partial(solve, A), AS_SCIPY) for name, solve in solvers(A, b).items()}
+
+
 def _again(A: Any) -> Any:
     """The same matrix as a new object, made as cheaply as SciPy can."""
     made = object.__new__(type(A))
@@ -61,9 +74,9 @@ def _again(A: Any) -> Any:
     return made
 
 
-def _check(a: Tensor, A: Any, x: Any) -> None:
+def _check(pairs: dict[str, tuple[Run, Run, float | None]]) -> None:
     """All ways must give what SciPy gives."""
-    for name, (ours, theirs, _) in _pairs(a, A, x).items():
+    for name, (ours, theirs, _) in pairs.items():
         made = ours()  # a bound kernel that is only started gives nothing to look at
         if made is not None and not np.allclose(_dense(made), _dense(theirs())):
             raise CompilerBug(name, "it should give what SciPy gives")

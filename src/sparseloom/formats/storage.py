@@ -6,7 +6,7 @@ arrays that came from outside, or were handed out, can be written to at any time
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,8 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, DType
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
+
+Copy = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 class Seal:
@@ -109,23 +111,35 @@ def sealed(storage: Storage) -> Storage:
     return replace(storage, seal=Seal() if storage.indices else NO_INDICES)
 
 
-def copied(storage: Storage) -> Storage:
+def copied(storage: Storage, copy: Copy = np.ndarray.copy) -> Storage:
     """The same tensor with arrays of its own."""
-    return replace(with_own_indices(storage), values=storage.values.copy())
+    return replace(with_own_indices(storage, copy), values=copy(storage.values))
 
 
-def with_own_indices(storage: Storage) -> Storage:
+def with_own_indices(storage: Storage, copy: Copy = np.ndarray.copy) -> Storage:
     """The same tensor with index arrays of its own."""
-    levels = tuple(LevelData({name: array.copy() for name, array in level.arrays.items()}, level.scalars) for level in storage.levels)
-    return sealed(replace(storage, levels=levels))
+    return replace(storage, levels=_own(storage.levels, copy), seal=Seal() if storage.indices else NO_INDICES)
 
 
-def lend(storage: Storage) -> Storage:
+def _own(levels: tuple[LevelData, ...], copy: Copy = np.ndarray.copy) -> tuple[LevelData, ...]:
+    """Copies of levels."""
+    return tuple([LevelData({name: copy(array) for name, array in level.arrays.items()}, level.scalars) for level in levels])
+
+
+def lend(storage: Storage, copy: Copy = np.ndarray.copy) -> Storage:
     """The storage whose index arrays a result may have in common with it: itself if they are sealed, else a copy."""
-    if storage.seal is None or storage.seal.broken:
-        return with_own_indices(storage) if storage.indices else storage
-    storage.seal.shared = True
-    return storage
+    levels, seal = lend_levels(storage, copy)
+    return storage if levels is storage.levels else replace(storage, levels=levels, seal=seal)
+
+
+def lend_levels(storage: Storage, copy: Copy = np.ndarray.copy) -> tuple[tuple[LevelData, ...], Seal | None]:
+    """The levels that a result may have in common with a storage, and their seal: its own if they are sealed, else copies."""
+    seal = storage.seal
+    if seal is not None and not seal.broken:
+        seal.shared = True
+    elif storage.indices:
+        return _own(storage.levels, copy), Seal()
+    return storage.levels, seal
 
 
 def open_up(storage: Storage) -> Storage:
@@ -152,12 +166,12 @@ def derived(made: Storage, source: Storage) -> Storage:
     return replace(made, seal=source.seal)
 
 
-def apart(made: Storage, source: Storage) -> Storage:
+def apart(made: Storage, source: Storage, copy: Copy = np.ndarray.copy) -> Storage:
     """A result without any array that a caller may change: those it has in common with such a source are copied."""
     if source.is_sealed and source.seal is not CALLERS_VALUES:
         return made
     if share_memory(made.indices, source.indices):
-        made = with_own_indices(made)
+        made = with_own_indices(made, copy)
     if _may_overlap(made.values, source.values):
-        made = replace(made, values=made.values.copy())
+        made = replace(made, values=copy(made.values))
     return made

@@ -60,6 +60,8 @@ def _is_arithmetic(expr: Expr, lane: Var, dtype: DType) -> bool:
     match expr:
         case Load(_, index):
             return expr.dtype == dtype and (is_neighbouring(index, lane) or gathering(index, lane) is not None)
+        case Op("minimum" | "maximum", (_, _) as args):
+            return expr.dtype == dtype and all(_is_arithmetic(arg, lane, dtype) for arg in args)
         case Op("divide", args) if dtype.kind == "f":
             return expr.dtype == dtype and all(_is_arithmetic(arg, lane, dtype) for arg in args)
         case Op(name, args):

@@ -1,5 +1,7 @@
 """Vector loops that sum into a scalar: each lane has a sum of its own, and these are added in the end, in a fixed order.
 
+Products, and the least and the largest of some numbers, are made the same way.
+
     for p in begin : end  [vector, + sum]        for block                      as many whole blocks as fit
       sum = sum + A[p] * x[crd[p]]        ==>      sums[lane] += A[.. + lane] * x[crd[.. + lane]]     for every lane
                                                  and what is left: for as many lanes, or one p after another
@@ -22,6 +24,7 @@ from sparseloom.loops.lanes import has_vectors, is_lanewise
 from sparseloom.lower.in_lanes import asking_of, in_lane, without_asking, without_declarations
 
 SMALLEST = 16  # bytes of a register that every processor has
+COMBINED = ("add", "multiply", "minimum", "maximum")  # what lanes can have a result of their own of
 
 
 def sum_in_lanes(function: ir.Function, vector_bytes: int) -> ir.Function:
@@ -30,8 +33,8 @@ def sum_in_lanes(function: ir.Function, vector_bytes: int) -> ir.Function:
 
     def rule(found: object) -> ir.Stmt | None:
         match found:
-            case ir.For(kind=ir.LoopKind.VECTOR, factor=0, reduces=(ir.Reduction(var, "add"),)) if has_vectors(var.dtype):
-                return _spread(found, var, vector_bytes // var.dtype.itemsize, names)
+            case ir.For(kind=ir.LoopKind.VECTOR, factor=0, reduces=(ir.Reduction(var, op),)) if op in COMBINED and has_vectors(var.dtype):
+                return _spread(found, var, op, vector_bytes // var.dtype.itemsize, names)
         return None
 
     return rewrite(rewrite(function, rule), _not_asking)
@@ -45,9 +48,9 @@ def _not_asking(found: object) -> ir.Stmt | None:
     return None
 
 
-def _spread(loop: ir.For, total: ir.Var, width: int, names: Names) -> ir.Stmt | None:
+def _spread(loop: ir.For, total: ir.Var, op: str, width: int, names: Names) -> ir.Stmt | None:
     """The loop in blocks of lanes; None if it does more than sum, or is known to have no whole block."""
-    lanes = _lanes_of(loop, total, width, names)
+    lanes = _lanes_of(loop, total, op, width, names)
     if lanes is None:
         return None
     plain = replace(loop, kind=ir.LoopKind.SERIAL, reduces=(), room=None, body=without_asking(loop.body))
@@ -70,7 +73,7 @@ def _spread(loop: ir.For, total: ir.Var, width: int, names: Names) -> ir.Stmt | 
 
 @dataclass(frozen=True)
 class _Lanes:
-    """What every lane does from ``base`` on: its own of the ``sums`` is combined with a ``term`` by ``op``."""
+    """What every lane does from ``base`` on: its own of the ``sums`` is combined with a ``term`` by ``op``, and all sums by ``joined``."""
 
     total: ir.Var
     sums: ir.Array
@@ -78,6 +81,7 @@ class _Lanes:
     base: ir.Var
     lane: ir.Var
     op: str
+    joined: str
     term: ir.Expr
     asked: ir.Stmt
     names: Names
@@ -107,40 +111,40 @@ class _Lanes:
 
     def summed(self, *stmts: ir.Stmt) -> ir.Stmt:
         """What fills the sums, and all of them added in the end."""
-        nothing = ir.constant(algebra.identity("add", self.total.dtype), self.total.dtype)
+        nothing = ir.constant(algebra.identity(self.joined, self.total.dtype), self.total.dtype)
         cleared = replace(self.over(self.term, ir.index(self.width)), body=ir.Store(self.sums, self.lane, nothing))
-        added = _added(self.total, self.sums, self.width, self.lane, self.names)
+        added = _added(self.total, self.joined, self.sums, self.width, self.lane, self.names)
         return ir.block(ir.Allocate(self.sums, ir.index(self.width)), cleared, *stmts, added, ir.Free(self.sums))
 
 
-def _lanes_of(loop: ir.For, total: ir.Var, width: int, names: Names) -> _Lanes | None:
+def _lanes_of(loop: ir.For, total: ir.Var, joined: str, width: int, names: Names) -> _Lanes | None:
     """The lanes of a loop; None if it does more than sum."""
     base, lane = (ir.Var(names.fresh(f"{loop.var.name}_{what}")) for what in ("base", "lane"))
     sums = ir.Array(names.fresh(f"{total.name}_lanes"), total.dtype, ir.MemorySpace.LOCAL)
     asked = rewrite(asking_of(loop.body), lambda n: base if n == loop.var else None)
     match without_declarations(without_asking(loop.body)):
-        case ir.Assign(var, ir.Op("add" | "subtract" as op, (first, term))) if first == var == total:
-            lanes = _Lanes(total, sums, width, base, lane, op, in_lane(term, loop.var, ir.add(base, lane), lane), asked, names)
+        case ir.Assign(var, ir.Op(op, (first, term))) if first == var == total and (op == joined or (op, joined) == ("subtract", "add")):
+            lanes = _Lanes(total, sums, width, base, lane, op, joined, in_lane(term, loop.var, ir.add(base, lane), lane), asked, names)
             return lanes if is_lanewise(lanes.over(lanes.term, ir.index(width))) else None
     return None
 
 
-def _added(total: ir.Var, sums: ir.Array, width: int, lane: ir.Var, names: Names) -> ir.Stmt:
+def _added(total: ir.Var, op: str, sums: ir.Array, width: int, lane: ir.Var, names: Names) -> ir.Stmt:
     """Add the sums of all lanes: first as many at once as the smallest registers hold, then one by one."""
     few = SMALLEST // total.dtype.itemsize
     part = ir.Array(names.fresh(f"{total.name}_part"), total.dtype, ir.MemorySpace.LOCAL)
     loaded: list[ir.Expr] = [ir.Load(sums, ir.add(lane, ir.index(first))) for first in range(0, width, few)]
     return ir.block(
         ir.Allocate(part, ir.index(few)),
-        ir.For(lane, ir.ZERO, ir.index(few), ir.Store(part, lane, _in_halves(loaded)), ir.LoopKind.LANES, few),
-        ir.Assign(total, ir.Op("add", (total, _in_halves([ir.Load(part, ir.index(k)) for k in range(few)])), total.dtype)),
+        ir.For(lane, ir.ZERO, ir.index(few), ir.Store(part, lane, _in_halves(op, loaded)), ir.LoopKind.LANES, few),
+        ir.Assign(total, ir.Op(op, (total, _in_halves(op, [ir.Load(part, ir.index(k)) for k in range(few)])), total.dtype)),
         ir.Free(part),
     )
 
 
-def _in_halves(terms: list[ir.Expr]) -> ir.Expr:
+def _in_halves(op: str, terms: list[ir.Expr]) -> ir.Expr:
     """A sum: the first half and the second, term by term, then the halves of that."""
     while len(terms) > 1:
         half = len(terms) // 2
-        terms = [ir.Op("add", pair, pair[0].dtype) for pair in zip(terms[:half], terms[half:], strict=True)]
+        terms = [ir.Op(op, pair, pair[0].dtype) for pair in zip(terms[:half], terms[half:], strict=True)]
     return terms[0]

@@ -26,10 +26,12 @@ LARGE = 1 << 20  # bytes of entries, as much as a core has close by
 STREAMED = 1 << 25  # bytes of entries, more than all cores have close by; asking ahead for them pays from here on
 AHEAD = 4  # entries
 LONG_ROW, MASKED_ROW = 32.0, 8.0  # entries; gathers into vectors pay from here on, also with masks where much is read
+VECTOR = 64  # bytes; with masks, rows that fill a vector pay wherever they are
 STREAM, STREAM_OF_SHORT = 256, 128  # entries ahead, where rows are long and where they are short
 CLOSE = 1 << 14  # bytes that are still in the nearest cache when they are read again
 FEW = 16  # how often they may be read again
 TOGETHER = 4  # entries
+IN_LANES, IN_WORDS = ("add", "multiply", "minimum", "maximum"), "sums, products, minima and maxima"
 
 
 class Kind(Enum):
@@ -59,9 +61,12 @@ def choose_vectors(space: Space, names: Names, may_move: bool = True) -> list[De
 
 
 def choose_lanes(space: Space) -> list[Decision]:
-    """Sums of neighbouring values in vectors, without constants that would take a kernel for every extent."""
-    if len(space.paths) != 1 or (leaf := leaf_of(space, space.paths[0])) is None or leaf.kind is not Kind.DOT:
+    """Sums of neighbouring values and of entries in vectors, without constants that would take a kernel for every extent."""
+    if len(space.paths) != 1 or (leaf := leaf_of(space, space.paths[0])) is None or leaf.kind is Kind.ROW:
         return []
+    if leaf.driver is not None:
+        found = _gather(space, leaf, leaf.driver)
+        return [] if found is None else [found]
     extent = space.extent(leaf.var)
     why = f"{leaf.var} has {extent:,} values side by side, which are added up"
     steps = (f"parallelize({leaf.var},CPUVector,ParallelReduction)",)
@@ -143,17 +148,24 @@ def _asked_ahead(space: Space) -> tuple[str, ...]:
 def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
     """A vector of entries, where rows are long enough. Those of a large operand are asked for ahead: one row follows the other."""
     fan, bytes = space.fan(driver, len(driver.tensor.format.levels) - 1), space.entries(driver) * driver.tensor.dtype.itemsize
-    if fan < (MASKED_ROW if space.masks and bytes > LARGE else LONG_ROW) or space.levels(driver)[-1] != leaf.var:
+    if fan < _shortest_row(space, leaf, driver, bytes) or space.levels(driver)[-1] != leaf.var:
         return None
     why, what = f"about {fan:,.0f} entries of {driver.tensor} in a row", "vectors that are added up in the end"
-    if leaf.path.assign.op != "add":
-        turns = Decision((f"unroll({leaf.var},{TOGETHER})",), f"{TOGETHER} entries in a turn", why, "vectors, which only sums have")
+    if leaf.path.assign.op not in IN_LANES:
+        turns = Decision((f"unroll({leaf.var},{TOGETHER})",), f"{TOGETHER} entries in a turn", why, f"vectors, which have {IN_WORDS} alone")
         return turns if fan >= LONG_ROW else None
     steps = [f"parallelize({leaf.var},CPUVector,ParallelReduction)"]
     if bytes > STREAMED:
         steps.append(f"prefetch({show(driver)},{leaf.var},{STREAM if fan >= LONG_ROW else STREAM_OF_SHORT})")
         what += ", entries asked for ahead"
     return Decision(tuple(steps), what, why)
+
+
+def _shortest_row(space: Space, leaf: Leaf, driver: Access, bytes: int) -> float:
+    """From how many entries in a row on vectors pay. Lanes of minima and maxima, which keep what is no number, take longer to join."""
+    if not space.masks or leaf.path.assign.op not in ("add", "multiply"):
+        return LONG_ROW
+    return MASKED_ROW if bytes >= LARGE else VECTOR / driver.tensor.dtype.itemsize
 
 
 def _in_registers(space: Space, leaf: Leaf, name: str) -> tuple[str, ...] | None:

@@ -22,7 +22,7 @@ from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import TensorVar
 from sparseloom.runtime.calling import Pack, address_of, adopt, bind, failure, run
-from sparseloom.runtime.large import LARGE, large_room
+from sparseloom.runtime.large import LARGE, duplicate, large_room
 from sparseloom.runtime.libraries import EntryPoint
 
 Arguments = list[Any]
@@ -152,7 +152,7 @@ def read_result(lowered: Lowered, shape: tuple[int, ...], storages: Mapping[str,
     mine = {place: found[k] for place, k in lowered.parts.items()}
     values: NDArray[Any] = mine[None, "values"]
     if lowered.shared is not None:
-        return built_on(storages[lowered.shared.name], lowered.shared.depth, tensor.format, shape, values, lowered.fill)
+        return built_on(storages[lowered.shared.name], lowered.shared.depth, tensor.format, shape, values, lowered.fill, duplicate)
     levels = tuple(_level_data(level, k, mine) for k, level in enumerate(tensor.format.levels))
     return Storage(tensor.format, shape, levels, values, lowered.fill, Seal())
 

@@ -94,13 +94,14 @@ class Guard:
         words = []
         if tied:
             marks = 0 if starts is None else self.keep(_between(starts))
-            words += self._ascending(storage, stored[:tied], count, unique is not None and unique < tied, marks, sizes)
+            words += self.ascending(storage, stored[:tied], count, unique is not None and unique < tied, marks, sizes)
         for k in stored[tied:]:
-            words += self._ascending(storage, [k], count, False, _UNORDERED, sizes)
+            words += self.ascending(storage, [k], count, False, _UNORDERED, sizes)
         return words
 
     @staticmethod
-    def _ascending(storage: Storage, levels: Sequence[int], count: int, strict: bool, marks: int, sizes: Sequence[int]) -> list[int]:
+    def ascending(storage: Storage, levels: Sequence[int], count: int, strict: bool, marks: int, sizes: Sequence[int]) -> list[int]:
+        """The claim that the coordinates of some levels ascend, all but those that are marked."""
         arrays = [storage.levels[k].arrays[str(storage.format.levels[k].coordinate_array)] for k in levels]
         columns = [(address_of(array), sizes[k]) for array, k in zip(arrays, levels, strict=True)]
         return [_ASCENDING, arrays[0].itemsize, count, strict, marks, len(columns), *(word for column in columns for word in column)]
@@ -127,6 +128,15 @@ def are_rows(width: int, rows: int, pos: int, crd: int, count: int, size: int) -
     """
     holds = _guard_entry()
     return holds is not None and holds(_ROWS(_IN_ROWS, width, rows, pos, crd, count, size, _END)) == 1
+
+
+def ascends(entries: Storage) -> bool:
+    """Whether entries that are listed in no order known yet come in order, and all differ. ``False`` may also mean that it is not known."""
+    holds, count = _guard_entry(), len(entries.values)
+    if holds is None or not count:
+        return False
+    words = array("q", [*Guard.ascending(entries, range(len(entries.shape)), count, True, 0, entries.shape), _END])
+    return holds(words.buffer_info()[0]) == 1
 
 
 _loaded: list[EntryPoint] = []

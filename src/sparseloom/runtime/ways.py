@@ -30,6 +30,7 @@ from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.runtime.binding import aligned
 from sparseloom.runtime.calling import CANCELLED_ADDRESS, address_of, adopt, call_with, ended
+from sparseloom.runtime.large import duplicate
 from sparseloom.runtime.laying import Laid, Words, parts_of
 from sparseloom.runtime.libraries import EntryPoint
 
@@ -106,7 +107,7 @@ class Sharing:
         source = operands[self.lender]
         values = aligned(lent_room(source, self.depth, self.format, self.shape), self.dtype)
         self.route.call(laid, address_of(values), len(values))
-        return built_on(source, self.depth, self.format, self.shape, values, self.fill)
+        return built_on(source, self.depth, self.format, self.shape, values, self.fill, duplicate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,14 +46,50 @@ static inline int rises_{W}(const {T} *crd, uint64_t starts, int strict, {T} bey
 #endif
 }
 
+// Whether 64 coordinates are below ``beyond``; which of them are less than the next one, which exists, and which are the same.
+static inline int compared_{W}(const {T} *crd, {T} beyond, uint64_t *less, uint64_t *same) {
+  *less = *same = 0;
+#ifdef __AVX2__
+  const __m256i least = _mm256_set1_epi{SET}(beyond);
+  __m256i inside = _mm256_set1_epi64x(-1);
+  for (int k = 0; k < 64; k += {LANES}) {
+    const __m256i here = _mm256_loadu_si256((const __m256i *)(crd + k)), next = _mm256_loadu_si256((const __m256i *)(crd + k + 1));
+    inside = _mm256_and_si256(inside, _mm256_andnot_si256(here, _mm256_cmpgt_epi{BITS}(least, here)));
+    *less |= (uint64_t)(uint32_t)_mm256_movemask_{LANE}(_mm256_castsi256_{LANE}(_mm256_cmpgt_epi{BITS}(next, here))) << k;
+    *same |= (uint64_t)(uint32_t)_mm256_movemask_{LANE}(_mm256_castsi256_{LANE}(_mm256_cmpeq_epi{BITS}(next, here))) << k;
+  }
+  return _mm256_movemask_{LANE}(_mm256_castsi256_{LANE}(inside)) == (1 << {LANES}) - 1;
+#else
+  int outside = 0;
+  for (int k = 0; k < 64; k++) {
+    outside |= crd[k] < 0 || crd[k] >= beyond;
+    *less |= (uint64_t)(crd[k] < crd[k + 1]) << k;
+    *same |= (uint64_t)(crd[k] == crd[k + 1]) << k;
+  }
+  return !outside;
+#endif
+}
+
+static inline {T} beyond_{W}(const column_{W} *column) { return column->size < {MOST} ? ({T})column->size : {MOST}; }
+
+// As rises_{W}, for the tuples of several columns: the first column in which two tuples differ decides.
+static inline int rise_{W}(const column_{W} *columns, int64_t count_of, int64_t p, uint64_t starts, int strict) {
+  uint64_t rises = strict ? 0 : -1, less, same;
+  for (int64_t c = count_of - 1; c >= 0; c--) {
+    if (!compared_{W}(columns[c].crd + p, beyond_{W}(columns + c), &less, &same)) return 0;
+    rises = less | (same & rises);
+  }
+  return !(~rises & ~starts);
+}
+
 static int block_{W}(const column_{W} *columns, int64_t count_of, int64_t begin, int64_t end, int64_t count, int strict,
     const uint64_t *starts) {
   const int unordered = starts == (const uint64_t *)-1;
   int64_t p = begin;
-  if (count_of == 1) {
-    const {T} beyond = columns[0].size < {MOST} ? ({T})columns[0].size : {MOST};
-    for (; p + 64 < count && p + 64 <= end; p += 64)
-      if (!rises_{W}(columns[0].crd + p, unordered ? -1 : starts ? starts[p / 64] : 0, strict, beyond)) return 0;
+  for (; p + 64 < count && p + 64 <= end; p += 64) {
+    const uint64_t marked = unordered ? -1 : starts ? starts[p / 64] : 0;
+    if (count_of > 1 && !rise_{W}(columns, count_of, p, marked, strict)) return 0;
+    if (count_of == 1 && !rises_{W}(columns[0].crd + p, marked, strict, beyond_{W}(columns))) return 0;
   }
   for (; p < end; p++) {
     for (int64_t c = 0; c < count_of; c++)

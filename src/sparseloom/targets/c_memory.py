@@ -9,7 +9,7 @@ there, and hands it to every library of kernels; a library without a shelf keeps
 """
 
 HUGE_PAGE = 1 << 21  # bytes
-PLACES = 16  # how many mappings stand on the shelf
+PLACES = 128  # how many mappings stand on the shelf: threads that make a result together have several each
 MEMORY_NAMES = ("HEADER", "HUGE_PAGE", "PLACES", "use_shelf", "give_back")  # what helpers declare beside themselves
 # Each helper by its name.
 MEMORY_HELPERS = {
@@ -58,21 +58,27 @@ void empty_shelf(void) {
   for (int place = 0; place < PLACES; place++) clear_place(place, 0);
 }
 """,
+    # Of threads that want the same mapping one gets it, and the others look again: fresh pages cost each of them more than that.
     "take_kept": """
 static void *take_kept(int64_t *mapped) {
-  int best = -1;
-  uintptr_t found = 0;
-  for (int place = 0; shelf && place < PLACES; place++) {
-    uintptr_t word = __atomic_load_n(&shelf->kept[place], __ATOMIC_RELAXED);
-    bool fits = kept_bytes(word) >= *mapped && kept_bytes(word) - *mapped <= *mapped / 2;
-    if (fits && (best < 0 || word % HUGE_PAGE < found % HUGE_PAGE)) {
-      best = place;
-      found = word;
+  for (int look = 0; shelf && look < PLACES; look++) {
+    int best = -1;
+    uintptr_t found = 0;
+    for (int place = 0; place < PLACES; place++) {
+      uintptr_t word = __atomic_load_n(&shelf->kept[place], __ATOMIC_RELAXED);
+      bool fits = kept_bytes(word) >= *mapped && kept_bytes(word) - *mapped <= *mapped / 2;
+      if (fits && (best < 0 || word % HUGE_PAGE < found % HUGE_PAGE)) {
+        best = place;
+        found = word;
+      }
+    }
+    if (best < 0) return NULL;
+    if (__atomic_compare_exchange_n(&shelf->kept[best], &found, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+      *mapped = kept_bytes(found);
+      return (void *)(found - found % HUGE_PAGE);
     }
   }
-  if (best < 0 || !__atomic_compare_exchange_n(&shelf->kept[best], &found, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return NULL;
-  *mapped = kept_bytes(found);
-  return (void *)(found - found % HUGE_PAGE);
+  return NULL;
 }
 """,
     "keep_pages": """

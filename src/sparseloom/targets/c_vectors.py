@@ -17,6 +17,7 @@ from sparseloom.targets.c_expr import INFIX, PLUS, UNARY, Expressions, Piece, c_
 VECTOR_BYTES = 64  # of the lanes that a loop does at once: as many as the largest registers hold
 SMALLEST_REGISTER = 16
 _REGISTERS = (64, 32, SMALLEST_REGISTER)
+EXTREMES = {"minimum": "<", "maximum": ">"}
 
 REGISTER_HELPER = {
     "REGISTER_BYTES": """
@@ -53,6 +54,11 @@ def vector_helpers(dtype: DType) -> Iterator[tuple[str, str]]:
     yield f"vector_{dtype}", f"typedef {_element(dtype)} vector_{dtype} __attribute__(({shape}));"
     yield f"short_{dtype}", f"typedef {_element(dtype)} short_{dtype} __attribute__(({shape.replace('REGISTER_BYTES', '16')}));"
     yield f"lanes_{dtype}", f"enum {{ lanes_{dtype} = REGISTER_BYTES / {dtype.itemsize} }};"
+    index = f"int{8 * dtype.itemsize}_t"
+    for vector, order, size in ((f"vector_{dtype}", f"order_{dtype}", "REGISTER_BYTES"), (f"short_{dtype}", f"short_order_{dtype}", "16")):
+        yield order, f"typedef {index} {order} __attribute__((vector_size({size})));"
+        for name, sign in EXTREMES.items():
+            yield f"{name}_{vector}", _extreme(name, sign, dtype, vector, order)
     yield f"first_{dtype}", _first(dtype)
     yield f"some_{dtype}", _some(dtype)
     for kind in INDEX_DTYPES:
@@ -63,10 +69,7 @@ def vector_helpers(dtype: DType) -> Iterator[tuple[str, str]]:
 def _first(dtype: DType) -> str:
     """A function that takes some lanes, the first so many, from one vector and the others from another."""
     index, order = f"int{8 * dtype.itemsize}_t", f"order_{dtype}"
-    lines = [
-        f"typedef {index} {order} __attribute__((vector_size(REGISTER_BYTES)));",
-        f"static inline vector_{dtype} first_{dtype}(vector_{dtype} taken, vector_{dtype} others, int64_t count) {{",
-    ]
+    lines = [f"static inline vector_{dtype} first_{dtype}(vector_{dtype} taken, vector_{dtype} others, int64_t count) {{"]
     for directive, size in zip(("#if", "#elif", "#else"), _REGISTERS, strict=True):
         lines.append(directive if directive == "#else" else f"{directive} REGISTER_BYTES == {size}")
         lines.append(f"  {order} lanes = {{{', '.join(map(str, range(size // dtype.itemsize)))}}};")
@@ -76,11 +79,25 @@ def _first(dtype: DType) -> str:
     ])  # fmt: skip
 
 
+def _extreme(name: str, sign: str, dtype: DType, vector: str, order: str) -> str:
+    """The smaller or the larger of two numbers in every lane; what is no number stays. Integers are compared with their signs."""
+    compared = f"({order})a {sign} ({order})b" if dtype.kind == "i" else f"a {sign} b"
+    mine = f"({order})({compared})" + (f" | ({order})(a != a)" if dtype.kind == "f" else "")
+    return "\n".join([
+        f"static inline {vector} {name}_{vector}({vector} a, {vector} b) {{", f"  {order} mine = {mine};",
+        f"  return ({vector})((mine & ({order})a) | (~mine & ({order})b));", "}",
+    ])  # fmt: skip
+
+
 def _gather(dtype: DType, kind: DType) -> str:
-    """A function that reads where each of some neighbouring indices says, for every width of registers."""
+    """A function that reads where each of some neighbouring indices says, for every width of registers.
+
+    gcc must not know that the mask has all lanes: it would not clear the register first, and each gather would wait for the one before.
+    """
     lines = [
         f"static inline vector_{dtype} gather_{dtype}_{kind}(const {c_type(dtype)} *from, const {c_type(kind)} *at) {{", "#if HAS_MASKS",
-        f"  return {_masked_gather(dtype, kind, None)};",
+        f"  unsigned all = {_all_lanes(dtype)};", '  __asm__("" : "+r"(all));',
+        f"  return {_masked_gather(dtype, kind, 'all', _all_lanes(dtype))};",
     ]  # fmt: skip
     for directive, size in zip(("#elif", "#elif", "#else"), _REGISTERS, strict=True):
         lines.append(directive if directive == "#else" else f"{directive} REGISTER_BYTES == {size}")
@@ -97,7 +114,7 @@ def _some(dtype: DType) -> str:
 
 def _gather_some(dtype: DType, kind: DType) -> str:
     """As a gather, where only the first so many lanes matter."""
-    taken, masked = f"const {c_type(dtype)} *from, const {c_type(kind)} *at, int64_t count", _masked_gather(dtype, kind, "some")
+    taken, masked = f"const {c_type(dtype)} *from, const {c_type(kind)} *at, int64_t count", _masked_gather(dtype, kind, "some", "some")
     head = f"static inline vector_{dtype} gather_some_{dtype}_{kind}({taken}) {{"
     mask = f"  unsigned some = lanes_below(count, {_all_lanes(dtype)});"
     return "\n".join([
@@ -117,19 +134,22 @@ def _masked_load(at: str, dtype: DType, lanes: int, mask: str) -> str:
     return f"__builtin_ia32_{name}_mask((const {'int' if dtype.itemsize == 4 else 'long long'} *)({at}), ({vector}){{}}, {mask})"
 
 
-def _masked_gather(dtype: DType, kind: DType, mask: str | None) -> str:
-    """The lanes of a gather that a mask has; the others are 0. Sixteen with indices of 8 bytes come in halves."""
-    lanes, mask = 64 // dtype.itemsize, mask or _all_lanes(dtype)
+def _masked_gather(dtype: DType, kind: DType, mask: str, read: str) -> str:
+    """The lanes of a gather that a mask has; the others are 0. ``read`` has the indices that can be read, the same or more.
+
+    Sixteen lanes with indices of 8 bytes come in halves.
+    """
     vector = "eight_int64" if dtype.itemsize == 8 else "sixteen_int32"
-    if lanes == 8:
+    if dtype.itemsize == 8:
         name = "gathersiv8di" if kind.itemsize == 4 else "gatherdiv8di"
-        indices = _masked_load("at", kind, 8, mask)
+        indices = _masked_load("at", kind, 8, read)
         return f"(vector_{dtype})__builtin_ia32_{name}(({vector}){{}}, from, {indices}, {mask}, 8)"
     if kind.itemsize == 4:
-        return f"(vector_{dtype})__builtin_ia32_gathersiv16si(({vector}){{}}, from, {_masked_load('at', kind, 16, mask)}, {mask}, 4)"
+        return f"(vector_{dtype})__builtin_ia32_gathersiv16si(({vector}){{}}, from, {_masked_load('at', kind, 16, read)}, {mask}, 4)"
     halves = [
-        f"__builtin_ia32_gatherdiv16si((eight_int32){{}}, from, {_masked_load(f'at + {first}', kind, 8, part)}, {part}, 4)"
-        for first, part in ((0, f"({mask} & 0xff)"), (8, f"({mask} >> 8)"))
+        f"__builtin_ia32_gatherdiv16si((eight_int32){{}}, from, {_masked_load(f'at + {first}', kind, 8, half.format(read))}, "
+        f"{half.format(mask)}, 4)"
+        for first, half in ((0, "({} & 0xff)"), (8, "({} >> 8)"))
     ]
     order = ", ".join(map(str, range(16)))
     return f"(vector_{dtype})__builtin_shufflevector({halves[0]}, {halves[1]}, {order})"
@@ -166,6 +186,8 @@ class LaneExpressions(Expressions):
                 return minus(self.piece(operand, False))
             case Op(name, args) if name in INFIX and self._differs(expr) and not index:
                 return infix(name, [self.piece(arg, False) if self._differs(arg) else self._scalar(arg) for arg in args])
+            case Op(("minimum" | "maximum") as name, (left, right)) if self._differs(expr) and not index:
+                return Piece(f"{name}_{self._vector}({self.broadcast(left)}, {self.broadcast(right)})")
         return super().piece(expr, index)
 
     def _load(self, array: Array, place: Expr) -> Piece:

@@ -19,6 +19,7 @@ from sparseloom.formats.text import as_format, parse_format
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.runtime.cuda.storages import placed, to_device, to_host
 from sparseloom.runtime.guard import Guard, still_valid
+from sparseloom.runtime.large import duplicate
 from sparseloom.tensor.arithmetic import Arithmetic
 from sparseloom.tensor.arrays import arrays_of, storage_of
 from sparseloom.tensor.assignment import Assignment, TensorSchedule, assign
@@ -136,8 +137,8 @@ class Tensor(Arithmetic):
         storage = self.storage
         made = convert(storage, as_format(format, self.ndim), drop_zeros)
         if copy is None:
-            made = apart(made, storage)
-        return type(self)(copied(made) if copy else made, self.name)
+            made = apart(made, storage, duplicate)
+        return type(self)(copied(made, duplicate) if copy else made, self.name)
 
     def tocsr(self) -> Self:
         """``to("csr")``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -136,3 +137,14 @@ def _rows(S: Any, C: Any) -> Any:
     if S.nnz * C.shape[1] > MOST_TAKEN:
         raise MemoryError(f"two arrays of {S.nnz * C.shape[1]:.0e} numbers would be made")
     return np.repeat(np.arange(S.shape[0]), np.diff(S.indptr))
+
+
+def solvers(matrix: Any, b: Any) -> dict[str, Callable[[Any], Any]]:
+    """Solvers of SciPy for whatever stands for a symmetric matrix of this shape, by name."""
+    from scipy.sparse.linalg import cg, eigsh
+
+    of = f"{matrix.shape[0]} x {matrix.shape[1]}"
+    return {
+        f"eigsh, {of}": lambda operator: eigsh(operator, k=3, v0=b, return_eigenvectors=False),
+        f"cg, {of}": lambda operator: cg(operator, b, rtol=1e-10)[0],
+    }
