@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-from fuzz.runner import Job
+from fuzz.runner import Disagreement, Job
 from fuzz.schedules import Drawn
 
 from sparseloom.core.errors import ScheduleError
+from sparseloom.iteration.concretize import Concrete
 from sparseloom.plan.choose import AT_ONCE, choices
+from sparseloom.plan.compose import composed
 from sparseloom.plan.space import Space
 from sparseloom.plan.statistics import Known, Spread, Statistics
 from sparseloom.schedule.primitive import Primitive
@@ -20,13 +22,27 @@ def planned_steps(job: Job, drawn: Drawn) -> tuple[Primitive, ...]:
     loops = job.prepared.unscheduled()
     space = Space(loops.stmt, job.prepared.problem.sizes, _made_up(job))
     for choice in choices(loops, space, AT_ONCE):
-        try:
-            made = Schedule.from_text(loops, choice.schedule)
-        except ScheduleError as refusal:
-            drawn.refused[str(refusal)[:6]] += 1
-            continue
-        return made.trace
+        made = step_by_step(loops, choice.schedule)
+        if isinstance(made, Schedule):
+            return made.trace
+        drawn.refused[str(made)[:6]] += 1
     return ()
+
+
+def step_by_step(loops: Concrete, schedule: str) -> Schedule | ScheduleError:
+    """A schedule as a user would write it, with the laws checked after each step; the planner, who checks them once, must say the same."""
+    made: Schedule | ScheduleError
+    try:
+        made = Schedule.from_text(loops, schedule)
+    except ScheduleError as refusal:
+        made = refusal
+    try:
+        at_once: Concrete | None = composed(loops, schedule)
+    except ScheduleError:
+        at_once = None
+    if at_once != (made.concrete if isinstance(made, Schedule) else None):
+        raise Disagreement(f"the planner and a user are not told the same of\n{schedule}")
+    return made
 
 
 def _made_up(job: Job) -> Statistics:
