@@ -8,7 +8,7 @@ from itertools import islice, product
 import numpy as np
 import pytest
 from fuzz.drawing import cases
-from fuzz.runner import Tally, int32_limit, prepare
+from fuzz.runner import Tally, int32_limit, prepare_whole
 from together import compile_together
 
 import sparseloom as sl
@@ -203,7 +203,7 @@ def test_values_of_random_statements_are_computed_again(seed: int) -> None:
     """Sparse results of the fuzzer: the structure of one run, refilled, gives the same values."""
     refilled = 0
     for case in islice(cases(seed, 7000), 300):
-        job = prepare(case, Tally())
+        job = prepare_whole(case, Tally())
         if job is None or job.assign.lhs.tensor.format.is_dense or job.assign.op is not None:
             continue
         try:

@@ -100,6 +100,17 @@ def branches(cls: type) -> tuple[str, ...]:
     return names
 
 
+class _Backwards(dict[type, tuple[str, ...]]):
+    """The branches of each class, last ones first."""
+
+    def __missing__(self, cls: type) -> tuple[str, ...]:
+        names = self[cls] = branches(cls)[::-1]
+        return names
+
+
+_BACKWARDS = _Backwards()
+
+
 def children(parent: Node) -> Iterator[Node]:
     """Yield the nodes directly below ``parent``."""
     for name in branches(type(parent)):
@@ -118,11 +129,11 @@ def walk(root: Node, kind: type[Node] = Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        for name in reversed(branches(type(current))):
+        for name in _BACKWARDS[type(current)]:
             value = getattr(current, name)
             if isinstance(value, kind):
                 stack.append(value)
-            elif type(value) is tuple:
+            elif type(value) is tuple and value:
                 stack += [item for item in reversed(value) if isinstance(item, kind)]
 
 
