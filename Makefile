@@ -12,6 +12,10 @@ export PYTHONPATH := $(CURDIR)/src
 export PYTHON
 export SPARSELOOM_SEED := $(SEED)
 
+# Tests start many processes. Bytecode is kept for them, but never beside the sources, also where Python is told to write none.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
+unexport PYTHONDONTWRITEBYTECODE
+
 # Targets share .venv, so they run one after another.
 .NOTPARALLEL:
 .PHONY: help demo test lint fuzz attack sanitize bench bench-schedules bench-results clean core dev

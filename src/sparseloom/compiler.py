@@ -36,6 +36,7 @@ from sparseloom.lower.vectorize import vectorize
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, Unit
 from sparseloom.notation.verify import verify as verify_notation
+from sparseloom.plan.compose import composed
 from sparseloom.plan.plan import Plan, choose_loops, scheduled
 from sparseloom.runtime.cuda.binding import Program
 from sparseloom.runtime.libraries import EntryPoint, load
@@ -173,7 +174,8 @@ class Stages:
 def build(plan: Plan, int32_limit: int = 2**31 - 1) -> Stages:
     """Run every stage up to the loop IR."""
     loops = verified(choose_loops(plan.plain))
-    return lower_concrete(plan.assign, verified(scheduled(loops, plan.schedule)), int32_limit, plan.refill, plan.target)
+    under = composed if plan.decisions else scheduled  # the planner's own schedule, or a user's
+    return lower_concrete(plan.assign, verified(under(loops, plan.schedule)), int32_limit, plan.refill, plan.target)
 
 
 Made = TypeVar("Made", Concrete, Lowered)

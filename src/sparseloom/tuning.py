@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from statistics import median
 from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from sparseloom.chain import Chain, temporary
 from sparseloom.conversion import with_indices_as
@@ -91,16 +92,16 @@ def _tuned(link: Specialization, storages: Mapping[str, Storage], seconds: float
         calls = _promising(calls, samples) if rounds == LEAST_ROUNDS else calls
         rounds += 1
         advance(min(seconds, seconds - (end - perf_counter())))
-    timings = sorted((Timing(schedule, median(samples[schedule])) for schedule in calls), key=lambda one: one.seconds)
+    timings = sorted((Timing(schedule, float(np.median(samples[schedule]))) for schedule in calls), key=lambda one: one.seconds)
     planned = plans[0].schedule if plans[0].schedule in calls else timings[0].schedule
     return Tuned(link.stages.show("notation"), tuple(timings), planned)
 
 
 def _promising(calls: Mapping[str, Call], samples: Mapping[str, list[float]]) -> dict[str, Call]:
     """Those that may still be the quickest: within half as much again of the best so far, and the planner's own."""
-    best = min(median(samples[schedule]) for schedule in calls)
+    best = min(float(np.median(samples[schedule])) for schedule in calls)
     own = next(iter(calls))
-    return {schedule: call for schedule, call in calls.items() if schedule == own or median(samples[schedule]) <= 1.5 * best}
+    return {schedule: call for schedule, call in calls.items() if schedule == own or float(np.median(samples[schedule])) <= 1.5 * best}
 
 
 def _bound(link: Specialization, plan: Plan, storages: Mapping[str, Storage]) -> Call:

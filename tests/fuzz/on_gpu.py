@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from fuzz.drawing import Case
-from fuzz.planned import made_up
+from fuzz.planned import made_up, step_by_step
 from fuzz.runner import Job, examine, prepare
 from fuzz.runner import Tally as Statements
 from fuzz.schedules import Drawn, Scheduled, schedulable, with_a_step
@@ -87,10 +87,8 @@ def planned(case: Case, job: Job) -> Schedule | None:
     loops = job.prepared.unscheduled()
     found: list[Schedule] = []
     for choice in choices_on_gpu(loops, Space(loops.stmt, job.prepared.problem.sizes, made_up(job))):
-        try:
-            found.append(Schedule.from_text(loops, choice.schedule))
-        except ScheduleError:
-            continue
+        made = step_by_step(loops, choice.schedule)
+        found += [made] if isinstance(made, Schedule) else []
     return Random(f"planned {case.seed}").choice(found[:-1]) if len(found) > 1 else None
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-from fuzz.runner import Job
+from fuzz.runner import Disagreement, Job
 from fuzz.schedules import Drawn
 
 from sparseloom.core.errors import ScheduleError
+from sparseloom.iteration.concretize import Concrete
 from sparseloom.plan.choose import AT_ONCE, choices
+from sparseloom.plan.compose import composed
 from sparseloom.plan.space import Space
 from sparseloom.plan.statistics import Known, Spread, Statistics
 from sparseloom.schedule.primitive import Primitive
@@ -20,22 +22,40 @@ def planned_steps(job: Job, drawn: Drawn) -> tuple[Primitive, ...]:
     loops = job.prepared.unscheduled()
     space = Space(loops.stmt, job.prepared.problem.sizes, made_up(job))
     for choice in choices(loops, space, AT_ONCE):
-        try:
-            made = Schedule.from_text(loops, choice.schedule)
-        except ScheduleError as refusal:
-            drawn.refused[str(refusal)[:6]] += 1
-            continue
-        return made.trace
+        made = step_by_step(loops, choice.schedule)
+        if isinstance(made, Schedule):
+            return made.trace
+        drawn.refused[str(made)[:6]] += 1
     return ()
+
+
+def step_by_step(loops: Concrete, schedule: str) -> Schedule | ScheduleError:
+    """A schedule as a user would write it, with the laws checked after each step; the planner, who checks them once, must say the same."""
+    made: Schedule | ScheduleError
+    try:
+        made = Schedule.from_text(loops, schedule)
+    except ScheduleError as refusal:
+        made = refusal
+    try:
+        at_once: Concrete | None = composed(loops, schedule)
+    except ScheduleError:
+        at_once = None
+    if at_once != (made.concrete if isinstance(made, Schedule) else None):
+        raise Disagreement(f"the planner and a user are not told the same of\n{schedule}")
+    return made
 
 
 def made_up(job: Job) -> Statistics:
     """What could be known of operands like these, if they were large."""
     random = Random(f"statistics {job.case.seed}")
     sparse = [(name, storage) for name, storage in job.storages.items() if not storage.format.is_dense]
-    known = tuple((name, Known(_fans(storage.format.levels, random), random.choice(list(Spread)), 2.0, 0.25, longest=random.choice((0.0, 4096.0)))) for name, storage in sparse)
+    known = tuple((name, _known(storage.format.levels, random)) for name, storage in sparse)
     stored = tuple((name, 1 << 16) for name, _ in sparse)
     return Statistics(1 << 20, tuple(job.storages), stored, known)
+
+
+def _known(levels: tuple[object, ...], random: Random) -> Known:
+    return Known(_fans(levels, random), random.choice(list(Spread)), 2.0, 0.25, longest=random.choice((0.0, 4096.0)))
 
 
 def _fans(levels: tuple[object, ...], random: Random) -> tuple[float, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -71,9 +72,22 @@ class Job:
     before: bytes
     prepared: Specialization
     assign: Assign
-    want: Result
-    magnitude: np.ndarray
     cut: chain.Chain | None = None  # the same in several statements
+
+    @cached_property
+    def operands(self) -> dict[str, Operand]:
+        """The operands as the dense oracle sees them."""
+        return {name: seen_densely(spec, self.case.shape(name)) for name, spec in self.case.specs.items()}
+
+    @cached_property
+    def want(self) -> Result:
+        """What the dense oracle says."""
+        return expected(self.assign, self.operands, self.case)
+
+    @cached_property
+    def magnitude(self) -> np.ndarray:
+        """How large the numbers were that were added up."""
+        return magnitudes(self.assign, self.operands, self.case.sizes)
 
     @property
     def stages(self) -> list[Stages]:
@@ -171,7 +185,22 @@ def attempt(case: Case) -> str | None:
 
 
 def prepare(case: Case, tally: Tally) -> Job | None:
-    """Make the operands and compile to loops; a refusal goes into the tally."""
+    """Make the operands and compile to loops, also of several statements; a refusal goes into the tally."""
+    job = prepare_whole(case, tally)
+    return None if job is None else replace(job, cut=_cut(job))
+
+
+def prepare_whole(case: Case, tally: Tally) -> Job | None:
+    """The same of one statement alone."""
+    return _prepare(case, tally, lambda prepared: prepared.stages)
+
+
+def prepare_unscheduled(case: Case, tally: Tally) -> Job | None:
+    """The same as far as a schedule starts from: no plain loops are compiled that nobody runs."""
+    return _prepare(case, tally, Specialization.unscheduled)
+
+
+def _prepare(case: Case, tally: Tally, compile: Callable[[Specialization], object]) -> Job | None:
     try:
         assign = case.closed()
         dtype_of(assign.rhs)
@@ -181,27 +210,32 @@ def prepare(case: Case, tally: Tally) -> Job | None:
     storages = {name: store(spec, case.shape(name)) for name, spec in case.specs.items()}
     for name, storage in storages.items():
         check(storage, name)
-    form = None if case.format is None else as_format(case.format, len(assign.lhs.indices))
-    dtype = None if case.dtype is None else np.dtype(case.dtype)
+    form, dtype = result_of(case)
     before = contents(storages)
     try:
         prepared = specialize(assign, storages, form, dtype, case.given_sizes)
-        resolved = prepared.stages.assign
+        compile(prepared)
     except NotationError as refusal:
         tally.refused[refusal_kind(refusal)] += 1
         return None
-    operands = {name: seen_densely(spec, case.shape(name)) for name, spec in case.specs.items()}
-    want, magnitude = expected(resolved, operands, case), magnitudes(resolved, operands, case.sizes)
-    return Job(case, storages, before, prepared, resolved, want, magnitude, _cut(case, assign, storages, form, dtype))
+    return Job(case, storages, before, prepared, prepared.plan.assign)
 
 
-def _cut(case: Case, assign: Assign, storages: dict[str, Storage], form: Format | None, dtype: DType | None) -> chain.Chain | None:
+def _cut(job: Job) -> chain.Chain | None:
     """The statement in several, if it can be cut. Sums of infinities depend on their order, and so are left alone."""
+    case = job.case
     if any(spec.specials for spec in case.specs.values()):
         return None
+    form, dtype = result_of(case)
     with cut_eagerly():
-        made = chain.specialize(assign, storages, form, dtype, case.given_sizes)
+        made = chain.specialize(case.closed(), job.storages, form, dtype, case.given_sizes)
     return made if isinstance(made, chain.Chain) else None
+
+
+def result_of(case: Case) -> tuple[Format | None, DType | None]:
+    """The format and the dtype that a case asks of its result."""
+    form = None if case.format is None else as_format(case.format, len(case.assign.lhs.indices))
+    return form, None if case.dtype is None else np.dtype(case.dtype)
 
 
 def expected(assign: Assign, operands: dict[str, Operand], case: Case) -> Result:

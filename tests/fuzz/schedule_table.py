@@ -14,7 +14,7 @@ from random import Random
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from fuzz.runner import Tally, prepare  # noqa: E402
+from fuzz.runner import Tally, prepare_unscheduled  # noqa: E402
 from fuzz.schedules import MOST_STEPS, TRIES, WEIGHTS, is_likely, schedulable  # noqa: E402
 
 from sparseloom.compiler import lower_concrete  # noqa: E402
@@ -61,7 +61,7 @@ def count(cases: int) -> tuple[Counter[tuple[str, str, bool]], Counter[tuple[str
     by_kind: Counter[tuple[str, str, bool]] = Counter()
     by_format: Counter[tuple[str, str, bool]] = Counter()
     for case in islice(schedulable(SEED, 0), cases):
-        job = prepare(case, Tally())
+        job = prepare_unscheduled(case, Tally())
         if job is None:
             continue
         made, random = Schedule(job.prepared.unscheduled()), Random(f"table {case.seed}")

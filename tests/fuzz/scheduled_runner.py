@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from fuzz.drawing import Case
-from fuzz.runner import BATCH, FAULTS, Disagreement, Job, contents, examine, prepare
+from fuzz.runner import BATCH, FAULTS, Disagreement, Job, contents, examine, prepare_unscheduled
 from fuzz.runner import Tally as Statements
 from fuzz.schedules import Drawn, Scheduled, draw_steps
 from fuzz.shrink import simpler
@@ -87,7 +87,7 @@ def _run_batch(batch: Sequence[Case], tally: Tally, targets: Sequence[str], choo
 def _scheduled(case: Case, tally: Tally, choose: Choose) -> ScheduledJob | None:
     """Choose a schedule for a case and lower it."""
     unscheduled = Scheduled(case, ())
-    job = _guarded(tally, unscheduled, lambda: prepare(case, tally.statements))
+    job = _guarded(tally, unscheduled, lambda: prepare_unscheduled(case, tally.statements))
     if job is None:
         return None
     steps = _guarded(tally, unscheduled, lambda: choose(job, tally.drawn))
@@ -153,7 +153,7 @@ def _agree(scheduled: ScheduledJob, targets: Sequence[str]) -> str:
 def attempt(scheduled: Scheduled, targets: Sequence[str] = ("interpret", "c")) -> str | None:
     """What goes wrong with one scheduled case, or None."""
     tally = Tally()
-    job = _guarded(tally, scheduled, lambda: prepare(scheduled.case, tally.statements))
+    job = _guarded(tally, scheduled, lambda: prepare_unscheduled(scheduled.case, tally.statements))
     if job is None:
         return None
     try:
@@ -197,7 +197,7 @@ def _simpler(scheduled: Scheduled) -> Iterator[Scheduled]:
 def reread(scheduled: Scheduled) -> Scheduled | None:
     """The same steps on another case, read from their text; None if the statement or a step is refused there."""
     try:
-        job = prepare(scheduled.case, Statements())
+        job = prepare_unscheduled(scheduled.case, Statements())
         if job is None:
             return None
         made = Schedule.from_text(job.prepared.unscheduled(), " ".join(map(str, scheduled.steps)))

@@ -16,7 +16,7 @@ from random import Random
 
 import numpy as np
 from fuzz.drawing import Case, accesses, draw, tied_variables
-from fuzz.runner import Disagreement, Job, Tally, contents, examine, guarded, loaded, prepare
+from fuzz.runner import Disagreement, Job, Tally, contents, examine, guarded, loaded, prepare_unscheduled
 
 from sparseloom.core.errors import NotationError
 from sparseloom.execution import specialize
@@ -57,7 +57,7 @@ def compare_stretched(cases: Iterator[Case], wanted: int) -> Tally:
     tally = Tally()
     while tally.compared < wanted and len(tally.failures) < 5:
         batch = list(islice(cases, min(50, 2 * (wanted - tally.compared))))
-        prepared = ((case, guarded(tally, case, prepare, case, tally)) for case in batch)
+        prepared = ((case, guarded(tally, case, prepare_unscheduled, case, tally)) for case in batch)
         jobs = [far for case, job in prepared if job is not None and (far := guarded(tally, case, stretch, job)) is not None]
         for job in loaded([job for job, _ in jobs], tally):
             places = next(places for other, places in jobs if other is job)

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 from fuzz.drawing import draw
 from fuzz.runner import Tally as Statements
-from fuzz.runner import prepare
+from fuzz.runner import prepare_unscheduled
 from fuzz.scheduled_runner import Tally, attempt, compare, shrink
 from fuzz.scheduled_tally import PROPERTY, packed
 from fuzz.schedules import Drawn, Scheduled, draw_steps, finite, schedulable
@@ -47,7 +47,7 @@ def test_a_schedule_never_changes_the_result(chunk: int, seed: int, case_count: 
 def test_most_drawn_steps_are_taken(seed: int) -> None:
     drawn = Drawn()
     for case in islice(schedulable(seed, 3000), 300):
-        job = prepare(case, Statements())
+        job = prepare_unscheduled(case, Statements())
         if job is not None:
             draw_steps(case, job.prepared.unscheduled(), drawn)
     assert drawn.accepted >= 0.7, drawn.refused
@@ -55,7 +55,7 @@ def test_most_drawn_steps_are_taken(seed: int) -> None:
 
 def test_a_schedule_follows_from_its_numbers_alone() -> None:
     case = finite(draw(1, 2))
-    job = prepare(case, Statements())
+    job = prepare_unscheduled(case, Statements())
     assert job is not None
     first, second = (draw_steps(case, job.prepared.unscheduled(), Drawn()) for _ in range(2))
     assert first == second
@@ -68,7 +68,7 @@ def test_shrinking_a_scheduled_case_keeps_what_fails() -> None:
         return any(step.word() == "split" for step in scheduled.steps)
 
     for case in schedulable(5, 0):
-        job = prepare(case, Statements())
+        job = prepare_unscheduled(case, Statements())
         large = Scheduled(case, draw_steps(case, job.prepared.unscheduled(), Drawn())) if job is not None else Scheduled(case, ())
         if splits(large) and len(large.steps) > 3:
             break

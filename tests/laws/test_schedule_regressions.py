@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from fuzz.drawing import Case
 from fuzz.operands import Spec
-from fuzz.runner import Tally, prepare
+from fuzz.runner import Tally, prepare_unscheduled
 from fuzz.scheduled_runner import attempt
 from fuzz.schedules import Scheduled
 from numpy.typing import NDArray
@@ -157,7 +157,7 @@ def test_a_bound_is_checked_although_its_variable_was_split(target: str) -> None
 def found(statement: str, form: str, sizes: dict[str, int], schedule: str, **specs: Spec) -> Scheduled:
     """A scheduled case as the random tests draw them."""
     case = Case((0, 0), parse(statement).assign, sizes, specs, form, None, None)
-    job = prepare(case, Tally())
+    job = prepare_unscheduled(case, Tally())
     assert job is not None
     return Scheduled(case, Schedule.from_text(job.prepared.unscheduled(), schedule).trace)
 

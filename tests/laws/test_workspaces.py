@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from fuzz.result_formats import cases
 from fuzz.runner import compare_all
+from together import compile_together
 
 import sparseloom as sl
 from sparseloom.cli.main import main
@@ -86,12 +87,15 @@ def test_results_of_every_format_are_right(
 @pytest.mark.parametrize("workspace", ["hash", "sort"])
 @pytest.mark.parametrize("result", ["csr", "dcsr", "coo", "ds~", "csc"])
 def test_rows_alone_and_in_parallel(result: str, workspace: str, target: str, few_places: None) -> None:
-    given = matrices(9)
+    given, kernels = matrices(9), []
     for (statement, wanted), schedule in product(STATEMENTS.items(), ["", ROWS]):
         if schedule and (result == "csc" or "A(j,i)" in statement):
             continue  # the rows of a column-major result, or operand, are not in the outermost loop
         made = kernel(statement, result, workspace, target, schedule)
-        found = made(**dict(zip("ABD", given[: len(made.operand_names)], strict=False)))
+        kernels.append((made, dict(zip("ABD", given[: len(made.operand_names)], strict=False)), wanted))
+    compile_together((made, [named]) for made, named, _ in kernels)
+    for made, named, wanted in kernels:
+        found = made(named)
         check(found.storage)
         np.testing.assert_array_equal(found.to_numpy(), wanted(*given))
 

@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 from fuzz.drawing import draw
-from fuzz.runner import Job, Tally, int32_limit, prepare
+from fuzz.runner import Job, Tally, int32_limit, prepare_unscheduled, prepare_whole
 from fuzz.scheduled_runner import lowered
 from fuzz.schedules import Drawn, Scheduled, draw_steps, finite
 from sanitize.standalone import Kernel
@@ -72,7 +72,7 @@ def _lengths(prepared: Specialization, storages: Mapping[str, Storage], lowered:
 
 
 def _prepared(seed: int, number: int, large: bool = False) -> Job | None:
-    return prepare(finite(draw(seed, number, large)), Tally())
+    return prepare_whole(finite(draw(seed, number, large)), Tally())
 
 
 def statement(seed: int, number: int) -> Kernel | None:
@@ -93,7 +93,7 @@ def narrow(seed: int, number: int) -> Kernel | None:
 
 def scheduled(seed: int, number: int) -> Kernel | None:
     """A random statement under a random schedule."""
-    job = _prepared(seed, number)
+    job = prepare_unscheduled(finite(draw(seed, number)), Tally())
     steps = () if job is None else draw_steps(job.case, job.prepared.unscheduled(), Drawn())
     if job is None or not steps:
         return None

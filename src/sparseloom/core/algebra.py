@@ -15,6 +15,7 @@ import math
 import operator as arithmetic
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,8 @@ def compute_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
 
 def _promoted(arguments: Sequence[DType | Scalar]) -> DType:
     """The dtype to which the arguments promote. A Python integer that it cannot hold widens it, where NumPy refuses to compute."""
+    if all(isinstance(argument, np.dtype) for argument in arguments):
+        return _common(tuple(arguments))
     promoted: DType = np.result_type(*arguments)
     if promoted.kind not in "iu":
         return promoted
@@ -140,6 +143,12 @@ def _promoted(arguments: Sequence[DType | Scalar]) -> DType:
     if all(limits.min <= a <= limits.max for a in arguments if isinstance(a, int)):
         return promoted
     return np.result_type(*(np.min_scalar_type(a) if isinstance(a, int) else a for a in arguments))
+
+
+@lru_cache(maxsize=1024)
+def _common(arguments: tuple[DType, ...]) -> DType:
+    found: DType = np.result_type(*arguments)
+    return found
 
 
 def compute(op: str, arguments: Sequence[Any], dtype: DType) -> Any:

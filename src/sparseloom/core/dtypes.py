@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,13 @@ def real_part(dtype: DType) -> DType:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
+@cache
 def largest(dtype: DType) -> Any:
     """The largest value of an ordered dtype: infinity for floats."""
     return _extreme(dtype, np.inf, lambda d: np.iinfo(d).max, True)
 
 
+@cache
 def smallest(dtype: DType) -> Any:
     """The smallest value of an ordered dtype: minus infinity for floats."""
     return _extreme(dtype, -np.inf, lambda d: np.iinfo(d).min, False)

@@ -7,9 +7,11 @@ meanwhile leaves the lock held for ever in the child. Here two threads that ask 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import update_wrapper
 from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
+A = TypeVar("A")
 
 
 class cached_property(Generic[T]):
@@ -32,3 +34,24 @@ class cached_property(Generic[T]):
         # What stands in the object's own dictionary hides this method from then on.
         made: T = instance.__dict__.setdefault(self._name, self._compute(instance))
         return made
+
+
+def once_for_each(compute: Callable[[A], T], most: int = 512) -> Callable[[A], T]:
+    """A function of one frozen object that remembers what it said of those it was asked about lately.
+
+    Objects are told apart by identity: to compare whole trees would take longer than most answers. What is remembered is kept alive, so
+    that no other object gets its address.
+    """
+    known: dict[int, tuple[A, T]] = {}
+
+    def ask(root: A) -> T:
+        found = known.get(id(root))
+        if found is not None:
+            return found[1]
+        made = compute(root)
+        if len(known) >= most:
+            known.clear()
+        known[id(root)] = root, made
+        return made
+
+    return update_wrapper(ask, compute)

@@ -100,6 +100,17 @@ def branches(cls: type) -> tuple[str, ...]:
     return names
 
 
+class _Backwards(dict[type, tuple[str, ...]]):
+    """The branches of each class, last ones first."""
+
+    def __missing__(self, cls: type) -> tuple[str, ...]:
+        names = self[cls] = branches(cls)[::-1]
+        return names
+
+
+_BACKWARDS = _Backwards()
+
+
 def children(parent: Node) -> Iterator[Node]:
     """Yield the nodes directly below ``parent``."""
     for name in branches(type(parent)):
@@ -112,32 +123,33 @@ def children(parent: Node) -> Iterator[Node]:
                     yield item
 
 
-def walk(root: Node) -> Iterator[Node]:
-    """Yield ``root`` and every node below it, parents first, left to right."""
+def walk(root: Node, kind: type[Node] = Node) -> Iterator[Node]:
+    """Yield ``root`` and every node below it, parents first, left to right; below the root only nodes of one ``kind``, if one is given."""
     stack = [root]
     while stack:
         current = stack.pop()
         yield current
-        for name in reversed(branches(type(current))):
+        for name in _BACKWARDS[type(current)]:
             value = getattr(current, name)
-            if isinstance(value, Node):
+            if isinstance(value, kind):
                 stack.append(value)
-            elif type(value) is tuple:
-                stack += [item for item in reversed(value) if isinstance(item, Node)]
+            elif type(value) is tuple and value:
+                stack += [item for item in reversed(value) if isinstance(item, kind)]
 
 
-def rewrite(root: N, rule: Callable[[Any], Node | None]) -> N:
+def rewrite(root: N, rule: Callable[[Any], Node | None], kind: type[Node] = Node) -> N:
     """Apply ``rule`` to every node, children first. ``None`` means "leave it".
 
-    A tree in which nothing changed comes back as the same object.
+    A tree in which nothing changed comes back as the same object. Below the root, only nodes of one ``kind`` are looked at, if one is
+    given: a rule for statements need not see expressions.
     """
     changed: dict[str, Any] = {}
     for name in branches(type(root)):
         value = getattr(root, name)
-        if isinstance(value, Node):
-            new: Any = rewrite(value, rule)
+        if isinstance(value, kind):
+            new: Any = rewrite(value, rule, kind)
         elif type(value) is tuple and value:
-            items = [rewrite(item, rule) if isinstance(item, Node) else item for item in value]
+            items = [rewrite(item, rule, kind) if isinstance(item, kind) else item for item in value]
             new = value if all(map(is_, items, value)) else tuple(items)
         else:
             continue

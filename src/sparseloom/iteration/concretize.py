@@ -20,6 +20,7 @@ from functools import partial
 
 from sparseloom.core.errors import NotationError
 from sparseloom.core.names import Names
+from sparseloom.core.once import once_for_each
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.iteration.assembly import (
@@ -80,6 +81,9 @@ class Concrete:
     initial: str | None = None  # the name of what a sparse result held before
     made: frozenset[str] = frozenset()  # names that are the compiler's own, and give way to the user's
 
+    def __hash__(self) -> int:
+        return _digest(self)
+
     @property
     def shared(self) -> Access | None:
         """The operand whose structure the result takes over."""
@@ -89,6 +93,13 @@ class Concrete:
     def inserted(self) -> tuple[IndexVar, ...]:
         """The variables of a result whose rows are filled in any order, in the order of their loops."""
         return self.making.order if isinstance(self.making, Inserted) else ()
+
+
+@once_for_each
+def _digest(concrete: Concrete) -> int:
+    """The hash of all that may differ where the statement is the same; it is asked for often."""
+    facts = concrete.making, concrete.conversions, concrete.rows, concrete.drops, concrete.initial, concrete.made
+    return hash((concrete.stmt, *facts))
 
 
 def refilled(concrete: Concrete) -> Concrete:

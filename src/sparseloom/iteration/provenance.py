@@ -98,6 +98,10 @@ class Provenance:
         return {child: r for r in self.relations for child in r.children}
 
     @cached_property
+    def _known(self) -> dict[frozenset[IndexVar], frozenset[IndexVar]]:
+        return {}
+
+    @cached_property
     def _blocks(self) -> Blocks:
         return blocks_among(self._all)
 
@@ -119,6 +123,14 @@ class Provenance:
 
     def known(self, given: Iterable[IndexVar]) -> frozenset[IndexVar]:
         """The given variables and all that are recovered from them: those of which all derived variables are known."""
+        return self._knowing(frozenset(given))
+
+    def _knowing(self, given: frozenset[IndexVar]) -> frozenset[IndexVar]:
+        if given not in self._known:
+            self._known[given] = self._recovered(given)
+        return self._known[given]
+
+    def _recovered(self, given: frozenset[IndexVar]) -> frozenset[IndexVar]:
         found, before = set(given), -1
         while len(found) != before:
             before = len(found)

@@ -12,6 +12,7 @@ from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import VALUE_DTYPES, DType
 from sparseloom.core.errors import CompilerBug, DTypeError
+from sparseloom.core.once import once_for_each
 from sparseloom.core.trees import rewrite
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Literal, Reduce
 
@@ -112,6 +113,7 @@ def constant_of(expr: Expr) -> Scalar | None:
     return None if isinstance(kind, np.dtype) else kind
 
 
+@once_for_each
 def _kind(expr: Expr) -> DType | Scalar:
     """The dtype of an expression, or the number it always is."""
     match expr:
@@ -164,6 +166,7 @@ class _Known:
     absent: bool = False
 
 
+@once_for_each
 def _known(expr: Expr) -> _Known:
     match expr:
         case Access(tensor) if tensor.may_be_absent:

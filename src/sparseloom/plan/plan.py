@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -19,6 +19,7 @@ from sparseloom.notation.nodes import Access, Assign, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import tensors_of
 from sparseloom.plan.choose import WORTH, Choice, Worth, choices, choices_on_gpu, variants
+from sparseloom.plan.compose import composed
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.problem import Problem, resolve, with_index_dtype
 from sparseloom.plan.space import Space
@@ -62,6 +63,9 @@ class Plan:
         return replace(self, assign=assign, refill=True)
 
 
+_Under = Callable[[Concrete, str], Concrete]
+
+
 def plan(problem: Problem, statistics: Statistics = NOTHING_KNOWN) -> Plan:
     """How a problem runs."""
     if problem.schedule:
@@ -84,7 +88,7 @@ def _is_for_gpu(plan: Plan) -> bool:
 
 def plan_loops(loops: Concrete, sizes: Mapping[str, int], statistics: Statistics) -> Concrete:
     """The loops under the best schedule that they allow."""
-    return scheduled(loops, next(_fitting(loops, choices(loops, Space(loops.stmt, sizes, statistics)))).schedule)
+    return composed(loops, next(_fitting(loops, choices(loops, Space(loops.stmt, sizes, statistics)), composed)).schedule)
 
 
 def share_inside(problem: Problem, statistics: Statistics) -> float:
@@ -110,7 +114,7 @@ def plan_with(problem: Problem, statistics: Statistics, schedule: str) -> Plan |
     """The plan with a schedule that was found to be best; None if the loops do not allow it."""
     plain = plan_freely(problem, statistics)
     decision = Decision(tuple(schedule.split("\n")), "as measured", "this was the quickest schedule when the kernel was tuned")
-    return next(_allowed(plain, choose_loops(plain.plain), [Choice(schedule, (decision,))]), None)
+    return next(_allowed(plain, choose_loops(plain.plain), [Choice(schedule, (decision,))], scheduled), None)
 
 
 def problem_text(problem: Problem, statistics: Statistics) -> str:
@@ -123,17 +127,17 @@ def _rounded(size: int) -> int:
     return 1 << size.bit_length()
 
 
-def _allowed(plain: Plan, loops: Concrete, found: Iterable[Choice]) -> Iterator[Plan]:
+def _allowed(plain: Plan, loops: Concrete, found: Iterable[Choice], under: _Under | None = None) -> Iterator[Plan]:
     """Plans with those schedules that the loops allow."""
-    for choice in _fitting(loops, found):
+    for choice in _fitting(loops, found, under or composed):
         yield replace(plain, schedule=choice.schedule, decisions=choice.decisions)
 
 
-def _fitting(loops: Concrete, found: Iterable[Choice]) -> Iterator[Choice]:
+def _fitting(loops: Concrete, found: Iterable[Choice], under: _Under) -> Iterator[Choice]:
     """The schedules that the loops allow."""
     for choice in found:
         try:
-            scheduled(loops, choice.schedule)
+            under(loops, choice.schedule)
         except ScheduleError:
             continue
         yield choice

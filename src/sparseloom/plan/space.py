@@ -11,7 +11,6 @@ from math import prod
 
 from sparseloom.core.once import cached_property
 from sparseloom.core.processor import has_masks
-from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, All, Any, Constant, Formula, Stored
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import region
@@ -20,7 +19,7 @@ from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt, Unit
 from sparseloom.plan.statistics import Known, Statistics
 from sparseloom.relations.alias import Alias
 from sparseloom.relations.block import BlockRelation
-from sparseloom.schedule.loops import Path, body_of, paths, provenance
+from sparseloom.schedule.loops import Path, accesses, body_of, paths, provenance
 
 NANOSECOND = 1e-9
 PER_PLACE = 8.0  # nanoseconds for an entry that is put into a row under construction, and sorted there
@@ -41,7 +40,7 @@ class Space:
     @cached_property
     def paths(self) -> tuple[Path, ...]:
         """Every assignment with the loops around it."""
-        return tuple(paths(self.stmt))
+        return paths(self.stmt)
 
     @cached_property
     def graph(self) -> Provenance:
@@ -116,7 +115,7 @@ class Space:
     def _is_shared(self, path: Path, var: IndexVar) -> bool:
         """Whether a path fills a number that all lanes of a vector loop around it share."""
         in_lanes = any(loop.var == var and loop.tag.unit is Unit.CPUVector for loop in path.loops)
-        used = {index for n in walk(path.assign) if isinstance(n, Access) for index in n.indices}
+        used = {index for access in accesses(path.assign) for index in access.indices}
         return in_lanes and not path.assign.lhs.indices and self.graph.root(var) not in used
 
     def _region(self, path: Path) -> Formula:
@@ -127,7 +126,7 @@ class Space:
         """A path, and if it fills a temporary of one number, the one that reads this, and so on."""
         yield path
         made = path.assign.lhs
-        readers = [other for other in self.paths if other is not path and any(n == made for n in walk(other.assign.rhs))]
+        readers = [other for other in self.paths if other is not path and made in accesses(other.assign.rhs)]
         if not made.indices and len(readers) == 1:
             yield from self._read_by(readers[0])
 
@@ -143,8 +142,8 @@ class Space:
 
     def _walked(self, path: Path) -> float:
         """How many nanoseconds it takes to step over entries that are merged: those that only one operand has, too."""
-        accesses = dict.fromkeys(n for n in walk(path.assign.rhs) if isinstance(n, Access) and self._is_sparse(n))
-        ends = {access: depth for access in accesses for depth, var in enumerate(path.variables) if self.levels(access)[-1:] == (var,)}
+        sparse = dict.fromkeys(filter(self._is_sparse, accesses(path.assign.rhs)))
+        ends = {access: depth for access in sparse for depth, var in enumerate(path.variables) if self.levels(access)[-1:] == (var,)}
         merged = [access for access, depth in ends.items() if list(ends.values()).count(depth) > 1]
         steps = (self.iterations(path, path.variables[: ends[a]]) * self.fan(a, len(self.levels(a)) - 1) for a in merged)
         return sum(steps) * PER_STEP
@@ -153,8 +152,8 @@ class Space:
         """The nanoseconds of one step of an innermost loop."""
         if lists_entries(path.assign.lhs.tensor.format):
             return PER_PLACE
-        accesses = (n for n in walk(path.assign.rhs) if isinstance(n, Access) and n.indices)
-        walks = any(self.levels(a)[-1:] == path.variables[-1:] and not a.tensor.format.levels[-1].full for a in accesses)
+        read = (access for access in accesses(path.assign.rhs) if access.indices)
+        walks = any(self.levels(a)[-1:] == path.variables[-1:] and not a.tensor.format.levels[-1].full for a in read)
         in_lanes = any(loop.tag.unit is Unit.CPUVector for loop in path.loops)
         return PER_ENTRY if walks and not in_lanes else PER_VALUE
 

@@ -15,16 +15,15 @@ from functools import lru_cache
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.core.names import Names
-from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar
+from sparseloom.notation.nodes import Apply, Assign, Expr, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import free_variables
+from sparseloom.plan.compose import composed
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
-from sparseloom.schedule.loops import taken_names
+from sparseloom.schedule.loops import accesses, taken_names
 from sparseloom.schedule.matching import flat
-from sparseloom.schedule.schedule import Schedule
 
 GAIN = 1.5  # how many times as much plain loops must do
 ROW_BYTES = (64, 128, 256)  # rows that are one block of lanes, which share the number
@@ -73,7 +72,7 @@ def _made(concrete: Concrete, space: Space, part: _Part) -> Inside | None:
 def _after(concrete: Concrete, steps: tuple[str, ...]) -> Concrete | None:
     """The loops after some steps; None if they are refused."""
     try:
-        return Schedule.from_text(concrete, "\n".join(steps)).concrete
+        return composed(concrete, "\n".join(steps))
     except ScheduleError:
         return None
 
@@ -94,7 +93,7 @@ def _parts(space: Space) -> Iterator[_Part]:
 
 
 def _is_dense(factor: Expr) -> bool:
-    return all(n.tensor.format.is_dense for n in walk(factor) if isinstance(n, Access))
+    return all(access.tensor.format.is_dense for access in accesses(factor))
 
 
 def _steps(concrete: Concrete, space: Space, part: _Part) -> tuple[str, ...] | None:
@@ -121,7 +120,6 @@ def _steps(concrete: Concrete, space: Space, part: _Part) -> tuple[str, ...] | N
 
 def _is_row(space: Space, assign: Assign, row: IndexVar) -> bool:
     """Whether a variable runs over neighbouring values of the result, and of all that have it."""
-    accesses = [assign.lhs, *(n for n in walk(assign.rhs) if isinstance(n, Access))]
-    having = [access for access in accesses if row in access.indices]
+    having = [access for access in (assign.lhs, *accesses(assign.rhs)) if row in access.indices]
     last = all(space.is_last(row, access) and access.tensor.format.levels[-1].full for access in having)
     return last and row in assign.lhs.indices

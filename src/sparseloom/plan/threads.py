@@ -17,12 +17,12 @@ from functools import partial
 from math import prod
 
 from sparseloom.core.names import Names
-from sparseloom.core.trees import walk
 from sparseloom.notation.nodes import Access, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
 from sparseloom.plan.statistics import Known, Spread
+from sparseloom.schedule.loops import accesses
 
 PIECES = 64
 MANY_PIECES = 256  # rows can be cut further where there is more to do
@@ -101,8 +101,8 @@ def _ways_by_positions(space: Space, walked: Access) -> list[Callable[[Names], S
 def _walked(space: Space) -> Access | None:
     """The operand whose entries the loops mostly walk: of those that begin with the outermost variable, the one with most entries."""
     var = space.spine[0]
-    accesses = dict.fromkeys(n for path in space.paths for n in walk(path.assign.rhs) if isinstance(n, Access))
-    sparse = [a for a in accesses if not a.tensor.format.is_dense and space.levels(a)[:1] == (var,)]
+    read = dict.fromkeys(access for path in space.paths for access in accesses(path.assign.rhs))
+    sparse = [a for a in read if not a.tensor.format.is_dense and space.levels(a)[:1] == (var,)]
     return max(sparse, key=lambda a: prod(space.fan(a, depth) for depth in range(len(a.indices))), default=None)
 
 

@@ -12,12 +12,11 @@ from enum import Enum
 from math import prod
 
 from sparseloom.core.names import Names
-from sparseloom.core.trees import walk
 from sparseloom.notation.nodes import Access, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
-from sparseloom.schedule.loops import Path
+from sparseloom.schedule.loops import Path, accesses
 
 CONSTANT = 256  # the largest extent that is worth a kernel of its own
 SHORTEST, SHORTEST_SUM = 4, 16  # values; fewer do not fill a vector, or take as long as adding up its lanes
@@ -78,10 +77,10 @@ def leaf_of(space: Space, path: Path) -> Leaf | None:
     if not path.loops:
         return None
     var, lhs = path.variables[-1], path.assign.lhs
-    accesses = [n for n in walk(path.assign.rhs) if isinstance(n, Access)]
-    if any(not space.is_last(var, access) for access in (lhs, *accesses)):
+    read = accesses(path.assign.rhs)
+    if any(not space.is_last(var, access) for access in (lhs, *read)):
         return None
-    sparse = [access for access in accesses if var in access.indices and not access.tensor.format.levels[-1].full]
+    sparse = [access for access in read if var in access.indices and not access.tensor.format.levels[-1].full]
     driver = sparse[0] if len(sparse) == 1 else None
     if space.is_over(var, lhs):
         return Leaf(path, var, Kind.ROW) if not sparse and lhs.tensor.format.levels[-1].full else None
@@ -120,7 +119,7 @@ def choose_rows(space: Space, names: Names) -> list[Decision]:
     if len(space.paths) != 1 or len(space.spine) < 2 or space.spine != space.paths[0].variables:
         return []
     (*outer, row, summed), assign = space.spine, space.paths[0].assign
-    read = [n for n in walk(assign.rhs) if isinstance(n, Access)]
+    read = accesses(assign.rhs)
     along = [a for a in (assign.lhs, *read) if row in space.levels(a)]
     is_row = all(space.levels(a)[-1] == row and a.tensor.format.levels[-1].full for a in along)
     strides = [a for a in read if summed in space.levels(a)[:-1] and space.levels(a)[-1] == row]
@@ -137,9 +136,9 @@ def choose_rows(space: Space, names: Names) -> list[Decision]:
 
 def _asked_ahead(space: Space) -> tuple[str, ...]:
     """Ask ahead for rows of dense operands that scattered entries find, if those are large together."""
-    accesses = list(dict.fromkeys(n for path in space.paths for n in walk(path.assign.rhs) if isinstance(n, Access)))
-    finding = {space.levels(a)[-1] for a in accesses if a.indices and (known := space.known(a)) is not None and known.scattered}
-    rows = [a for a in accesses if a.tensor.format.is_dense and len(a.indices) > 1 and finding & {*space.levels(a)[:-1]}]
+    read = list(dict.fromkeys(access for path in space.paths for access in accesses(path.assign.rhs)))
+    finding = {space.levels(a)[-1] for a in read if a.indices and (known := space.known(a)) is not None and known.scattered}
+    rows = [a for a in read if a.tensor.format.is_dense and len(a.indices) > 1 and finding & {*space.levels(a)[:-1]}]
     if sum(prod(map(space.extent, a.indices)) * a.tensor.dtype.itemsize for a in rows) <= FAR:
         return ()
     return tuple(f"prefetch({show(a)},{var},{AHEAD})" for a in rows for var in sorted(finding & {*space.levels(a)[:-1]}, key=str))
@@ -195,7 +194,7 @@ def _taken(variables: list[IndexVar], holds: Callable[[IndexVar], bool]) -> list
 
 def _may_leave(space: Space, leaf: Leaf, free: Sequence[IndexVar], outside: Sequence[IndexVar]) -> bool:
     """Whether loops over the result may leave the sums around them: no operand walks entries there, and rereading is cheap."""
-    read = [n for n in walk(leaf.path.assign.rhs) if isinstance(n, Access)]
+    read = accesses(leaf.path.assign.rhs)
     walked = [var for a in read for var, level in zip(space.levels(a), a.tensor.format.levels, strict=True) if not level.full]
     values = space.iterations(leaf.path, leaf.path.variables) / max(space.iterations(leaf.path, outside), 1.0)
     is_near = values * leaf.path.assign.lhs.tensor.dtype.itemsize <= CLOSE

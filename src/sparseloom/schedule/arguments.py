@@ -144,7 +144,7 @@ _FAMILIES = {
 
 def known_tensors(concrete: Concrete) -> dict[str, TensorVar]:
     """The statement's tensors by name; an operand that was converted is also known by its own name."""
-    known = tensors(concrete.stmt)
+    known = dict(tensors(concrete.stmt))
     for conversion in concrete.conversions:
         known.setdefault(conversion.source.name, known.get(conversion.target.name, conversion.target))
     return known

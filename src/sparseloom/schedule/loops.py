@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sparseloom.core.names import Names
+from sparseloom.core.once import cached_property, once_for_each
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
@@ -23,6 +25,7 @@ def relations_of(stmt: Stmt) -> tuple[Relation, ...]:
     return carried(stmt)
 
 
+@once_for_each
 def provenance(stmt: Stmt) -> Provenance:
     """How the variables of a statement come from each other."""
     return Provenance(relations_of(stmt))
@@ -33,20 +36,25 @@ def related(body: Stmt, relations: tuple[Relation, ...]) -> Stmt:
     return SuchThat(body, relations) if relations else body
 
 
-def placed(stmt: Stmt, outer: tuple[IndexVar, ...] = ()) -> Iterator[tuple[tuple[IndexVar, ...], Stmt]]:
+@once_for_each
+def placed(stmt: Stmt) -> tuple[tuple[tuple[IndexVar, ...], Stmt], ...]:
     """A statement and all those inside it, outer ones first, each with the variables of the loops around it."""
+    return tuple(_placed(stmt, ()))
+
+
+def _placed(stmt: Stmt, outer: tuple[IndexVar, ...]) -> Iterator[tuple[tuple[IndexVar, ...], Stmt]]:
     yield outer, stmt
     match stmt:
         case Forall(var, body):
-            yield from placed(body, (*outer, var))
+            yield from _placed(body, (*outer, var))
         case SuchThat(body, _):
-            yield from placed(body, outer)
+            yield from _placed(body, outer)
         case Where(consumer, producer):
-            yield from placed(consumer, outer)
-            yield from placed(producer, outer)
+            yield from _placed(consumer, outer)
+            yield from _placed(producer, outer)
         case Sequence(stmts):
             for part in stmts:
-                yield from placed(part, outer)
+                yield from _placed(part, outer)
 
 
 def statements(stmt: Stmt) -> Iterator[Stmt]:
@@ -59,11 +67,13 @@ def assignments(stmt: Stmt) -> Iterator[Assign]:
     return (found for found in statements(stmt) if isinstance(found, Assign))
 
 
-def accesses(expr: Expr) -> Iterator[Access]:
-    """The accesses of an expression, from left to right."""
-    return (found for found in walk(expr) if isinstance(found, Access))
+@once_for_each
+def accesses(root: Expr | Assign) -> tuple[Access, ...]:
+    """The accesses of an expression or an assignment, from left to right."""
+    return tuple(found for found in walk(root, Expr) if isinstance(found, Access))
 
 
+@once_for_each
 def loops(stmt: Stmt) -> tuple[IndexVar, ...]:
     """The variables that have a loop, each once, outer ones first."""
     return tuple(dict.fromkeys(found.var for found in statements(stmt) if isinstance(found, Forall)))
@@ -86,15 +96,16 @@ class Path:
     assign: Assign
     temporaries: Mapping[str, int]
 
-    @property
+    @cached_property
     def variables(self) -> tuple[IndexVar, ...]:
         """The variables of the loops."""
         return tuple(loop.var for loop in self.loops)
 
 
-def paths(stmt: Stmt) -> Iterator[Path]:
+@once_for_each
+def paths(stmt: Stmt) -> tuple[Path, ...]:
     """Every assignment with the loops around it; producers before consumers."""
-    yield from _paths(stmt, (), {})
+    return tuple(_paths(stmt, (), {}))
 
 
 def _paths(stmt: Stmt, outer: tuple[Forall, ...], temporaries: Mapping[str, int]) -> Iterator[Path]:
@@ -131,26 +142,30 @@ def temporaries(stmt: Stmt) -> Iterator[tuple[tuple[IndexVar, ...], Where]]:
 
 def result(stmt: Stmt) -> Access:
     """What the statement computes: its last assignment's left side that is no temporary."""
-    return next(path.assign.lhs for path in reversed(tuple(paths(stmt))) if path.assign.lhs.tensor.name not in path.temporaries)
+    return next(path.assign.lhs for path in reversed(paths(stmt)) if path.assign.lhs.tensor.name not in path.temporaries)
 
 
+@once_for_each
 def operands(stmt: Stmt) -> tuple[Access, ...]:
     """The arguments that the statement reads, each access once; temporaries are none."""
     made = {path.assign.lhs.tensor.name for path in paths(stmt)}
     return tuple(access for access in reads(stmt) if access.tensor.name not in made)
 
 
+@once_for_each
 def reads(stmt: Stmt) -> tuple[Access, ...]:
     """Every access that a statement reads, temporaries included, each once."""
     return tuple(dict.fromkeys(access for assign in assignments(stmt) for access in accesses(assign.rhs)))
 
 
-def tensors(stmt: Stmt) -> dict[str, TensorVar]:
+@once_for_each
+def tensors(stmt: Stmt) -> Mapping[str, TensorVar]:
     """Every tensor of the statement by its name."""
     written_to = (assign.lhs for assign in assignments(stmt))
-    return {access.tensor.name: access.tensor for access in (*written_to, *reads(stmt))}
+    return MappingProxyType({access.tensor.name: access.tensor for access in (*written_to, *reads(stmt))})
 
 
+@once_for_each
 def taken_names(stmt: Stmt) -> frozenset[str]:
     """The names that a new variable or tensor must not have."""
     indices = (var for assign in assignments(stmt) for access in (assign.lhs, *accesses(assign.rhs)) for var in access.indices)
@@ -170,7 +185,7 @@ def replace_loops(stmt: Stmt, var: IndexVar, make: Callable[[Forall], Stmt], *re
     def rule(found: Node) -> Node | None:
         return make(found) if isinstance(found, Forall) and found.var == var else None
 
-    return related(rewrite(body_of(stmt), rule), relations_of(stmt) + relations)
+    return related(rewrite(body_of(stmt), rule, Stmt), relations_of(stmt) + relations)
 
 
 def cut_loops(stmt: Stmt, relation: Line) -> Stmt:

@@ -31,7 +31,7 @@ from sparseloom.schedule.primitive import PRIMITIVES, Primitive, spell
 from sparseloom.schedule.races import Conflict, analyse
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.spaces import IterationSpace, draw
-from sparseloom.schedule.text import read_steps, unreadable
+from sparseloom.schedule.text import Call, read_steps, unreadable
 
 Variable = IndexVar | str
 Variables = Variable | Iterable[Variable]
@@ -110,16 +110,23 @@ class Schedule:
         return self._take(built)
 
     def _take(self, step: Primitive) -> Self:
+        return self._done(step).lawful()
+
+    def _done(self, step: Primitive) -> Self:
         names = renamings(self.concrete, step.new_names())
         before, now = (renamed(self.concrete, names), step.reading(names)) if names else (self.concrete, step)
         refusal = now.check_all(before)
         if refusal is not None:
             raise self._refused(str(step), refusal, before.stmt)
-        made = now.apply_all(before)
-        broken = breach(made)
+        return replace(self, concrete=now.apply_all(before), trace=(*self.trace, step))
+
+    def lawful(self) -> Self:
+        """The same, if the last step left every law in force."""
+        broken = breach(self.concrete)
         if broken is not None:
-            raise self._refused(str(step), broken, made.stmt)
-        return replace(self, concrete=made, trace=(*self.trace, step))
+            *before, last = self.trace
+            raise replace(self, trace=tuple(before))._refused(str(last), broken, self.stmt)
+        return self
 
     def _refused(self, step: str, refusal: Refusal, stmt: Stmt) -> ScheduleError:
         """What was asked, why not, where, and what to do."""
@@ -168,11 +175,22 @@ class Schedule:
         """Go on with the steps of a text."""
         made = self
         for call in read_steps(text):
-            built = build(call.step, call.arguments, made.concrete)
-            if isinstance(built, Refusal):
-                raise unreadable(text, call.fault_place(built), built)
-            made = made._take(built)
+            made = made._take(made._read(call, text))
         return made
+
+    def composing(self, text: str) -> Self:
+        """Go on with the steps of a text before the laws are checked: ``lawful`` does it when all are done."""
+        made = self
+        for call in read_steps(text):
+            made = made._done(made._read(call, text))
+        return made
+
+    def _read(self, call: Call, text: str) -> Primitive:
+        """A step of a text, for the statement as it is now."""
+        built = build(call.step, call.arguments, self.concrete)
+        if isinstance(built, Refusal):
+            raise unreadable(text, call.fault_place(built), built)
+        return built
 
     def to_json(self) -> str:
         """The steps as a JSON list of objects, one key per argument."""

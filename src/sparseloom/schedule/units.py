@@ -41,7 +41,7 @@ def _shares_lanes(path: Path, outer: Forall, depth: int, graph: Provenance) -> b
     made, where = path.assign.lhs, path.temporaries.get(path.assign.lhs.tensor.name, 0)
     if outer.tag.unit is not Unit.CPUVector or made.indices or not path.loops.index(outer) < where <= depth:
         return False
-    read = list(accesses(path.assign.rhs))
+    read = accesses(path.assign.rhs)
     is_known = not any(access.tensor.name in path.temporaries for access in read)
     return is_known and not graph.ancestors(outer.var) & {var for access in read for var in access.indices}
 

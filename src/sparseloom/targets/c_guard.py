@@ -21,20 +21,29 @@ from sparseloom.targets.c_team import TEAM_HELPER
 _WIDTH = """
 typedef struct { const {T} *crd; uint64_t size; } column_{W};
 
+#ifdef __AVX2__
+// <immintrin.h> alone would take most of the time to compile this.
+typedef {T} lanes_{W} __attribute__((vector_size(32), aligned(sizeof({T})), may_alias));
+typedef u{T} bits_{W} __attribute__((vector_size(32)));
+typedef {FLOAT} floats_{W} __attribute__((vector_size(32)));
+
+static inline uint32_t signs_{W}(bits_{W} lanes) {
+  return (uint32_t)__builtin_ia32_movmsk{LANE}256((floats_{W})lanes);
+}
+#endif
+
 // Whether 64 coordinates are below ``beyond``, and each comes before the next, which exists, but for those marked in ``starts``.
 static inline int rises_{W}(const {T} *crd, uint64_t starts, int strict, {T} beyond) {
   uint64_t rises = 0;
 #ifdef __AVX2__
-  const __m256i least = _mm256_set1_epi{SET}(beyond);
-  __m256i inside = _mm256_set1_epi64x(-1);
+  bits_{W} last, outside = {0};
+  for (int lane = 0; lane < {LANES}; lane++) last[lane] = (u{T})beyond - 1;
   for (int k = 0; k < 64; k += {LANES}) {
-    const __m256i here = _mm256_loadu_si256((const __m256i *)(crd + k)), next = _mm256_loadu_si256((const __m256i *)(crd + k + 1));
-    // A negative one differs from its own sign: seen as unsigned, it is beyond everything.
-    inside = _mm256_and_si256(inside, _mm256_andnot_si256(here, _mm256_cmpgt_epi{BITS}(least, here)));
-    const __m256i rise = strict ? _mm256_cmpgt_epi{BITS}(next, here) : _mm256_cmpgt_epi{BITS}(here, next);
-    rises |= (uint64_t)(uint32_t)_mm256_movemask_{LANE}(_mm256_castsi256_{LANE}(rise)) << k;
+    const lanes_{W} here = *(const lanes_{W} *)(crd + k), next = *(const lanes_{W} *)(crd + k + 1);
+    outside |= (bits_{W})here | (last - (bits_{W})here);  // what is negative, or comes behind the last, sets the sign
+    rises |= (uint64_t)signs_{W}((bits_{W})(strict ? next > here : here > next)) << k;
   }
-  if (_mm256_movemask_{LANE}(_mm256_castsi256_{LANE}(inside)) != (1 << {LANES}) - 1) return 0;
+  if (signs_{W}(outside)) return 0;
   return !(~(strict ? rises : ~rises) & ~starts);
 #else
   int outside = 0;
@@ -163,10 +172,10 @@ def _spelled(**names: str) -> str:
 
 GUARD_SOURCE = "\n".join(
     [
-        "#include <stdint.h>\n#include <string.h>\n#ifdef __AVX2__\n#include <immintrin.h>\n#endif",
+        "#include <stdint.h>\n#include <string.h>",
         TEAM_HELPER,
-        _spelled(T="int32_t", W="int32", BITS="32", SET="32", LANES="8", LANE="ps", MOST="INT32_MAX"),
-        _spelled(T="int64_t", W="int64", BITS="64", SET="64x", LANES="4", LANE="pd", MOST="INT64_MAX"),
+        _spelled(T="int32_t", W="int32", FLOAT="float", LANES="8", LANE="ps", MOST="INT32_MAX"),
+        _spelled(T="int64_t", W="int64", FLOAT="double", LANES="4", LANE="pd", MOST="INT64_MAX"),
         _ENTRY,
     ]
 )

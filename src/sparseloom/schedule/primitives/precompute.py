@@ -177,7 +177,7 @@ class Precompute(Primitive):
         workspace = self._workspace(plan)
         consumer, producer = self._consumer(plan, workspace), self._producer(plan, workspace)
         outermost = plan.inner[0]
-        body = rewrite(body_of(stmt), lambda found: Where(consumer, producer) if found is outermost else None)
+        body = rewrite(body_of(stmt), lambda found: Where(consumer, producer) if found is outermost else None, Stmt)
         return related(body, relations_of(stmt) + self.relations)
 
     def _workspace(self, plan: _Plan) -> TensorVar:
@@ -209,7 +209,7 @@ class Precompute(Primitive):
                 return found.consumer
             return None
 
-        return rewrite(plan.inner[0], rule)
+        return rewrite(plan.inner[0], rule, Stmt)
 
     def _producer(self, plan: _Plan, workspace: TensorVar) -> Stmt:
         """Loops over the renamed variables and over those that moved, nested as they were, writing the workspace.

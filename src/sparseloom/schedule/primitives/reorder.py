@@ -71,7 +71,7 @@ class Reorder(Primitive):
             chain, _ = directly_nested(found)
             return self._permuted(found) if set(chain[: len(wanted)]) == wanted else None
 
-        return related(rewrite(body_of(stmt), rule), relations_of(stmt))
+        return related(rewrite(body_of(stmt), rule, Stmt), relations_of(stmt))
 
     def _permuted(self, outermost: Stmt) -> Stmt:
         tags, body = {}, outermost
