@@ -17,7 +17,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData, Mask
 from sparseloom.formats.pack import pack, position_counts, unpack
-from sparseloom.formats.storage import Copy, Storage, lend, lend_levels, sealed
+from sparseloom.formats.storage import Copy, Storage, copy_of, lend, lend_levels, sealed
 
 
 def lent_room(source: Storage, depth: int, form: Format, shape: tuple[int, ...]) -> int:
@@ -27,7 +27,7 @@ def lent_room(source: Storage, depth: int, form: Format, shape: tuple[int, ...])
 
 
 def built_on(
-    source: Storage, depth: int, form: Format, shape: tuple[int, ...], values: NDArray[Any], fill: Scalar, copy: Copy = np.ndarray.copy
+    source: Storage, depth: int, form: Format, shape: tuple[int, ...], values: NDArray[Any], fill: Scalar, copy: Copy = copy_of
 ) -> Storage:
     """Values as a tensor with the first levels of a storage, in arrays that nobody else can change.
 

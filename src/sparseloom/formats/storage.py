@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 
 Copy = Callable[[NDArray[Any]], NDArray[Any]]
+copy_of: Copy = methodcaller("copy")  # of an array wherever it is
 
 
 class Seal:
@@ -111,28 +113,28 @@ def sealed(storage: Storage) -> Storage:
     return replace(storage, seal=Seal() if storage.indices else NO_INDICES)
 
 
-def copied(storage: Storage, copy: Copy = np.ndarray.copy) -> Storage:
+def copied(storage: Storage, copy: Copy = copy_of) -> Storage:
     """The same tensor with arrays of its own."""
     return replace(with_own_indices(storage, copy), values=copy(storage.values))
 
 
-def with_own_indices(storage: Storage, copy: Copy = np.ndarray.copy) -> Storage:
+def with_own_indices(storage: Storage, copy: Copy = copy_of) -> Storage:
     """The same tensor with index arrays of its own."""
     return replace(storage, levels=_own(storage.levels, copy), seal=Seal() if storage.indices else NO_INDICES)
 
 
-def _own(levels: tuple[LevelData, ...], copy: Copy = np.ndarray.copy) -> tuple[LevelData, ...]:
+def _own(levels: tuple[LevelData, ...], copy: Copy = copy_of) -> tuple[LevelData, ...]:
     """Copies of levels."""
     return tuple([LevelData({name: copy(array) for name, array in level.arrays.items()}, level.scalars) for level in levels])
 
 
-def lend(storage: Storage, copy: Copy = np.ndarray.copy) -> Storage:
+def lend(storage: Storage, copy: Copy = copy_of) -> Storage:
     """The storage whose index arrays a result may have in common with it: itself if they are sealed, else a copy."""
     levels, seal = lend_levels(storage, copy)
     return storage if levels is storage.levels else replace(storage, levels=levels, seal=seal)
 
 
-def lend_levels(storage: Storage, copy: Copy = np.ndarray.copy) -> tuple[tuple[LevelData, ...], Seal | None]:
+def lend_levels(storage: Storage, copy: Copy = copy_of) -> tuple[tuple[LevelData, ...], Seal | None]:
     """The levels that a result may have in common with a storage, and their seal: its own if they are sealed, else copies."""
     seal = storage.seal
     if seal is not None and not seal.broken:
@@ -166,7 +168,7 @@ def derived(made: Storage, source: Storage) -> Storage:
     return replace(made, seal=source.seal)
 
 
-def apart(made: Storage, source: Storage, copy: Copy = np.ndarray.copy) -> Storage:
+def apart(made: Storage, source: Storage, copy: Copy = copy_of) -> Storage:
     """A result without any array that a caller may change: those it has in common with such a source are copied."""
     if source.is_sealed and source.seal is not CALLERS_VALUES:
         return made
