@@ -75,6 +75,7 @@ class Kernel(Inspectable):
         path: Path | None = None,
         before: Sequence[Step] = (),
         threads: int | None = None,
+        deterministic: bool = False,
     ) -> None:
         self._statement = statement
         self._threads = known_count(threads)
@@ -85,7 +86,7 @@ class Kernel(Inspectable):
         self._dtype = dtype
         self._ring = ring
         self._sizes = known_sizes(sizes)
-        self._target = find_target(target)
+        self._target = find_target(target).in_order if deterministic else find_target(target)
         self._schedule = schedule
         self._workspace = known_workspace(workspace)
         self.result_name = statement.lhs.tensor.name
@@ -109,7 +110,7 @@ class Kernel(Inspectable):
     def __reduce__(self) -> tuple[Any, ...]:
         workspace = None if self._workspace is None else self._workspace.value
         options = (self._formats, self._format, self._dtype, self._ring, self._sizes, self._target.name, self._schedule, workspace)
-        return Kernel, (self._statement, self._text, *options, self._path, self._before, self._threads)
+        return Kernel, (self._statement, self._text, *options, self._path, self._before, self._threads, self._target.ordered)
 
     # Calling
 

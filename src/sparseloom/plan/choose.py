@@ -14,7 +14,7 @@ from sparseloom.iteration.layout import is_filled
 from sparseloom.iteration.making import Inserted
 from sparseloom.notation.nodes import Access
 from sparseloom.plan.decision import Decision
-from sparseloom.plan.gpu import choose_on_gpu
+from sparseloom.plan.gpu import ATOMICS, choose_on_gpu
 from sparseloom.plan.space import Space
 from sparseloom.plan.sums import sum_inside
 from sparseloom.plan.threads import choose_places, choose_threads, every_way
@@ -46,9 +46,11 @@ class Choice:
     decisions: tuple[Decision, ...] = ()
 
 
-def choices_on_gpu(concrete: Concrete, space: Space) -> Iterator[Choice]:
-    """Schedules for a GPU, best first; the last one is that of plain loops, which one thread runs."""
-    yield from (_together(decision) for decision in choose_on_gpu(concrete, space))
+def choices_on_gpu(concrete: Concrete, space: Space, ordered: bool = False) -> Iterator[Choice]:
+    """Schedules for a GPU, best first; the last one is that of plain loops, which one thread runs. ``ordered``: none adds in any order."""
+    for decision in choose_on_gpu(concrete, space):
+        if not ordered or not any(ATOMICS in step for step in decision.steps):
+            yield _together(decision)
     yield Choice()
 
 

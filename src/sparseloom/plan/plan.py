@@ -79,7 +79,8 @@ def plan_schedule(plain: Plan, sizes: Mapping[str, int], statistics: Statistics,
     """The plan with the best schedule that its loops allow."""
     loops = choose_loops(plain.plain)
     space = Space(loops.stmt, sizes, statistics)
-    return next(_allowed(plain, loops, choices_on_gpu(loops, space) if _is_for_gpu(plain) else choices(loops, space, worth)))
+    on_gpu = choices_on_gpu(loops, space, plain.target.ordered) if _is_for_gpu(plain) else None
+    return next(_allowed(plain, loops, on_gpu or choices(loops, space, worth)))
 
 
 def _is_for_gpu(plan: Plan) -> bool:

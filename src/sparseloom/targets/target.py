@@ -7,11 +7,12 @@ is added to ``targets/registry.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from sparseloom.core.dtypes import DType
+from sparseloom.core.once import cached_property
 from sparseloom.loops.nodes import Function, LoopKind, MemorySpace
 from sparseloom.notation.nodes import Unit
 
@@ -87,6 +88,12 @@ class Target:
     largest_local: int = 1024  # elements of an array that one thread has for itself; more than that is allocated
     shelf: Shelf = Shelf(1, 0)
     stands_for: Target | None = None  # the target whose loops it runs in its place
+    ordered: bool = False  # whether what is planned for it must add in a fixed order
+
+    @cached_property
+    def in_order(self) -> Target:
+        """The same target for those who want the same bits every time."""
+        return self if self.ordered else replace(self, ordered=True)
 
     @property
     def model(self) -> Target:
