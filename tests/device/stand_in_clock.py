@@ -12,17 +12,18 @@ from device.neighbours import ndarray
 
 
 class StandInClock:
-    """Runs everything; the seconds grow with every run, so that medians can be told apart."""
+    """Runs everything once, as the interpreter takes long; the seconds grow with every run, so that medians can be told apart."""
 
     name = "CuPy"
 
     def __init__(self, library: Any = None) -> None:
         self._ticks = count(1)
-        self.runs = 0
+        self._seen: list[Callable[[], object]] = []
 
     def seconds(self, run: Callable[[], object]) -> float:
-        self.runs += 1
-        run()
+        if run not in self._seen:
+            self._seen.append(run)
+            run()
         return 1e-6 * next(self._ticks)
 
     def array(self, given: np.ndarray[Any, Any]) -> ndarray:

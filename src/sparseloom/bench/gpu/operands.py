@@ -31,7 +31,7 @@ def quick_sets() -> Sets:
 
 def toy_sets() -> Sets:
     """What only shows that everything runs."""
-    return {SIX: six(10_000), TENSORS: tensors(20_000)}
+    return {SIX: six(10_000), TENSORS: tensors(100_000)}
 
 
 def data_sets(folder: Path) -> tuple[Sets, tuple[str, ...]]:
@@ -48,7 +48,7 @@ def six(part: int = 1) -> dict[str, Make]:
         "power_law_12m": lambda: zipf(_share(1_000_000, part), 12, 0.75),
         "road_4m": lambda: road(_share(4_000_000, part)),
         "short_wide": lambda: wide(_share(100, min(part, 8)), _share(100_000, part), _share(10_000, part)),
-        "skewed_8m": lambda: exponential(_share(20_000, part), 100_000, 400, 1.0003**part if part < 100 else 1.1),
+        "skewed_8m": lambda: exponential(_share(20_000, part), _share(100_000, part), 400, 1.0003**part if part < 100 else 1.1),
     }
 
 

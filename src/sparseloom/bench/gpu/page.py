@@ -36,8 +36,8 @@ METHOD = """\
 - **Checked.** Every result is compared with one in double precision before anything is timed, number by number; of a wide one the first
   column, the last and a weighted sum of all. One that is wrong is shown as WRONG, and has no time; one that cannot run says why.
 - **Compared with** is the quickest algorithm of cuSPARSE for each operand: SpMV default, ALG1 and ALG2, SpMM default, ALG1, ALG2 and ALG3,
-  through CuPy's bindings, and SDDMM through PyTorch, into values that are there already, and without the values of the pattern. MTTKRP,
-  which cuSPARSE does not have, is compared with the schedules in which every entry of a row that warps share is an atomic update.
+  through CuPy's bindings, and SDDMM, also as PyTorch calls it, into values that are there already; it leaves out the values of the pattern.
+  MTTKRP, which cuSPARSE does not have, is compared with the schedules in which every entry of a row that warps share is an atomic update.
 - **The memory floor** is the time to move all operands and the result once, at the speed of a copy.
 - **The six** are the operands on which kernels by hand were compared before there was a planner. The **six chosen afterwards** were picked
   when the schedules were there; nothing was tuned on them."""

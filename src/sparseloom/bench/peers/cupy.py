@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from ctypes import CDLL, byref, c_size_t, c_void_p
 from functools import cache, partial
 from typing import Any
 
@@ -13,6 +15,7 @@ from sparseloom.bench.entrants import Entrant
 FLUSHED = 128 << 20  # bytes that are written before every run, more than the L2 cache holds
 REAL = {"float32": 0, "float64": 1}  # CUDA_R_32F, CUDA_R_64F
 INDEX_32, INDEX_64, ROW_MAJOR = 2, 3, 2  # CUSPARSE_INDEX_32I, CUSPARSE_INDEX_64I, CUSPARSE_ORDER_ROW
+NOT_TURNED, TURNED = 0, 1  # CUSPARSE_OPERATION_NON_TRANSPOSE, ..._TRANSPOSE
 SPMV = {"default": 0, "ALG1": 2, "ALG2": 3}  # CUSPARSE_SPMV_...
 SPMM = {"default": 0, "ALG1": 4, "ALG2": 6, "ALG3": 12}  # CUSPARSE_SPMM_...
 
@@ -121,6 +124,17 @@ class CuSparse:
         buffer = _room(self._library.spMM_bufferSize(*given))
         return self._kept(lambda: self._library.spMM(*given, buffer.ptr), buffer, B, C)
 
+    def sddmm(self, C: Any, D: Any, way: int) -> Callable[[], object]:
+        """C times the transpose of D where the matrix has entries, into its values. CuPy has no binding for it."""
+        left, right = (self._library.createDnMat(*m.shape, m.shape[1], m.data.ptr, self._type, ROW_MAJOR) for m in (C, D))
+        numbers = self._one.ctypes.data, left, right, self._zero.ctypes.data
+        given = [c_void_p(_handle()), NOT_TURNED, TURNED, *map(c_void_p, (*numbers, self._described)), self._type, way]
+        size, library = c_size_t(), _cusparse()
+        _check(library.cusparseSDDMM_bufferSize(*given, byref(size)))
+        buffer = _room(size.value)
+        _check(library.cusparseSDDMM_preprocess(*given, c_void_p(buffer.ptr)))
+        return self._kept(lambda: _check(library.cusparseSDDMM(*given, c_void_p(buffer.ptr))), buffer, C, D)
+
     def _kept(self, run: Callable[[], object], *alive: Any) -> Callable[[], object]:
         return lambda *_, kept=(self, alive): run()
 
@@ -133,6 +147,24 @@ def spmv(A: Any, x: Any, y: Any) -> dict[str, Callable[[], Entrant]]:
 def spmm(A: Any, B: Any, C: Any) -> dict[str, Callable[[], Entrant]]:
     """A B, B dense, by every algorithm, each to be prepared."""
     return {f"cuSPARSE {name}": partial(_filling, A, "spmm", (B, C), way) for name, way in SPMM.items()}
+
+
+def sddmm(S: Any, C: Any, D: Any) -> dict[str, Callable[[], Entrant]]:
+    """The sampled product, without the values of the pattern: these are multiplied in only to compare."""
+    return {"cuSPARSE SDDMM": lambda: _sampled(S, C, D)}
+
+
+def _sampled(S: Any, C: Any, D: Any) -> Entrant:
+    given = S.to_cupy()
+    pattern = given.copy()
+    pattern.data.fill(np.nan)
+    run = CuSparse(pattern).sddmm(C, D, 0)
+
+    def answer() -> Any:
+        run()
+        return pattern.data * given.data
+
+    return Entrant(run, answer)
 
 
 def _filling(A: Any, kernel: str, given: tuple[Any, Any], way: int) -> Entrant:
@@ -151,6 +183,19 @@ def _bindings() -> Any:
     from importlib import import_module
 
     return import_module("cupy_backends.cuda.libs.cusparse")
+
+
+def _cusparse() -> Any:
+    """The library behind the bindings, which CuPy has loaded."""
+    for name in ("libcusparse.so.12", "libcusparse.so"):
+        with suppress(OSError):
+            return CDLL(name)
+    raise ImportError("libcusparse.so.12 is not found")
+
+
+def _check(status: int) -> None:
+    if status:
+        raise RuntimeError(f"cuSPARSE returned status {status}")
 
 
 def _handle() -> Any:

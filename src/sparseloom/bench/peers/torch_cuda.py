@@ -10,7 +10,7 @@ from sparseloom.bench.entrants import Entrant
 from sparseloom.bench.peers.cupy import FLUSHED
 from sparseloom.bench.peers.torch import load as load_torch
 
-PYTORCH, SAMPLED = "PyTorch", "cuSPARSE SDDMM"
+PYTORCH, SAMPLED = "PyTorch", "cuSPARSE by PyTorch"
 
 
 @cache
