@@ -113,12 +113,13 @@ def test_what_the_time_does_not_suffice_for_is_named(measured: StandIn, tmp_path
 def test_files_of_a_folder(measured: StandIn, tmp_path: Path) -> None:
     import sparseloom as sl
 
+    sl.write(tmp_path / "cube.tns", sl.from_coo(np.array([[0, 1, 2], [1, 1, 0], [2, 0, 1]]), np.ones(3), (3, 3, 3)))
     sl.write(tmp_path / "small.mtx", sl.random((40, 40), 0.1, "csr", seed=1))
     (tmp_path / "torn.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 5\n1 1 1.0\n")
     given = ["--data", str(tmp_path), "--json", str(tmp_path / "run.json"), "--kernels", "spmv,mttkrp", "--dtypes", "f64"]
     assert main([*TOYS, *given]) == 0
     report = read_json([tmp_path / "run.json"])
-    assert [(o.case, o.group) for o in report.outcomes] == [("small", "data")] and report.left_out[0].startswith("torn.mtx")
+    assert [(o.case, o.group) for o in report.outcomes] == [("small", "data"), ("cube", "data_tensors")] and report.left_out[0].startswith("torn.mtx")
 
 
 def test_a_wrong_result_is_named_and_never_timed(measured: StandIn) -> None:

@@ -15,7 +15,7 @@ from sparseloom.bench.measure import sets_from
 from sparseloom.bench.stand_ins import Indices, Make, from_keys, generator
 from sparseloom.tensor.tensor import Tensor
 
-SIX, AFTERWARDS, STAND_INS, TENSORS, DATA = "six", "afterwards", "stand_ins", "tensors", "data"
+SIX, AFTERWARDS, STAND_INS, TENSORS, DATA, DATA_TENSORS = "six", "afterwards", "stand_ins", "tensors", "data", "data_tensors"
 Sets = dict[str, dict[str, Make]]  # by the name of the set
 
 
@@ -37,7 +37,7 @@ def toy_sets() -> Sets:
 def data_sets(folder: Path) -> tuple[Sets, tuple[str, ...]]:
     """The matrices and tensors of a folder, and a line for each file that cannot be taken."""
     found, unread = sets_from(folder, {})
-    return {DATA: found.get("matrices", {}), TENSORS: found.get("tensors", {})}, unread
+    return {DATA: found.get("matrices", {}), DATA_TENSORS: found.get("tensors", {})}, unread
 
 
 def six(part: int = 1) -> dict[str, Make]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sparseloom.bench.gpu.calls import calls
 from sparseloom.bench.gpu.clock import Clock, copy_bandwidth, race
-from sparseloom.bench.gpu.operands import Sets
+from sparseloom.bench.gpu.operands import DATA_TENSORS, TENSORS, Sets
 from sparseloom.bench.gpu.outcome import Outcome, Report
 from sparseloom.bench.gpu.studies import balance, findings
 from sparseloom.bench.gpu.tasks import CONTESTS, TOLERANCE, Case, Contest, Peers, everybody, task_of
@@ -86,7 +86,7 @@ def find_clock(libraries: Mapping[str, Any]) -> Clock:
 
 def steps_of(wish: Wish, group: str, case: str, modes: int | None = None) -> list[Step]:
     """What is measured on one case, dtype by dtype; without knowing its modes, as the set says."""
-    modes = modes if modes is not None else 3 if group == "tensors" else 2
+    modes = modes if modes is not None else 3 if group in (TENSORS, DATA_TENSORS) else 2
     contests = [CONTESTS[name] for name in wish.kernels if CONTESTS[name].modes == modes]
     return [Step(contest, width, case, DTYPES[dtype]) for dtype in wish.dtypes for contest in contests for width in contest.widths]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sparseloom.bench.gpu.operands import AFTERWARDS, DATA, SIX, STAND_INS, TENSORS
+from sparseloom.bench.gpu.operands import AFTERWARDS, DATA, DATA_TENSORS, SIX, STAND_INS, TENSORS
 from sparseloom.bench.gpu.outcome import CUSPARSE, PYTORCH, Outcome, Report
 from sparseloom.bench.gpu.schedules import PLANNED
 from sparseloom.bench.gpu.targets import BEST, gains, verdicts
@@ -15,7 +15,8 @@ from sparseloom.bench.report import Table, duration, times
 
 SHORT = {"float64": "f64", "float32": "f32"}
 GROUPS = {
-    SIX: "the six", AFTERWARDS: "six chosen afterwards", STAND_INS: "stand-ins", DATA: "real data", TENSORS: "tensors",
+    SIX: "the six", AFTERWARDS: "six chosen afterwards", STAND_INS: "stand-ins", DATA: "real matrices", TENSORS: "tensors",
+    DATA_TENSORS: "real tensors",
 }  # fmt: skip
 READING = "The best cuSPARSE algorithm of each operand (MTTKRP: the best of one atomic per nonzero) over ours: above 1 we are faster."
 
