@@ -53,7 +53,7 @@ def mttkrp(tensor: Tensor, width: int) -> Task:
     loops |= _if_taken(width, tensor.dtype, lambda: hand("mttkrp", A, tensor, C, D, *A.shape))
 
     def reference() -> Array:
-        (i, k, l), vals = _entries(tensor)  # noqa: E741
+        (i, k, l), vals = entries_of(tensor)  # noqa: E741
         return _gathered(A.shape, i, lambda p: vals[p, None] * double(C)[k[p]] * double(D)[l[p]])
 
     statement, operands = "A(i,r) = B(i,k,l) * C(k,r) * D(l,r)", {"B": tensor, "C": C, "D": D}
@@ -67,7 +67,7 @@ def mttkrp4(tensor: Tensor, width: int) -> Task:
     loops = _if_taken(width, tensor.dtype, lambda: hand("mttkrp4", A, tensor, C, D, E, *A.shape))
 
     def reference() -> Array:
-        (i, j, k, l), vals = _entries(tensor)  # noqa: E741
+        (i, j, k, l), vals = entries_of(tensor)  # noqa: E741
         return _gathered(A.shape, i, lambda p: vals[p, None] * double(C)[j[p]] * double(D)[k[p]] * double(E)[l[p]])
 
     statement, operands = "A(i,r) = B(i,j,k,l) * C(j,r) * D(k,r) * E(l,r)", {"B": tensor, "C": C, "D": D, "E": E}
@@ -98,7 +98,7 @@ def inner(tensor: Tensor, width: int) -> Task:
     s, one = room(dtype=tensor.dtype), room(1, dtype=tensor.dtype)
 
     def reference() -> Array:
-        (i, j, k), vals = _entries(tensor)
+        (i, j, k), vals = entries_of(tensor)
         return np.asarray((vals * double(a)[i] * double(b)[j] * double(c)[k]).sum())
 
     operands = {"B": tensor, "a": a, "b": b, "c": c}
@@ -214,7 +214,8 @@ def _if_taken(width: int, dtype: DType, make: Callable[[], Entrant]) -> Loops:
     return {HAND: make} if takes(width, dtype) else {}
 
 
-def _entries(tensor: Tensor) -> tuple[list[Array], Array]:
+def entries_of(tensor: Tensor) -> tuple[list[Array], Array]:
+    """The coordinates of every entry, mode by mode, and the values."""
     entries = tensor.to(f"coo({tensor.ndim})").storage
     return [level.arrays["crd"] for level in entries.levels], double(entries.values)
 

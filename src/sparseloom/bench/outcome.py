@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sparseloom.bench.contests import CONTESTS
+from sparseloom.bench.report import plural
 from sparseloom.bench.task import OURS, PLAIN, TUNED
 from sparseloom.bench.timing import geometric_mean
 from sparseloom.core.errors import StorageError
@@ -67,8 +68,13 @@ class Study:
     note: str
     along: str
     places: tuple[float, ...]
-    threads: int
+    threads: int  # 0 on a GPU
     lines: tuple[Line, ...]
+
+    @property
+    def heading(self) -> str:
+        """The title, with the number of threads."""
+        return f"{self.title}, {plural(self.threads, 'thread')}" if self.threads else self.title
 
 
 @dataclass(frozen=True)
@@ -140,10 +146,10 @@ def read_json(paths: Iterable[Path]) -> Report:
         made.bandwidth.update(report.bandwidth)
         made.gaps.update(report.gaps)
         made.left_out.extend(line for line in report.left_out if line not in made.left_out)
-        _merge(made.outcomes, report.outcomes, lambda o: (o.kernel, o.width, o.case, o.dtype, o.threads))
-        _merge(made.studies, report.studies, lambda s: s.name)
-        _merge(made.trials, report.trials, lambda t: (t.statement, str(t.formats), t.threads))
-        _merge(made.doors, report.doors, lambda d: d.name)
+        merge(made.outcomes, report.outcomes, lambda o: (o.kernel, o.width, o.case, o.dtype, o.threads))
+        merge(made.studies, report.studies, lambda s: s.name)
+        merge(made.trials, report.trials, lambda t: (t.statement, str(t.formats), t.threads))
+        merge(made.doors, report.doors, lambda d: d.name)
     measured = _measured(made)
     made.left_out[:] = [line for line in made.left_out if line.rpartition(": ")[0] not in measured]
     return made
@@ -156,7 +162,8 @@ def _measured(report: Report) -> set[str]:
     return steps | {name for name, found in parts.items() if found}
 
 
-def _merge(into: list[Any], more: list[Any], key: Callable[[Any], Any]) -> None:
+def merge(into: list[Any], more: list[Any], key: Callable[[Any], Any]) -> None:
+    """Put items in the places of those with the same key, and others at the end."""
     known = {key(item): place for place, item in enumerate(into)}
     for item in more:
         if key(item) in known:
@@ -174,12 +181,13 @@ def _read(path: Path) -> Report:
         raise StorageError(f"{path} was not written by sparseloom bench cpu --json")
     plain = {item.name: found[item.name] for item in fields(Report)}
     plain["outcomes"] = [Outcome(**{**o, "shape": tuple(o["shape"])}) for o in found["outcomes"]]
-    plain["studies"] = [_study(s) for s in found["studies"]]
+    plain["studies"] = [study_from(s) for s in found["studies"]]
     plain["trials"] = [Trial(**t) for t in found["trials"]]
     plain["doors"] = [Door(**d) for d in found["doors"]]
     return Report(**plain)
 
 
-def _study(found: dict[str, Any]) -> Study:
+def study_from(found: dict[str, Any]) -> Study:
+    """A study that was kept as JSON."""
     lines = tuple(Line(line["name"], tuple(line["seconds"])) for line in found["lines"])
     return Study(**{**found, "places": tuple(found["places"]), "lines": lines})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,13 @@ METHOD = """\
 def page(report: Report, pictures: Path | None = None, beside: Path | None = None) -> str:
     """The whole page; ``pictures`` is the folder that has them, and ``beside`` the folder in which the page will lie."""
     parts: list[str | Table] = [INTRODUCTION, _machine(report), tables.target_table(report), tables.losses(report), tables.summary(report)]
-    parts += ["## How it is measured", METHOD, _ways(report), *_gaps(report), "## Kernels"]
+    parts += ["## How it is measured", METHOD, _ways(report), *gaps_of(report.gaps, report.left_out), "## Kernels"]
     for kernel, width in kernels_of(report):
-        parts += [*_picture(file_of(kernel, width), pictures, beside), *tables.kernel_tables(report, kernel, width)]
+        parts += [*linked(file_of(kernel, width), pictures, beside), *tables.kernel_tables(report, kernel, width)]
     if report.studies:
         parts.append("## Studies")
     for study in report.studies:
-        parts += [tables.study_table(study), *_picture(f"{study.name}.svg", pictures, beside)]
+        parts += [tables.study_table(study), *linked(f"{study.name}.svg", pictures, beside)]
     parts += [tables.trial_table(report)] if report.trials else []
     parts += [tables.door_table(report)] if report.doors else []
     return "\n\n".join(part.for_markdown() if isinstance(part, Table) else part for part in parts) + "\n"
@@ -95,13 +96,15 @@ def _ways(report: Report) -> str:
     return "\n".join(f"- **{name}**: {what}" for name, what in NAMED.items() if name in seen)
 
 
-def _gaps(report: Report) -> list[str]:
-    lines = [f"- **{name}** is missing: {why}" for name, why in report.gaps.items()]
-    lines += [f"- {line}" for line in report.left_out]
+def gaps_of(gaps: Mapping[str, str], left_out: Sequence[str]) -> list[str]:
+    """Who is missing, and what is left out."""
+    lines = [f"- **{name}** is missing: {why}" for name, why in gaps.items()]
+    lines += [f"- {line}" for line in left_out]
     return ["What is missing:", "\n".join(lines)] if lines else []
 
 
-def _picture(name: str, pictures: Path | None, beside: Path | None) -> list[str]:
+def linked(name: str, pictures: Path | None, beside: Path | None) -> list[str]:
+    """A picture, if there is a folder of them."""
     if pictures is None:
         return []
     where = Path(os.path.relpath(pictures, beside or Path.cwd())) / name

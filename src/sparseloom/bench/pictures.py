@@ -49,7 +49,7 @@ def bars(report: Report, kernel: str, width: int) -> str:
     size = (LEFT + max(group * len(cases), legend, text_width(title)) + 20, TOP + 20 + len(panels) * (HIGH + 60))
     drawing = Drawing(*size)
     drawing.text(16, 20, title, TEXT, anchor="start")
-    _legend(drawing, names, 44)
+    draw_legend(drawing, names, 44)
     for number, panel in enumerate(panels):
         _panel(drawing, panel, names, TOP + 20 + number * (HIGH + 60), group, size[0] - 20)
     return str(drawing)
@@ -60,15 +60,16 @@ def _everybody(outcomes: Sequence[Outcome]) -> list[str]:
     return [*(name for name in ALWAYS if name in seen), *(name for name in seen if name not in ALWAYS)]
 
 
-def _legend(drawing: Drawing, names: Sequence[str], y: float) -> None:
+def draw_legend(drawing: Drawing, names: Sequence[str], y: float, first: int = 0) -> None:
+    """A square and a name for everybody; ``first`` is how many stand before them."""
     x = float(LEFT)
-    for number, name in enumerate(names):
-        drawing.rectangle(x, y - 5, 10, 10, _look(number))
+    for number, name in enumerate(names, first):
+        drawing.rectangle(x, y - 5, 10, 10, look(number))
         drawing.text(x + 15, y, name, FAINT, SMALL, "start")
         x += text_width(name, SMALL) + 34
 
 
-def _look(number: int) -> str:
+def look(number: int) -> str:
     """A colour; from the ninth on they come again, paler."""
     return f'fill="{colour(number)}"' + ('' if number < 8 else ' fill-opacity=".45"')
 
@@ -85,7 +86,7 @@ def _panel(drawing: Drawing, outcomes: Sequence[Outcome], names: Sequence[str], 
         for number, name in enumerate(names):
             if name in outcome.seconds:
                 height = best / outcome.seconds[name] * (HIGH - 10)
-                drawing.rectangle(start + number * BAR, bottom - height, BAR - 2, height, _look(number))
+                drawing.rectangle(start + number * BAR, bottom - height, BAR - 2, height, look(number))
         middle = start + (group - GAP) / 2
         drawing.text(middle, bottom + 12, outcome.case, TEXT, SMALL)
         drawing.text(middle, bottom + 26, duration(best), FAINT, SMALL)
@@ -95,8 +96,8 @@ def lines(study: Study) -> str:
     """A study: a line for each schedule, over a logarithmic scale of times."""
     size = (760.0, 360.0)
     drawing = Drawing(*size)
-    drawing.text(16, 20, f"{study.title}, {plural(study.threads, 'thread')}", TEXT, anchor="start")
-    _legend(drawing, [line.name for line in study.lines], 44)
+    drawing.text(16, 20, study.heading, TEXT, anchor="start")
+    draw_legend(drawing, [line.name for line in study.lines], 44)
     everything = [math.log10(second) for line in study.lines for second in line.seconds]
     low, high = min(everything) - 0.05, max(everything) + 0.05
     width, height, top = size[0] - LEFT - 60, size[1] - TOP - 60, float(TOP)

@@ -135,7 +135,7 @@ def another(matrix: Tensor, name: str = "another") -> Tensor:
     rows, columns = coordinates.row.astype(np.int64), coordinates.col.astype(np.int64)
     keys = rows[::2] * matrix.shape[1] + columns[::2]
     fresh = generator(name).integers(0, matrix.shape[0] * matrix.shape[1], len(rows) // 2)
-    return _from_keys(name, np.concatenate([keys, fresh]), matrix.shape).astype(matrix.dtype, copy=False)
+    return from_keys(name, np.concatenate([keys, fresh]), matrix.shape).astype(matrix.dtype, copy=False)
 
 
 def lower(matrix: Tensor) -> Tensor:
@@ -158,19 +158,19 @@ def banded(n: int, width: int) -> Tensor:
     offsets = near + np.repeat([-plane, 0, plane], -(-width // 3))[:width]
     columns = np.arange(n)[:, None] + offsets
     inside = (columns >= 0) & (columns < n)
-    return _from_keys("banded", (np.arange(n)[:, None] * n + columns)[inside], (n, n))
+    return from_keys("banded", (np.arange(n)[:, None] * n + columns)[inside], (n, n))
 
 
 def uniform(rows: int, columns: int, count: int) -> Tensor:
     """Entries anywhere."""
-    return _from_keys("uniform", generator(f"uniform {rows}").integers(0, rows * columns, count), (rows, columns))
+    return from_keys("uniform", generator(f"uniform {rows}").integers(0, rows * columns, count), (rows, columns))
 
 
 def power_law(n: int, count: int) -> Tensor:
     """Few rows and columns hold most entries, as in a social graph."""
     rng = generator("power_law")
     rows, columns = (rng.permutation(n)[(n * rng.random(count) ** 3).astype(np.int64)] for _ in range(2))
-    return _from_keys("power_law", rows * n + columns, (n, n))
+    return from_keys("power_law", rows * n + columns, (n, n))
 
 
 def web(n: int, count: int) -> Tensor:
@@ -180,7 +180,7 @@ def web(n: int, count: int) -> Tensor:
     rows = np.repeat(np.arange(n), np.floor(lengths * count / lengths.sum() + rng.random(n)).astype(np.int64))
     near = np.clip(rows + np.rint(rng.laplace(0, 60, len(rows))).astype(np.int64), 0, n - 1)
     popular = rng.permutation(n)[(n * rng.random(len(rows)) ** 3).astype(np.int64)]
-    return _from_keys("web", rows * n + np.where(rng.random(len(rows)) < 0.8, near, popular), (n, n))
+    return from_keys("web", rows * n + np.where(rng.random(len(rows)) < 0.8, near, popular), (n, n))
 
 
 def in_blocks(block_rows: int, size: int, per_row: int) -> Tensor:
@@ -190,7 +190,7 @@ def in_blocks(block_rows: int, size: int, per_row: int) -> Tensor:
     columns = np.clip(rows + np.rint(rng.laplace(0, 200, len(rows))).astype(np.int64), 0, block_rows - 1)
     within = np.arange(size)
     keys = (rows[:, None, None] * size + within[:, None]) * n + columns[:, None, None] * size + within
-    return _from_keys("in_blocks", keys.ravel(), (n, n))
+    return from_keys("in_blocks", keys.ravel(), (n, n))
 
 
 def skewed(n: int, count: int, base: float) -> Tensor:
@@ -199,14 +199,14 @@ def skewed(n: int, count: int, base: float) -> Tensor:
     weights = np.exp(np.log(base) * np.arange(n))
     lengths = np.minimum(np.floor(weights / weights.sum() * count + rng.random(n)), n).astype(np.int64)
     rows = np.repeat(np.arange(n), rng.permutation(lengths))
-    return _from_keys("skewed", rows * n + rng.integers(0, n, len(rows)), (n, n))
+    return from_keys("skewed", rows * n + rng.integers(0, n, len(rows)), (n, n))
 
 
 def fibres(name: str, shape: tuple[int, ...], count: int, length: int) -> Tensor:
     """Random fibres along the last mode, about ``length`` entries each."""
     rng = generator(name)
     starts = rng.integers(0, math.prod(shape[:-1]), count)
-    return _from_keys(name, np.repeat(starts, length) * shape[-1] + rng.integers(0, shape[-1], count * length), shape)
+    return from_keys(name, np.repeat(starts, length) * shape[-1] + rng.integers(0, shape[-1], count * length), shape)
 
 
 def _reader(path: Path) -> Make:
@@ -224,7 +224,7 @@ def _with_usual_levels(tensor: Tensor) -> Tensor:
     return tensor.to("csr" if tensor.ndim == 2 else f"csf({tensor.ndim})")
 
 
-def _from_keys(name: str, keys: Indices, shape: tuple[int, ...]) -> Tensor:
+def from_keys(name: str, keys: Indices, shape: tuple[int, ...]) -> Tensor:
     """A tensor with an entry wherever a row-major key points: csr or csf."""
     ordered = np.sort(keys)  # np.unique takes five times as long here
     coordinates = np.unravel_index(ordered[np.diff(ordered, prepend=-1) > 0], shape)

@@ -81,7 +81,7 @@ def target_table(report: Report) -> Table:
 def study_table(study: Study) -> Table:
     """A study: a column for each place."""
     rows = [[line.name, *(duration(second) for second in line.seconds)] for line in study.lines]
-    return Table(f"{study.title}, {plural(study.threads, 'thread')}", study.note, [study.along, *(f"{p:g}" for p in study.places)], rows)
+    return Table(study.heading, study.note, [study.along, *(f"{p:g}" for p in study.places)], rows)
 
 
 def trial_table(report: Report) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 
@@ -33,51 +33,57 @@ def measure_and_tell(options: argparse.Namespace) -> int:
     report = read_json(options.kept) if options.kept else _measure(options)
     if options.note is not None:
         report.settings["note"] = options.note
-    console = Console(width=max(Console().width, 150))
-    for table in _told(report):
-        console.print(for_terminal(table))
-    for name, why in report.gaps.items():
-        say(f"{name} is missing: {why}")
-    if report.left_out:
-        say("\n".join(["left out:", *(f"  {line}" for line in report.left_out)]))
+    tell_all(_told(report), report.gaps, report.left_out)
     _keep(options, report)
     return 0
 
 
+def tell_all(found: Iterable[Table], gaps: Mapping[str, str], left_out: Sequence[str]) -> None:
+    """Tell tables, who is missing, and what is left out."""
+    console = Console(width=max(Console().width, 150))
+    for table in found:
+        console.print(for_terminal(table))
+    for name, why in gaps.items():
+        say(f"{name} is missing: {why}")
+    if left_out:
+        say("\n".join(["left out:", *(f"  {line}" for line in left_out)]))
+
+
 def _measure(options: argparse.Namespace) -> Report:
     wish, extent = _wish(options), _extent(options)
-    with _progress(count_steps(wish, extent)) as tell:
+    with progress(count_steps(wish, extent)) as tell:
         return run(wish, extent, tell)
 
 
 def _wish(options: argparse.Namespace) -> Wish:
     sets = toy_sets() if options.toy else quick_sets() if options.quick else usual_sets()
     sets, unread = sets_from(options.data, sets) if options.data is not None else (sets, ())
-    kernels = tuple(name for name in _names(options.kernels, (*CONTESTS, *PARTS), "--kernels") if name in CONTESTS)
+    kernels = tuple(name for name in names_in(options.kernels, (*CONTESTS, *PARTS), "--kernels") if name in CONTESTS)
     return Wish(
         _only(sets, options.cases),
         kernels,
         _threads(options),
-        _names(options.dtypes or ("f64" if options.quick else None), tuple(DTYPES), "--dtypes"),
-        _seconds(options),
+        names_in(options.dtypes or ("f64" if options.quick else None), tuple(DTYPES), "--dtypes"),
+        seconds_in(options),
         options.limit if options.limit is not None else QUICK_LIMIT if options.quick else None,
         unread,
     )
 
 
 def _extent(options: argparse.Namespace) -> Extent:
-    parts = tuple(name for name in _names(options.kernels, (*CONTESTS, *PARTS), "--kernels") if name in PARTS)
+    parts = tuple(name for name in names_in(options.kernels, (*CONTESTS, *PARTS), "--kernels") if name in PARTS)
     if options.toy:
         return Extent(parts, statements=2, scale=0.005, processes=1, memory=4096)
     return Extent(parts, statements=10, scale=0.1, processes=1) if options.quick else Extent(parts)
 
 
-def _seconds(options: argparse.Namespace) -> float:
+def seconds_in(options: argparse.Namespace, usual: float = USUAL_SECONDS) -> float:
+    """How long each kernel is measured on each operand."""
     if options.seconds is not None:
         if not options.seconds >= 0:
             raise OptionError(f"--seconds is a time, at least 0, not {options.seconds}")
         return float(options.seconds)
-    return 0.0 if options.toy else QUICK_SECONDS if options.quick else USUAL_SECONDS
+    return 0.0 if options.toy else QUICK_SECONDS if options.quick else usual
 
 
 def _threads(options: argparse.Namespace) -> tuple[int, ...]:
@@ -90,7 +96,7 @@ def _threads(options: argparse.Namespace) -> tuple[int, ...]:
     return tuple(sorted({int(text) for text in found}))
 
 
-def _names(text: str | None, known: Sequence[str], option: str) -> tuple[str, ...]:
+def names_in(text: str | None, known: Sequence[str], option: str) -> tuple[str, ...]:
     """Names that an option lists; all of them without it."""
     found = tuple(known) if text is None else tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in found:
@@ -101,12 +107,12 @@ def _names(text: str | None, known: Sequence[str], option: str) -> tuple[str, ..
 
 def _only(sets: Sets, text: str | None) -> Sets:
     known = sorted({case for makes in sets.values() for case in makes})
-    wanted = _names(text, known, "--cases")
+    wanted = names_in(text, known, "--cases")
     return {name: {case: make for case, make in makes.items() if case in wanted} for name, makes in sets.items()}
 
 
 @contextmanager
-def _progress(count: int) -> Iterator[Tell]:
+def progress(count: int) -> Iterator[Tell]:
     """A bar on a terminal, and elsewhere a line for each step."""
     if not sys.stderr.isatty():
         done = iter(range(1, count + 1))

@@ -20,7 +20,7 @@ def find_peers(*names: str) -> tuple[dict[str, ModuleType], dict[str, str]]:
     found: dict[str, ModuleType] = {}
     missing: dict[str, str] = {}
     for name in names or PEERS:
-        failure = _failure(PEERS[name].load)
+        failure = failure_of(PEERS[name].load)
         if failure is None:
             found[name] = PEERS[name]
         else:
@@ -37,7 +37,7 @@ def peer_entrants(kernel: str, peers: Peers, operands: Iterable[Any]) -> tuple[d
         if not hasattr(peer, kernel):
             continue
         made: list[Entrant] = []
-        failure = _failure(lambda peer=peer, made=made: _prepared(getattr(peer, kernel), given, made))  # type: ignore[misc]
+        failure = failure_of(lambda peer=peer, made=made: _prepared(getattr(peer, kernel), given, made))  # type: ignore[misc]
         if failure is None:
             entrants[name] = made[0]
         else:
@@ -51,7 +51,7 @@ def _prepared(prepare: Callable[..., Entrant], operands: tuple[Any, ...], made: 
     made.append(entrant)
 
 
-def _failure(step: Callable[[], object]) -> str | None:
+def failure_of(step: Callable[[], object]) -> str | None:
     """What a step of another library says when it fails, in one line."""
     try:
         step()

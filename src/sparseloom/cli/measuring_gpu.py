@@ -1,0 +1,74 @@
+"""What ``sparseloom bench gpu`` does: measure with a progress bar, tell the tables, and keep numbers, pictures and the page."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from sparseloom.bench.gpu.operands import Sets, data_sets, only, quick_sets, toy_sets, usual_sets
+from sparseloom.bench.gpu.outcome import Report, read_json, write_json
+from sparseloom.bench.gpu.page import page
+from sparseloom.bench.gpu.pictures import write_pictures
+from sparseloom.bench.gpu.run import DTYPES, PARTS, Wish, count_steps, require_device, run
+from sparseloom.bench.gpu.tables import all_tables
+from sparseloom.bench.gpu.targets import verdicts
+from sparseloom.bench.gpu.tasks import CONTESTS
+from sparseloom.cli.arguments import OptionError
+from sparseloom.cli.measuring import QUICK_LIMIT, names_in, progress, seconds_in, tell_all
+from sparseloom.cli.terminal import say
+
+SECONDS = 0.2
+QUICK_PART, TOY_PART = 8, 1000  # how many times smaller the studies' operands are
+
+
+def measure_and_tell(options: argparse.Namespace) -> int:
+    """Measure, or read what was measured; then tell and keep it."""
+    if options.threads is not None:
+        raise OptionError("--threads is for bench cpu; kernels on a GPU have the threads that their schedules say")
+    report = read_json(options.kept) if options.kept else _measure(options)
+    if options.note is not None:
+        report.settings["note"] = options.note
+    tell_all(all_tables(report), report.gaps, report.left_out)
+    _keep(options, report)
+    return 0
+
+
+def _measure(options: argparse.Namespace) -> Report:
+    wish = _wish(options)
+    title = require_device()
+    with progress(count_steps(wish)) as tell:
+        return run(wish, title, tell)
+
+
+def _wish(options: argparse.Namespace) -> Wish:
+    sets, unread = data_sets(options.data) if options.data is not None else (_generated(options), ())
+    wanted = names_in(options.kernels, (*CONTESTS, *PARTS), "--kernels")
+    known = (*sets, *(case for makes in sets.values() for case in makes))
+    usual = "f32" if options.quick else None
+    return Wish(
+        only(sets, names_in(options.cases, known, "--cases")),
+        tuple(name for name in wanted if name in CONTESTS),
+        tuple(name for name in wanted if name in PARTS),
+        names_in(options.dtypes or usual, tuple(DTYPES), "--dtypes"),
+        seconds_in(options, SECONDS),
+        options.limit if options.limit is not None else QUICK_LIMIT if options.quick else None,
+        unread,
+        TOY_PART if options.toy else QUICK_PART if options.quick else 1,
+    )
+
+
+def _generated(options: argparse.Namespace) -> Sets:
+    return toy_sets() if options.toy else quick_sets() if options.quick else usual_sets()
+
+
+def _keep(options: argparse.Namespace, report: Report) -> None:
+    """Write what was asked for."""
+    if options.json is not None:
+        write_json(report, [{**asdict(verdict), "said": verdict.said} for verdict in verdicts(report)], options.json)
+        say(f"wrote {options.json}")
+    if options.pictures is not None:
+        say(f"wrote {len(write_pictures(report, options.pictures))} pictures to {options.pictures}")
+    if options.markdown is not None:
+        options.markdown.parent.mkdir(parents=True, exist_ok=True)
+        options.markdown.write_text(page(report, options.pictures, options.markdown.parent))
+        say(f"wrote {options.markdown}")
