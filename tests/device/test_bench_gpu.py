@@ -119,7 +119,8 @@ def test_files_of_a_folder(measured: StandIn, tmp_path: Path) -> None:
     given = ["--data", str(tmp_path), "--json", str(tmp_path / "run.json"), "--kernels", "spmv,mttkrp", "--dtypes", "f64"]
     assert main([*TOYS, *given]) == 0
     report = read_json([tmp_path / "run.json"])
-    assert [(o.case, o.group) for o in report.outcomes] == [("small", "data"), ("cube", "data_tensors")] and report.left_out[0].startswith("torn.mtx")
+    assert [(o.case, o.group) for o in report.outcomes] == [("small", "data"), ("cube", "data_tensors")]
+    assert report.left_out[0].startswith("torn.mtx")
 
 
 def test_a_wrong_result_is_named_and_never_timed(measured: StandIn) -> None:
@@ -141,6 +142,17 @@ def test_a_wrong_result_is_named_and_never_timed(measured: StandIn) -> None:
     report = run.Report({}, {}, 1.0, {}, [], [found])
     (table, *_) = all_tables(report)
     assert ["cuSPARSE ALG1", "WRONG", "", ""] in [list(row) for row in table.rows] and "cuSPARSE ALG2: failed" in table.note
+
+
+def test_what_fails_is_named_and_the_rest_is_kept(measured: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*given: Any) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(run, "task_of", no_room)
+    monkeypatch.setattr(run, "calls", no_room)
+    chosen = ["--kernels", "spmv,calls", "--cases", "short_wide", "--dtypes", "f32"]
+    assert main([*TOYS, *chosen, "--json", str(tmp_path / "run.json"), "--pictures", str(tmp_path)]) == 0
+    assert read_json([tmp_path / "run.json"]).left_out == ["SpMV on short_wide, float32: failed: no room", "calls: no room"]
 
 
 def test_a_schedule_that_is_wrong_is_found(measured: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def bars(report: Report, kernel: str, width: int) -> str:
     longest = max(text_width(o.case, SMALL) for panel in panels for o in panel)
     group = max(len(names) * BAR + GAP, longest + 8)
     title = f"{CONTESTS[kernel].named(width)}: speed, the best is 1; below, its time and what memory needs"
-    legend_width = max(sum(text_width(name, SMALL) + 34 for name in line) for line in legends)
+    legend_width = max((sum(text_width(name, SMALL) + 34 for name in line) for line in legends), default=0.0)
     top = 60 + 20 * len(legends)
     drawing = Drawing(LEFT + max(group * most, legend_width, text_width(title)) + 20, top + len(panels) * (HIGH + BELOW))
     drawing.text(16, 20, title, TEXT, anchor="start")

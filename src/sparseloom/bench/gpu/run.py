@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from sparseloom.bench.gpu.calls import calls
@@ -21,6 +22,7 @@ from sparseloom.runtime.cuda import nvrtc
 from sparseloom.runtime.cuda.device import device
 
 STUDIES, CALLS = "studies", "calls"
+OVER = "the time is over"
 PARTS = (STUDIES, CALLS)
 DTYPES = {"f32": "float32", "f64": "float64"}
 LIBRARIES = {"CuPy": cupy, "PyTorch": torch_cuda}
@@ -107,7 +109,7 @@ def run(wish: Wish, title: str, tell: Tell) -> Report:
             if not steps_of(wish, group, name):
                 continue
             if wish.is_over():
-                _leave_out(report, steps_of(wish, group, name), tell)
+                _leave_out(report, steps_of(wish, group, name), OVER, tell)
                 continue
             for outcome in _on_case(wish, Case(name, group, make()), clock, peers, report, tell):
                 report.outcomes.append(outcome)
@@ -116,10 +118,10 @@ def run(wish: Wish, title: str, tell: Tell) -> Report:
     return report
 
 
-def _leave_out(report: Report, steps: list[Step], tell: Tell) -> None:
+def _leave_out(report: Report, steps: list[Step], why: str, tell: Tell) -> None:
     for step in steps:
-        report.left_out.append(f"{step}: the time is over")
-        tell(f"{step}: the time is over")
+        report.left_out.append(f"{step}: {why}")
+        tell(f"{step}: {why}")
 
 
 def _on_case(wish: Wish, case: Case, clock: Clock, peers: Peers, report: Report, tell: Tell) -> Iterator[Outcome]:
@@ -127,14 +129,19 @@ def _on_case(wish: Wish, case: Case, clock: Clock, peers: Peers, report: Report,
     for dtype in TOLERANCE:
         steps = [step for step in steps_of(wish, case.group, case.name, case.tensor.ndim) if step.dtype == dtype]
         if not steps or wish.is_over():
-            _leave_out(report, steps, tell)
+            _leave_out(report, steps, OVER, tell)
             continue
         there = case.tensor.astype(dtype, copy=False).to_device()
         for step in steps:
             if wish.is_over():
-                _leave_out(report, [step], tell)
+                _leave_out(report, [step], OVER, tell)
                 continue
-            yield measured(step, case, there, clock, peers, wish.seconds, report.bandwidth)
+            found: list[Outcome] = []
+            given = (step, case, there, clock, peers, wish.seconds, report.bandwidth)
+            failure = failure_of(lambda found=found, given=given: found.append(measured(*given)))  # type: ignore[misc]
+            yield from found
+            if failure is not None:  # perhaps there is no room for its operands; what was measured is not lost
+                _leave_out(report, [step], f"failed: {failure}", tell)
             clock.let_go()
 
 
@@ -159,14 +166,18 @@ def told(outcome: Outcome) -> str:
 def _beside(wish: Wish, clock: Clock, report: Report, tell: Tell) -> None:
     """The studies, and what calls cost."""
     for part in wish.parts:
-        if wish.is_over():
-            report.left_out.append(f"{part}: the time is over")
-        elif part == CALLS:
-            report.calls.extend(calls(clock))
-        else:
-            report.findings.extend(findings(clock, wish.seconds, wish.part))
-            report.studies.append(balance(clock, wish.seconds, wish.part))
+        failure = OVER if wish.is_over() else failure_of(partial(_measure_part, part, wish, clock, report))
+        if failure is not None:
+            report.left_out.append(f"{part}: {failure}")
         tell(part)
+
+
+def _measure_part(part: str, wish: Wish, clock: Clock, report: Report) -> None:
+    if part == CALLS:
+        report.calls.extend(calls(clock))
+    else:
+        report.findings.extend(findings(clock, wish.seconds, wish.part))
+        report.studies.append(balance(clock, wish.seconds, wish.part))
 
 
 def _described(title: str, clock: Clock) -> dict[str, Any]:
