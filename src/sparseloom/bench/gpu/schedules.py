@@ -45,8 +45,8 @@ SPMV = {
     WARP: _lanes(LANES),
     BLOCK: "pos(j,p,A(i,j)) divide(p,w,p1,32) split(p1,n,t,32) reorder(i,w,t,n) "
     "parallelize(i,GPUBlock,NoRaces) parallelize(w,GPUWarp,Temporary) parallelize(t,GPUThread,Temporary)",
-    "staged tiles of 1024": _staged(1024, 128, 8),
-    "staged tiles of 4096": _staged(4096, 256, 16),
+    "staged tiles of 1792": _staged(1792, 256, 7),
+    "staged tiles of 3840": _staged(3840, 256, 15),
     PAPER: _papers_spmv(8, "precompute(A(i,j)*x(j),n,np,work) unroll(np,8) "),
     PLAIN_POSITIONS: _papers_spmv(8, ""),
 }
