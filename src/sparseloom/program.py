@@ -52,9 +52,8 @@ def program(
     """Compile a statement, or several, for given formats. Tensors without one are dense, the result too.
 
     ``schedule`` says how the loops run, step by step: ``split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)``. It never changes the
-    result. ``deterministic`` refuses strategies that add in no fixed order; on a GPU none is chosen then, either. ``workspace`` says in
-    what the rows of a sparse result are built where their entries come in no order: ``dense``, ``hash`` or ``sort``; left out, it follows
-    from their length.
+    result. ``deterministic`` refuses strategies that add in no fixed order, and chooses none on a GPU. ``workspace`` says in what rows of
+    a sparse result are built whose entries come in no order: ``dense``, ``hash`` or ``sort``; left out, it follows from their length.
 
     Without a schedule it is chosen, and a product of several tensors may be cut into statements. ``optimize=False`` leaves the
     loops as they are, as ``schedule=""`` does. ``threads`` is how many the kernel runs on, at most; left out, as ``set_threads`` says.

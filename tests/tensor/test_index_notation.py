@@ -62,7 +62,7 @@ def test_an_assignment_runs_under_a_schedule() -> None:
         assert y.assignment is None
         np.testing.assert_array_equal(y.to_numpy(), A.to_numpy() @ x.to_numpy())
     assert "i = i0 * 2 + i1" in kernel.show("concrete")
-    with pytest.raises(NotationError, match="there is no target 'fortran'; there are c, interpret"):
+    with pytest.raises(NotationError, match="there is no target 'fortran'; there are c, cuda, interpret"):
         schedule.compile("fortran")
 
 

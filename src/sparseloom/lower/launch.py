@@ -39,9 +39,19 @@ def add_launches(function: ir.Function, lanes: int, always: bool) -> ir.Function
         if always:
             raise DeviceError("a sparse result cannot be made on a GPU yet\n  help: ask for format='dense', or run it with target='c'")
         return replace(function, body=_wrapped(function.body, lanes))
-    body = _for_several(without_unused(rewrite(function.body, lambda n: ir.block() if isinstance(n, ir.Poll) else None)))
-    host = _Host(replace(function, body=body), lanes)
-    return replace(function, body=ir.block(*host.moved(ir.stmts_of(body))))
+    body = _for_several(without_unused(rewrite(function.body, _left_out)))
+    try:
+        return replace(function, body=ir.block(*_Host(replace(function, body=body), lanes).moved(ir.stmts_of(body))))
+    except DeviceError:
+        if always:
+            raise
+        return replace(function, body=_wrapped(function.body, lanes))
+
+
+def _left_out(n: Node) -> Node | None:
+    """What a GPU need not do: it is not cancelled, and hides the time that memory takes by other threads."""
+    is_asking = isinstance(n, Call) and n.routine.name in ("prefetch", "prefetch_read")
+    return ir.block() if is_asking or isinstance(n, ir.Poll) else None
 
 
 def without_unused(body: ir.Stmt) -> ir.Stmt:

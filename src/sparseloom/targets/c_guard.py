@@ -59,15 +59,15 @@ static inline int rises_{W}(const {T} *crd, uint64_t starts, int strict, {T} bey
 static inline int compared_{W}(const {T} *crd, {T} beyond, uint64_t *less, uint64_t *same) {
   *less = *same = 0;
 #ifdef __AVX2__
-  const __m256i least = _mm256_set1_epi{SET}(beyond);
-  __m256i inside = _mm256_set1_epi64x(-1);
+  bits_{W} last, outside = {0};
+  for (int lane = 0; lane < {LANES}; lane++) last[lane] = (u{T})beyond - 1;
   for (int k = 0; k < 64; k += {LANES}) {
-    const __m256i here = _mm256_loadu_si256((const __m256i *)(crd + k)), next = _mm256_loadu_si256((const __m256i *)(crd + k + 1));
-    inside = _mm256_and_si256(inside, _mm256_andnot_si256(here, _mm256_cmpgt_epi{BITS}(least, here)));
-    *less |= (uint64_t)(uint32_t)_mm256_movemask_{LANE}(_mm256_castsi256_{LANE}(_mm256_cmpgt_epi{BITS}(next, here))) << k;
-    *same |= (uint64_t)(uint32_t)_mm256_movemask_{LANE}(_mm256_castsi256_{LANE}(_mm256_cmpeq_epi{BITS}(next, here))) << k;
+    const lanes_{W} here = *(const lanes_{W} *)(crd + k), next = *(const lanes_{W} *)(crd + k + 1);
+    outside |= (bits_{W})here | (last - (bits_{W})here);
+    *less |= (uint64_t)signs_{W}((bits_{W})(next > here)) << k;
+    *same |= (uint64_t)signs_{W}((bits_{W})(next == here)) << k;
   }
-  return _mm256_movemask_{LANE}(_mm256_castsi256_{LANE}(inside)) == (1 << {LANES}) - 1;
+  return !signs_{W}(outside);
 #else
   int outside = 0;
   for (int k = 0; k < 64; k++) {
