@@ -57,8 +57,8 @@ class OnGpu:
         self.job.prepared.__dict__["stages"] = self.stages  # where cached_property keeps it
         try:
             made = self.job.prepared.bind(self.job.storages, target).run()
-        except ShapeError as wrong:
-            if "bound" not in str(wrong):
+        except (ShapeError, DeviceError) as wrong:
+            if "bound" not in str(wrong) and "cannot be converted there" not in str(wrong):
                 raise
         else:
             examine(self.job, target, to_host(made))

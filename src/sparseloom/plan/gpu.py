@@ -33,7 +33,8 @@ SHORT, MIDDLE = 6.0, 64.0  # entries of rows: below, a thread has one for itself
 CONSTANT = 256  # the largest extent that is worth a kernel of its own
 # By bytes of a value: entries of a block, its threads, and entries of a thread, an odd number, so that threads read different banks.
 TILES = {4: (3840, 256, 15), 8: (1792, 256, 7)}
-RUN = 64  # entries that a warp takes
+RUN, SHORT_RUN = 128, 64  # entries that a warp takes, of many and of few
+BUSY = 1 << 13  # warps that run at once
 TILE = 4096  # entries that a block adds up
 ATOMICS, NO_RACES, TEMPORARY, COVERED = "Atomics", "NoRaces", "Temporary", "IgnoreRaces"
 
@@ -89,6 +90,11 @@ class _Nest:
         known = self.space.known(walked)
         return known is not None and known.longest > SKEW * self.fan(walked) + SLACK
 
+    def is_uneven(self, walked: Access) -> bool:
+        """Whether a warp would be busy with the longest row long after the others are done."""
+        known = self.space.known(walked)
+        return known is not None and 2 * known.longest * BUSY > self.space.entries(walked)
+
 
 def _ways(nest: _Nest) -> Iterator[Decision]:
     """A single nest of loops, by what its innermost loop does."""
@@ -96,7 +102,7 @@ def _ways(nest: _Nest) -> Iterator[Decision]:
     leaf = leaf_of(space, space.paths[0])
     first = space.spine[0]
     if leaf is not None and leaf.kind is Kind.ROW and len(space.spine) > 1:
-        uneven = walked is not None and (nest.is_skewed(walked) or nest.rows(walked) < FEW_ROWS)
+        uneven = walked is not None and nest.is_uneven(walked)
         by_runs = [] if walked is None or walked.indices[-1:] == space.spine[-1:] else [_runs(nest, walked, leaf)]
         by_rows = [_rows_of_results(nest, leaf)] if nest.is_free(first) and leaf.path.assign.op is not None else []
         yield from [*by_runs, *by_rows] if uneven else [*by_rows, *by_runs]
@@ -259,13 +265,16 @@ def _runs(nest: _Nest, walked: Access, leaf: Leaf) -> Decision:
     lanes, lane, value, unrolled = _lanes_over(nest, leaf, names)
     steps, position = _positions(nest, walked, names)
     block, inside, warp, entry = map(names.fresh, ("b", "p1", "w", "n"))
-    steps += [*lanes, f"split({position},{block},{inside},{RUN * WARPS})", f"split({inside},{warp},{entry},{RUN})"]
+    run = RUN if nest.space.entries(walked) >= RUN * BUSY else SHORT_RUN
+    steps += [*lanes, f"split({position},{block},{inside},{run * WARPS})", f"split({inside},{warp},{entry},{run})"]
     inner = [entry, value] if value and unrolled else [value, entry] if value else [entry]  # what is unrolled stays in registers
     steps.append(f"reorder({','.join([block, warp, lane, *inner])})")
     steps += [unrolled] if unrolled else []
     steps += _tags((block, COVERED), (warp, "GPUWarp", COVERED), (lane, "GPUThread", ATOMICS))
-    why = f"rows of {walked.tensor} are few, or some are much longer than others"
-    return Decision(tuple(steps), f"a warp for every {RUN} entries", why, "a warp for every row")
+    known = nest.space.known(walked)
+    longest = f"the longest row of {walked.tensor} has about {known.longest:,.0f} entries" if known is not None else "rows may differ"
+    why = f"{longest}, which would keep a warp busy after the others are done"
+    return Decision(tuple(steps), f"a warp for every {run} entries", why, "a warp for every row")
 
 
 def _each(nest: _Nest, walked: Access | None) -> Iterator[Decision]:

@@ -48,8 +48,8 @@ class Known:
     """What is known of a sparse operand. ``fans`` says for every level how many positions there are below one of the level above.
 
     ``imbalance`` is how much more than its share the largest of sixteen equal pieces has, and ``heaviest`` the share of all entries that
-    the largest coordinate of the first level has, where that was asked; both rounded. ``longest`` says how many entries the longest row
-    has, rounded too, where that was asked. ``scattered``: most entries stand far from the
+    the largest coordinate of the first level has, where that was asked; both rounded. ``longest`` is how many
+    entries the largest coordinate of the first level has, rounded too, where that was asked. ``scattered``: most entries stand far from the
     ones before them.
     """
 
@@ -117,12 +117,20 @@ def known_of(storage: Storage, lengths: bool = False) -> Known:
 
 
 def _longest(storage: Storage) -> float:
-    """How many entries the longest row has, where positions tell; 0 where they do not."""
-    starts = storage.levels[-1].arrays.get("pos")
-    if starts is None or len(starts) < 2:
+    """How many entries stand below one coordinate of the first level, at most, where positions tell; 0 where they do not."""
+    sizes, counts = storage.format.level_sizes(storage.shape), passed_counts(storage)
+    if not storage.format.levels[0].unique:
         return 0.0
-    starts = starts if isinstance(starts, np.ndarray) else starts.to_host()
-    return rounded(float(np.diff(starts).max()))
+    starts = np.arange(counts[1] + 1) if len(counts) > 2 else np.arange(1)
+    for level, data, size in list(zip(storage.format.levels, storage.levels, sizes, strict=True))[1:]:
+        pos = data.arrays.get("pos")
+        if not level.branchless and not level.full and pos is None:
+            return 0.0
+        if pos is not None:
+            starts = (pos if isinstance(pos, np.ndarray) else pos.to_host())[starts].astype(np.int64)
+        elif not level.branchless:
+            starts = starts * size
+    return rounded(float(np.diff(starts).max())) if len(starts) > 1 else 0.0
 
 
 def known_alike(storage: Storage, like: Storage) -> None:
