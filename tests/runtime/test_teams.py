@@ -109,11 +109,17 @@ def ran(code: str, **variables: str) -> str:
 
 SIZES = """
 import threading
+import time
 import numpy as np, sparseloom as sl
 from pathlib import Path
 
 def threads():
-    return len(list(Path("/proc/self/task").iterdir()))
+    '''How many there are, when those that are dismissed have had the time to end.'''
+    seen = []
+    while len(seen) < 200 and not (len(seen) > 5 and len(set(seen[-5:])) == 1):
+        seen.append(len(list(Path("/proc/self/task").iterdir())))
+        time.sleep(0.01)
+    return seen[-1]
 
 x = np.arange(100_000.0)
 kernel = sl.program("y(i) = 2 * x(i)", schedule="parallelize(i,CPUThread,NoRaces)")

@@ -26,7 +26,16 @@ sparseloom bench gpu --data FOLDER --json run.json             # on the .mtx, .n
 sparseloom bench gpu --from run.json more.json --markdown docs/performance-gpu.md --pictures docs/performance-gpu
 ```
 
-The last line measures nothing: it makes this page from runs that were kept, which may have been made piece by piece."""
+The last line measures nothing: it makes this page from runs that were kept, which may have been made piece by piece. What a schedule
+becomes can be read without a GPU:
+
+```python
+import sparseloom as sl
+
+steps = "split(i,b,t,256) parallelize(b,GPUBlock,NoRaces) parallelize(t,GPUThread,NoRaces)"
+kernel = sl.program("y(i) = A(i,j) * x(j)", {"A": "csr"}, steps, target="cuda")
+print(kernel.source)
+```"""
 
 METHOD = """\
 - **On the device.** All operands are there before, and kernels are bound to them. CUDA's events around a run take its time, which

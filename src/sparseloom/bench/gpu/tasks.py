@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -24,6 +23,7 @@ from sparseloom.bench.peers.registry import failure_of
 from sparseloom.bench.stand_ins import numbers
 from sparseloom.bench.task import chosen_schedule, stored_bytes
 from sparseloom.core.errors import SparseloomError
+from sparseloom.core.once import cached_property
 from sparseloom.kernel import Kernel
 from sparseloom.program import program
 from sparseloom.tensor.tensor import Tensor
