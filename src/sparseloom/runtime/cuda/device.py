@@ -42,6 +42,7 @@ class Device:
         self._check(self._driver.cuDeviceGetCount(byref(count)), "count devices")
         self._is_alone = count.value == 1  # if so, work cannot get to another device by mistake
         self.launch: Callable[[int, int, int, None], int] = self._driver.cuLaunchKernelEx
+        self.within(lambda: None)  # calls that do not ask for a context find one in this thread
 
     @property
     def title(self) -> str:
@@ -63,12 +64,14 @@ class Device:
         return pool.value
 
     def within(self, work: Callable[[], T]) -> T:
-        """Do something while the context is the current one of this thread."""
+        """Do something while the context is the current one of this thread. It stays so where there was none."""
         current = c_void_p()
         self._driver.cuCtxGetCurrent(ctypes.addressof(current))
         if current.value == self._context:
             return work()
         self._check(self._driver.cuCtxPushCurrent_v2(self._context), "use the device")
+        if current.value is None:
+            return work()
         try:
             return work()
         finally:
