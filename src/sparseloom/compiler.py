@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
@@ -59,8 +59,8 @@ def concrete_passes(target: Target, refill: bool) -> tuple[Callable[[Concrete], 
     )
 
 
-def loop_passes(target: Target) -> tuple[Callable[[Function], Function], ...]:
-    """The passes over loops for a target, in order."""
+def loop_passes(target: Target, indices: Collection[Array] = ()) -> tuple[Callable[[Function], Function], ...]:
+    """The passes over loops for a target, in order; ``indices`` are the arrays that say where entries stand."""
     return (
         lambda loops: sum_in_lanes(loops, target.vector_bytes),
         lambda loops: vectorize(loops, target.vector_bytes),
@@ -70,7 +70,7 @@ def loop_passes(target: Target) -> tuple[Callable[[Function], Function], ...]:
         jam_unrolled,
         keep_in_registers,
         share_among_lanes,
-        lambda loops: add_launches(loops, target.lanes, target.calling is Calling.LAUNCHED),
+        lambda loops: add_launches(loops, target.lanes, indices, target.calling is Calling.LAUNCHED),
         simplify,
     )
 
@@ -200,7 +200,7 @@ def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill:
     for settle in concrete_passes(target, refill):
         settled = verified(settle(settled))
     lowered = verified(lower(settled, target, "kernel", int32_limit))
-    for improve in loop_passes(target):
+    for improve in loop_passes(target, lowered.indices):
         function = improve(lowered.function)
         if function is not lowered.function:
             lowered = verified(replace(lowered, function=function))

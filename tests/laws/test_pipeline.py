@@ -19,7 +19,7 @@ def _forgets_to_declare(function: Function) -> Function:
 
 def test_a_pass_that_breaks_the_loops_is_found_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = compiler.loop_passes
-    monkeypatch.setattr(compiler, "loop_passes", lambda target: (_forgets_to_declare, *passes(target)))
+    monkeypatch.setattr(compiler, "loop_passes", lambda *given: (_forgets_to_declare, *passes(*given)))
     with pytest.raises(CompilerBug, match="nobody is declared where it is used"):
         sl.program("verified(i) = b(i) * c(i)").show("loops")
     monkeypatch.setattr(settings, "verify", False)

@@ -109,6 +109,14 @@ def test_a_scalar_that_several_kernels_need_lives_in_memory() -> None:
     assert any("kept" in n.array.name for n in walk(function) if isinstance(n, ir.Allocate))
 
 
+def test_the_host_reads_positions_and_no_values() -> None:
+    """It reads them once for many calls, between which values may change."""
+    special = sl.program("y(i) = A(i,j) * number", {"A": "csr"}, SCHEDULES["positions"], target="cuda").preview({"number": "int64"})
+    function = special.stages.lowered.function
+    read = {n.array.name for stmt in outside(function) if isinstance(stmt, ir.Declare) for n in walk(stmt) if isinstance(n, ir.Load)}
+    assert read == {"A2_pos"}
+
+
 def test_a_sparse_result_is_refused() -> None:
     with pytest.raises(sl.DeviceError, match="a sparse result cannot be made on a GPU yet"):
         sl.program("C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "B": "csr", "C": "csr"}, target="cuda").preview().show("loops")
@@ -130,7 +138,10 @@ def test_a_scalar_in_memory_is_loaded_and_stored() -> None:
     assert second == ir.Store(array, ir.ZERO, one, "add")
 
 
-@pytest.mark.parametrize("improve", (jam_unrolled, keep_in_registers, share_among_lanes, partial(add_launches, lanes=32, always=False)))
+LAUNCHED = partial(add_launches, lanes=32, indices=(), always=False)
+
+
+@pytest.mark.parametrize("improve", (jam_unrolled, keep_in_registers, share_among_lanes, LAUNCHED))
 def test_loops_of_a_cpu_are_left_alone(improve: object) -> None:
     function = sl.program(SPMV, {"A": "csr"}, "", target="c").preview().stages.lowered.function
     assert improve(function) is function  # type: ignore[operator]

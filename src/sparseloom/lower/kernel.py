@@ -66,6 +66,12 @@ class Lowered:
         """The parameters that say how many entries a level of the result has."""
         return self._parameters(ir.Role.COUNT)
 
+    @cached_property
+    def indices(self) -> frozenset[ir.Array]:
+        """The arrays that say where the entries of operands stand: they do not change from call to call, as values may."""
+        pairs = zip(self.function.params, self.slots, strict=True)
+        return frozenset(p.target for p, slot in pairs if slot.level is not None and isinstance(p.target, ir.Array))
+
     def _parameters(self, role: ir.Role) -> tuple[int, ...]:
         return tuple(k for k, param in enumerate(self.function.params) if param.role is role)
 

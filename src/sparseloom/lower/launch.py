@@ -14,7 +14,7 @@ would share are made in each of them, or live in memory where one of them change
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sparseloom.core.dtypes import BOOL, INT64
@@ -31,8 +31,11 @@ _FILLING = 256  # threads of a block that fills memory
 _GRID = 1024  # blocks, where nobody knows how many there should be
 
 
-def add_launches(function: ir.Function, lanes: int, always: bool) -> ir.Function:
-    """Launch what a schedule gives to units of a GPU, whose warps have so many lanes; ``always``: also where it gives them nothing."""
+def add_launches(function: ir.Function, lanes: int, indices: Collection[ir.Array], always: bool) -> ir.Function:
+    """Launch what a schedule gives to units of a GPU, whose warps have so many lanes; ``always``: also where it gives them nothing.
+
+    The host may read ``indices``, which do not change from call to call.
+    """
     if not always and not any(isinstance(n, ir.For) and n.kind in ir.GPU_KINDS for n in walk(function)):
         return function
     if any(p.role in (ir.Role.GROWN, ir.Role.COUNT) for p in function.params):
@@ -41,7 +44,7 @@ def add_launches(function: ir.Function, lanes: int, always: bool) -> ir.Function
         return replace(function, body=_wrapped(function.body, lanes))
     body = _for_several(without_unused(rewrite(function.body, _left_out)))
     try:
-        return replace(function, body=ir.block(*_Host(replace(function, body=body), lanes).moved(ir.stmts_of(body))))
+        return replace(function, body=ir.block(*_Host(replace(function, body=body), lanes, indices).moved(ir.stmts_of(body))))
     except DeviceError:
         if always:
             raise
@@ -109,8 +112,9 @@ _Part = ir.Stmt | _Kernel | _Choice
 class _Host:
     """Tells what the host does from what it launches."""
 
-    def __init__(self, function: ir.Function, lanes: int) -> None:
+    def __init__(self, function: ir.Function, lanes: int, indices: Collection[ir.Array]) -> None:
         self.lanes = lanes
+        self.indices = frozenset(indices)
         self.names = Names(n.name for n in walk(function) if isinstance(n, ir.Var | ir.Array))
         self.inputs = {p.target for p in function.params if p.role is ir.Role.INPUT}
         self.known = {p.target.name for p in function.params if p.role is ir.Role.SIZE}
@@ -138,7 +142,7 @@ class _Host:
                     return False
                 case ir.Var(name) if name not in self.known:
                     return False
-                case ir.Load(array) if array not in self.inputs or array.dtype.kind != "i":
+                case ir.Load(array) if array not in self.indices:
                     return False
         return True
 
