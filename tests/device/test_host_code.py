@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from device.stand_in import StandIn
-from device.toy_target import KernelOf, kernels_of
 
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT32
 from sparseloom.core.errors import CompilerBug, DeviceError
@@ -46,6 +45,7 @@ from sparseloom.runtime.calling import BoundViolated
 from sparseloom.runtime.cuda.arrays import copied_in, empty
 from sparseloom.runtime.cuda.host_code import Argument, HostPlan, Number, StatusWord, Step, Temporary, run_host_code
 from sparseloom.runtime.cuda.launching import Launches, load_module
+from sparseloom.targets.cuda import KernelOf, kernels_of
 
 y, w, pos = Array("y", FLOAT64), Array("w", FLOAT64), Array("pos", INT32)
 n, b, m = Var("n"), Var("b"), Var("m")
