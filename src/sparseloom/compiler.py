@@ -20,6 +20,7 @@ from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete, refilled
 from sparseloom.loops import printer as loop_printer
 from sparseloom.loops.nodes import Array, Function, Store
+from sparseloom.loops.promised import use_promised
 from sparseloom.loops.rename import alpha_rename
 from sparseloom.loops.simplify import simplify
 from sparseloom.loops.verify import verify as verify_loops
@@ -33,6 +34,7 @@ from sparseloom.lower.launch import add_launches
 from sparseloom.lower.registers import keep_in_registers
 from sparseloom.lower.uniform import share_among_lanes
 from sparseloom.lower.vectorize import vectorize
+from sparseloom.lower.wide import widen
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, Unit
 from sparseloom.notation.verify import verify as verify_notation
@@ -62,6 +64,7 @@ def concrete_passes(target: Target, refill: bool) -> tuple[Callable[[Concrete], 
 def loop_passes(target: Target, indices: Collection[Array] = ()) -> tuple[Callable[[Function], Function], ...]:
     """The passes over loops for a target, in order; ``indices`` are the arrays that say where entries stand."""
     return (
+        use_promised,
         lambda loops: sum_in_lanes(loops, target.vector_bytes),
         lambda loops: vectorize(loops, target.vector_bytes),
         simplify,
@@ -69,6 +72,7 @@ def loop_passes(target: Target, indices: Collection[Array] = ()) -> tuple[Callab
         simplify,
         jam_unrolled,
         keep_in_registers,
+        widen,
         share_among_lanes,
         lambda loops: add_launches(loops, target.lanes, indices, target.calling is Calling.LAUNCHED),
         simplify,

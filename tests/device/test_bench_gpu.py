@@ -100,7 +100,7 @@ def test_studies_stand_beside_the_papers_numbers(measured: StandIn, tmp_path: Pa
         ("8.3", "6.9x slower"), ("8.3", "1.36x faster"), ("8.5", "4.5x faster"), ("8.5", "not in the paper"),
     ]  # fmt: skip
     assert all(f.found.endswith(("slower", "faster")) for f in report.findings)
-    assert [line.name for line in report.studies[0].lines] == ["warp per row", "the paper's", "staged tiles of 3840", "planned"]
+    assert [line.name for line in report.studies[0].lines] == ["warp per row", "the paper's", "tiles of 2048, 8 lanes per row", "planned"]
     assert "cross just before 1.00256" in report.studies[0].note and (tmp_path / "gpu_balance.svg").exists()
 
 

@@ -43,7 +43,7 @@ x = np.ones(4000, np.float32)
         (rows(30_000, 16), "8 lanes for every row"),
         (rows(30_000, 100), "32 lanes for every row"),
         (rows(50, 3000), "a block for every row"),
-        (rows(30_000, 8, longest=4000), "blocks take 3840 entries each, through shared memory"),
+        (rows(30_000, 8, longest=4000), "blocks take 2048 entries each, through shared memory, and 2 lanes add up a row"),
     ],
 )
 def test_sums_over_rows(A: sp.csr_array, what: str) -> None:
@@ -53,9 +53,10 @@ def test_sums_over_rows(A: sp.csr_array, what: str) -> None:
 @pytest.mark.parametrize(
     ("A", "columns", "what"),
     [
-        (rows(30_000, 16), 32, "a warp for every row of results"),
+        (rows(30_000, 16), 32, "8 lanes for every row of results"),
         (rows(30_000, 16), 128, "a warp for every row of results"),
-        (rows(3_000, 100), 32, "a warp for every 64 entries"),
+        (rows(3_000, 100), 32, "a warp for every row of results"),
+        (rows(300, 1000), 32, "a warp for every 64 entries"),
         (rows(20_000, 100, longest=3000), 64, "a warp for every 128 entries"),
         (rows(30_000, 8, longest=4000), 40, "a warp for every 64 entries"),
     ],
@@ -70,7 +71,7 @@ def test_rows_of_results(A: sp.csr_array, columns: int, what: str) -> None:
         ("C(i,j) = a(i,j) + b(i,j)", {"a": np.ones((30, 40)), "b": np.ones((30, 40))}, "a thread for every place"),
         ("s = a(i,j) * a(i,j)", {"a": np.ones((30, 40))}, "threads take entries wherever they stand"),
         ("y(j) = A(i,j) * u(i)", {"A": rows(2000, 20), "u": np.ones(2000, np.float32)}, "threads take entries wherever they stand"),
-        ("y(i) = a(i,j) * u(j)", {"a": np.ones((30, 64)), "u": np.ones(64)}, "16 lanes for every place"),
+        ("y(i) = a(i,j) * u(j)", {"a": np.ones((30, 64)), "u": np.ones(64)}, "16 lanes for 8 places"),
     ],
 )
 def test_other_statements(text: str, operands: dict[str, object], what: str) -> None:

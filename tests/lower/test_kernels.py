@@ -58,6 +58,11 @@ SCHEDULES = {
     "parallelize(b,GPUBlock,IgnoreRaces) parallelize(t,GPUThread,Atomics)",
     "staged": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,64) precompute(A(i,j)*x(j),p1,pw,v) split(pw,n,tw,16) "
     "parallelize(tw,GPUThread,NoRaces) split(p1,t,q,4) parallelize(b,GPUBlock,IgnoreRaces) parallelize(t,GPUThread,Atomics)",
+    "rows of a block": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,64) split(p1,w,c,16) split(c,n,t,4) reorder(b,w,t,n) "
+    "parallelize(b,GPUBlock,Atomics) parallelize(w,GPUWarp,ParallelReduction) parallelize(t,GPUThread,ParallelReduction)",
+    "rows of a block, staged": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,64) precompute(A(i,j)*x(j),p1,pw,v) split(pw,m,tw,16) "
+    "parallelize(tw,GPUThread,NoRaces) split(p1,w,c,8) split(c,n,t,2) reorder(w,t,n) "
+    "parallelize(b,GPUBlock,Atomics) parallelize(w,GPUWarp,ParallelReduction) parallelize(t,GPUThread,ParallelReduction)",
 }
 
 
@@ -102,6 +107,55 @@ def test_rows_of_results_stay_in_registers() -> None:
     )
     assert "C_acc_of: float64[2] local" in show(lowered(SPMM, rows))
     assert "C_vals_kept: float64[2] local" in show(lowered(SPMM, runs))
+
+
+RUNS = (
+    "reorder(i,j,k) fuse(i,j,f) pos(f,p,A(i,j)) bound(k,kb,64,MaxExact) split(kb,u,c,32) split(c,t,v,4) split(p,b,p1,64) split(p1,w,n,16) "
+    "reorder(b,w,t,u,v,n) unroll(u,2) unroll(v,4) " + UNITS.format("IgnoreRaces", "Atomics")
+)
+
+
+def test_unrolled_loops_go_through_runs_together_and_move_neighbours_at_once(rng: np.random.Generator) -> None:
+    text = show(lowered(SPMM, RUNS))
+    assert "C_acc_of: float64[8] local" in text
+    assert "B_vals_wide[q] = B_vals[j * 64 + u * 32 + t * 4 + q]" in text  # and 64 columns were promised
+    assert text.count("[wide 4]") == 2  # they are read so, and written
+    A, B = matrix(rng, 37, 29, 0.2), rng.integers(1, 5, (29, 64)) * 1.0
+    assert np.array_equal(sl.program(SPMM, {"A": "csr"}, RUNS, target="interpret")(A, B).to_numpy(), A @ B)
+    assert compile_cubin("#define ANYWHERE\n" + sl.program(SPMM, {"A": "csr"}, RUNS, target="cuda").source)
+
+
+def test_neighbours_that_begin_anywhere_are_moved_one_by_one() -> None:
+    width = "bound(k,kb,66,MaxExact) split(i,b,w,8) split(kb,t,v,3) reorder(b,w,t,v,j) unroll(v,3) " + UNITS.format("NoRaces", "NoRaces")
+    assert "wide" not in show(lowered(SPMM, width))
+
+
+@pytest.mark.parametrize("name", ["rows of a block", "rows of a block, staged"])
+def test_rows_of_a_block_are_shared_out_among_lanes(name: str) -> None:
+    text = show(lowered(SPMV, SCHEDULES[name]))
+    assert "copies" not in text  # one for every warp and lane, of the whole result, is what others have
+    assert "y_acc += shuffle y_acc_own" in text
+    assert text.count("search(") == 2
+
+
+@pytest.mark.parametrize(
+    ("statement", "order", "sign"),
+    [
+        (SPMV, "", " = "),
+        ("y(i) += A(i,j) * x(j)", "", " += "),  # there is something already
+        ("y(i) = A(i,j) * x(j) * z(l)", " reorder(b,l,t,n)", " += "),  # a loop outside comes again
+    ],
+)
+def test_only_what_is_the_whole_of_its_place_is_stored_plainly(statement: str, order: str, sign: str, rng: np.random.Generator) -> None:
+    """Runs within a block of positions need not be combined with anything, unless something else goes to their places."""
+    cuts, tags = SCHEDULES["positions"].split(" parallelize", 1)
+    steps = f"{cuts}{order} parallelize{tags}"
+    A, x, z, y = matrix(rng, 29, 29, 0.3), rng.integers(1, 5, 29) * 1.0, np.array([1.0, 2.0]), rng.integers(1, 5, 29) * 1.0
+    given = {"A": A, "x": x} | ({"z": z} if "z(" in statement else {}) | ({"y": y} if "+=" in statement else {})
+    expected = (A @ x) * (3 if "z(" in statement else 1) + (y if "+=" in statement else 0)
+    kernel = sl.program(statement, {"A": "csr"}, steps, target="interpret")
+    assert np.array_equal(kernel(**given).to_numpy(), expected)
+    assert f"y_vals[i]{sign}y_acc" in [line.strip() for line in kernel.show("loops").splitlines()]
 
 
 def test_a_scalar_that_several_kernels_need_lives_in_memory() -> None:

@@ -24,7 +24,7 @@ from sparseloom.loops.routines import Call, Routine
 
 __all__ = ["KernelStatus", "RaceFound", "run"]
 
-_ONE_BY_ONE = (ir.LoopKind.SERIAL, ir.LoopKind.VECTOR, ir.LoopKind.UNROLLED, ir.LoopKind.LANES)
+_ONE_BY_ONE = (ir.LoopKind.SERIAL, ir.LoopKind.VECTOR, ir.LoopKind.UNROLLED, ir.LoopKind.LANES, ir.LoopKind.WIDE)
 
 
 class KernelStatus(Exception):

@@ -36,6 +36,7 @@ class LoopKind(Enum):
     VECTOR = "vector"
     UNROLLED = "unrolled"
     LANES = "lanes"  # lane by lane, on neighbouring numbers of one float dtype: vector registers can do it at once
+    WIDE = "wide"  # neighbours are moved between memory of all and memory of one thread: one instruction can do it
     GPU_BLOCK = "gpu block"
     GPU_WARP = "gpu warp"
     GPU_THREAD = "gpu thread"

@@ -64,6 +64,8 @@ def _fold_op(op: ir.Op) -> ir.Expr | None:
             return _fold_neutral(op)
         case ir.Op("subtract", (ir.Op("add" | "subtract", (_, ir.Literal())) as left, ir.Literal()), dtype) if dtype == INT64:
             return _sum(_gather_constants([op]))
+        case ir.Op("subtract", (left, ir.Op("add") as right), dtype) if dtype == INT64 and (rest := _cancelled(left, right)) is not None:
+            return rest
         case ir.Op("subtract", (left, ir.Literal(value, dtype))) if value == 0 and dtype.kind != "c" and not np.signbit(value):
             return left
         case ir.Op(name, (left, right), dtype) if dtype == BOOL and is_integer(left.dtype):
@@ -123,6 +125,24 @@ def _gather_constants(terms: Sequence[ir.Expr]) -> tuple[list[ir.Expr], int]:
             case _:
                 kept.append(term)
     return kept, (known + 2**63) % 2**64 - 2**63
+
+
+def _cancelled(left: ir.Expr, right: ir.Expr) -> ir.Expr | None:
+    """``(x + y + 2) - (x + y)`` is 2: what is left where the same terms are added and taken away; None if any is not."""
+    (kept, known), (taken, less) = _gather_constants(_added(left)), _gather_constants(_added(right))
+    for term in taken:
+        if term not in kept:
+            return None
+        kept.remove(term)
+    return _sum((kept, known - less))
+
+
+def _added(expr: ir.Expr) -> list[ir.Expr]:
+    """The terms of a sum."""
+    match expr:
+        case ir.Op("add", args):
+            return [term for arg in args for term in _added(arg)]
+    return [expr]
 
 
 def _has_constant(term: ir.Expr) -> bool:

@@ -134,6 +134,8 @@ def _check_for(loop: ir.For, scope: _Scope, own: Set[str]) -> None:
     _hold(loop.factor >= least, loop, "an unrolled loop says how often, and no factor is negative")
     if loop.kind is ir.LoopKind.LANES:
         _hold(is_lanewise(loop), loop, "lanes only combine neighbouring numbers of one float dtype")
+    if loop.kind is ir.LoopKind.WIDE:
+        _hold(isinstance(loop.body, ir.Store) and isinstance(loop.body.value, ir.Load), loop, "a wide loop moves numbers")
     for reduction in loop.reduces:
         _assigned(reduction.var, scope, loop)
     if loop.kind in (ir.LoopKind.VECTOR, ir.LoopKind.THREADS):

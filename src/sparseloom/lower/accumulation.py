@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL
 from sparseloom.iteration.region import is_skippable
@@ -61,3 +63,30 @@ def declared(accumulator: Accumulator, seen: ir.Expr = ir.FALSE) -> ir.Stmt:
     var = accumulator.var
     identity = ir.constant(algebra.identity(accumulator.op, var.dtype), var.dtype)
     return ir.block(ir.Declare(var, identity), None if accumulator.seen is None else ir.Declare(accumulator.seen, seen))
+
+
+@dataclass(frozen=True)
+class Own:
+    """A scalar that all iterations reduce into, and the one that an iteration has for itself."""
+
+    held: ir.Var
+    var: ir.Var
+    op: str
+
+    @property
+    def identity(self) -> ir.Expr:
+        """What it is worth before anything was reduced into it."""
+        return ir.constant(algebra.identity(self.op, self.var.dtype), self.var.dtype)
+
+    def combined(self, value: ir.Expr) -> ir.Stmt:
+        """What combines the value of one iteration with that of the others."""
+        if self.op == "logical_or":
+            return ir.If(value, ir.Assign(self.held, ir.TRUE))
+        return ir.Assign(self.held, operate(self.op, [self.held, value], self.held.dtype, self.held.dtype))
+
+
+def own_of(held: Accumulator, scope: Scope) -> tuple[list[Own], Accumulator]:
+    """What an iteration reduces into instead of what all of them hold: a scalar, and whether there was anything."""
+    scalars = [(held.var, held.op)] + ([] if held.seen is None else [(held.seen, "logical_or")])
+    parts = [Own(var, ir.Var(scope.fresh(f"{var.name}_own"), var.dtype), op) for var, op in scalars]
+    return parts, replace(held, var=parts[0].var, seen=parts[1].var if held.seen is not None else None)

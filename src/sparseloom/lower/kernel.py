@@ -93,7 +93,7 @@ def lower(concrete: Concrete, target: Target, name: str = "kernel", int32_limit:
     start = _start(concrete, target, int32_limit)
     result = make_result(start, concrete)
     fresh = isinstance(result, DenseResult) and concrete.assign.op is None
-    settled, scope = settle(replace(start, sink=result, result=result, uninitialised=0 if fresh else None))
+    settled, scope = settle(replace(start, sink=result, result=result, uninitialised=0 if fresh else None, untouched=fresh))
     loops = _loops(concrete, result, scope)
     body = ir.block(result.begin(), *scope.home.first, settled, loops, *scope.home.last, result.finish())
     params = [*result.parameters(), *_inputs(scope)]

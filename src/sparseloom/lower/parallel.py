@@ -10,20 +10,21 @@ The threads of a GPU block do the same in shared memory, with barriers; the lane
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
+from sparseloom.lower.accumulation import own_of
 from sparseloom.lower.carries import carried_by, in_carries
 from sparseloom.lower.device import barrier, memory
-from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import find_ranges, forall, is_gone, over
 from sparseloom.lower.in_parts import in_counted_parts, in_parts
 from sparseloom.lower.in_pieces import in_rows
 from sparseloom.lower.ranges import subtract
 from sparseloom.lower.result import DenseResult, combine, placed
+from sparseloom.lower.rows_of_block import in_rows_of_block
 from sparseloom.lower.scope import Accumulator, Scope, Sharing
 from sparseloom.notation.nodes import Access, Forall, Races, Unit
 
@@ -47,7 +48,7 @@ def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
     if carried is not None:
         made = in_carries(stmt, carried, scope)
     elif held is None:
-        made = _in_copies(stmt, target, scope)
+        made = in_rows_of_block(stmt, scope) or _in_copies(stmt, target, scope)
     elif stmt.tag.unit is Unit.GPUThread and scope.units[-1:] == (Unit.GPUWarp,):
         made = _in_lanes(stmt, held, scope)
     else:
@@ -78,36 +79,9 @@ def _has_private_places(stmt: Forall, target: Access, held: Accumulator | None, 
     return True
 
 
-@dataclass(frozen=True)
-class _Own:
-    """A scalar that all iterations reduce into, and the one that an iteration has for itself."""
-
-    held: ir.Var
-    var: ir.Var
-    op: str
-
-    @property
-    def identity(self) -> ir.Expr:
-        """What it is worth before anything was reduced into it."""
-        return ir.constant(algebra.identity(self.op, self.var.dtype), self.var.dtype)
-
-    def combined(self, value: ir.Expr) -> ir.Stmt:
-        """What combines the value of one iteration with that of the others."""
-        if self.op == "logical_or":
-            return ir.If(value, ir.Assign(self.held, ir.TRUE))
-        return ir.Assign(self.held, operate(self.op, [self.held, value], self.held.dtype, self.held.dtype))
-
-
-def _own(held: Accumulator, scope: Scope) -> tuple[list[_Own], Accumulator]:
-    """What an iteration reduces into instead of what all of them hold: a scalar, and whether there was anything."""
-    scalars = [(held.var, held.op)] + ([] if held.seen is None else [(held.seen, "logical_or")])
-    parts = [_Own(var, ir.Var(scope.fresh(f"{var.name}_own"), var.dtype), op) for var, op in scalars]
-    return parts, replace(held, var=parts[0].var, seen=parts[1].var if held.seen is not None else None)
-
-
 def _in_lanes(stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
     """Each lane reduces into a scalar of its own; shuffles then combine them. Lanes that a guard leaves idle take part."""
-    parts, own = _own(held, scope)
+    parts, own = own_of(held, scope)
     first = [ir.Declare(part.var, part.identity) for part in parts]
     last = [ir.Shuffle(part.held, part.op, part.var) for part in parts]
     target = written(stmt)
@@ -126,7 +100,7 @@ def _mine(stmt: Forall, scope: Scope) -> ir.Expr:
 
 def _in_slots(stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
     """Each iteration reduces into a slot of its own; the slots are then combined in order."""
-    count, (parts, own) = scope.ranges.extent(stmt.var), _own(held, scope)
+    count, (parts, own) = scope.ranges.extent(stmt.var), own_of(held, scope)
     where, wait = memory(scope.context.target, count, scope, stmt), barrier(scope)
     slots = [(ir.Array(scope.fresh(f"{part.held.name}_slots"), part.var.dtype, where), part) for part in parts]
     target = written(stmt)

@@ -13,6 +13,7 @@ from sparseloom.core.trees import walk
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
+from sparseloom.lower.accumulation import Own, own_of
 from sparseloom.lower.again import blocks_again, inside_blocks, recover_all
 from sparseloom.lower.position_range import parent_of
 from sparseloom.lower.ranges import Range, subtract
@@ -42,7 +43,11 @@ class PositionNest:
         cuts: dict[int, Range] = {levels[-1]: (low, high)}
         first: ir.Expr = low
         last = subtract(high, ir.ONE)
+        is_found = scope.found.get(relation.position) == (begin, end)
         for k in reversed(levels[1:]):
+            if is_found:
+                cuts[k - 1] = scope.cuts[access, k - 1]
+                continue
             first = parent_of(relation, k, first, scope, code, "_first")
             last = parent_of(relation, k, last, scope, code, "_last")
             cuts[k - 1] = (first, ir.add(last, ir.ONE))
@@ -68,13 +73,32 @@ class PositionNest:
         else:
             recovered, guard, inner = recover_all(relation, self._determined(position, low, inner))
         settled, inner = settle(inner)
+        spread, parts = asked.style.spread, list[Own]()
+        if spread is not None and not rest:
+            parts, own = own_of(inner.accumulators[written(asked.stmt)], scope)
+            inner = inner.accumulating(written(asked.stmt), own)
         below = self._in_run(rest, low, inner, scope) if rest else inside_blocks(relation, inner, asked.then)
         body = ir.block(settled, around_all(covered[k - levels[0] : chain.stop - levels[0]], below, inner))
         body = ir.block(*code, *recovered, ir.when(guard, body))
         if level.has_holes:
             body = ir.If(level.used(view, place.position, position), body)
-        loop = (SERIAL if rest else asked.style).loop(position, begin, end, body)
+        loop = self._repeated(position, begin, end, body, parts, scope, k == levels[0], not rest)
         return loop if k == levels[0] else ir.block(loop, scope.sink.after(covered[k - levels[0]], scope))
+
+    def _repeated(
+        self, position: ir.Var, begin: ir.Expr, end: ir.Expr, body: ir.Stmt, own: list[Own], scope: Scope, is_first: bool, is_last: bool
+    ) -> ir.Stmt:
+        """The loop over the positions of one level."""
+        spread = self.asked.style.spread
+        if spread is None or not (is_first or is_last):
+            return (self.asked.style if is_last else SERIAL).loop(position, begin, end, body)
+        turn, first, last = (ir.Var(scope.fresh(name)) for name in ("turn", f"{position.name}_begin", f"{position.name}_end"))
+        declared = ir.block(ir.Declare(first, begin), ir.Declare(last, end))
+        if is_first:
+            return ir.block(declared, spread.rows(turn, position, (first, last), body))
+        begun = ir.block(*(ir.Declare(part.var, part.identity) for part in own))
+        ended = ir.block(*(ir.Shuffle(part.held, part.op, part.var) for part in own))
+        return ir.block(declared, spread.entries(turn, position, (first, last), body, (begun, ended)))
 
     def _in_run(self, rest: list[range], low: ir.Expr, inner: Scope, outer: Scope) -> ir.Stmt:
         """The levels below a position; below the one that fixes the written place, they are one run."""
@@ -99,7 +123,7 @@ class PositionNest:
         if chain[0] > scope.provenance.position_levels(self.relation)[0] and not access.tensor.format.levels[chain[0]].unique:
             # Told by coordinates, which come again below other parents.
             edge = None if edge is None or scope.edge is None else edge.below(scope.edge)
-        return replace(scope, edge=edge)
+        return replace(scope, edge=None if edge is None else replace(edge, position=self.relation.position))
 
     def _placed(self, chain: range, position: ir.Expr, scope: Scope) -> tuple[list[ir.Stmt], Scope]:
         """The coordinates at a position of some levels that share it, and the operand at that place."""

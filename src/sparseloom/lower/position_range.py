@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
@@ -53,9 +55,9 @@ def among_rows(relation: PosRelation, then: Then) -> Then:
         for k in reversed(levels[1:]):
             first, last = (parent_of(relation, k, at, scope, code, which) for at, which in ((first, "_first"), (last, "_last")))
             scope = scope.cutting(access, k - 1, first, ir.add(last, ir.ONE))
-        body = then(scope)
-        found = {stmt.var for stmt in code if isinstance(stmt, ir.Declare)}
-        if not any(n in found for n in walk(body)):
+        body = then(replace(scope, found={**scope.found, relation.position: (begin, end)}))
+        declared = {stmt.var for stmt in code if isinstance(stmt, ir.Declare)}
+        if not any(n in declared for n in walk(body)):
             return body  # nobody looks
         return ir.block(ir.Declare(low, begin), ir.Declare(high, end), ir.If(ir.compare("less", low, high), ir.block(*code, body)))
 

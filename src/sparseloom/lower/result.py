@@ -66,7 +66,8 @@ class LocatedResult(Result):
         if not scope.combines or scope.uninitialised is not None or assign.op is None:
             return ir.Store(array, where, cast(value.full, dtype))
         if value.present in (ir.TRUE, ir.FALSE):
-            return combine(self.lhs.tensor, array, where, cast(value.full, dtype), assign.op, scope)
+            whole = value.whole and algebra.same_value(self.fill, algebra.identity(assign.op, dtype))
+            return combine(self.lhs.tensor, array, where, cast(value.full, dtype), assign.op, scope, whole)
         return ir.If(value.present, combine(self.lhs.tensor, array, where, cast(value.computed, dtype), assign.op, scope))
 
 
@@ -77,12 +78,15 @@ def placed(tensor: TensorVar, array: ir.Array, where: ir.Expr, scope: Scope) -> 
     return scope.copy[1], ir.add(scope.copy[2], where)
 
 
-def combine(tensor: TensorVar, array: ir.Array, where: ir.Expr, value: ir.Expr, op: str, scope: Scope) -> ir.Stmt:
+def combine(
+    tensor: TensorVar, array: ir.Array, where: ir.Expr, value: ir.Expr, op: str, scope: Scope, whole: bool = False
+) -> ir.Stmt:
     """Combine a value with what is stored: atomically where another iteration may do the same, or in a place of its own.
 
-    In a block of positions only the first and the last run can meet a neighbour's; the rest is written plainly.
+    In a block of positions only the first and the last run can meet a neighbour's; the rest is written plainly, and need not be combined
+    with anything if it is the ``whole`` of a run.
     """
-    plain = ir.Store(array, where, value, op)
+    plain = ir.Store(array, where, value, None if whole else op)
     edge, carry = scope.edge, scope.carry
     if carry is not None and carry.tensor == tensor and edge is not None:
         slot, place = carry.slot(edge), ir.ZERO if carry.size == ir.ONE else ir.Op("remainder", (where, carry.size))

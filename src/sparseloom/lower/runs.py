@@ -16,7 +16,7 @@ from sparseloom.lower.device import memory
 from sparseloom.lower.ranges import subtract
 from sparseloom.lower.result import DenseResult, placed
 from sparseloom.lower.scope import Carry, Edge, Row, Scope, Then
-from sparseloom.notation.nodes import Access, Forall, Unit
+from sparseloom.notation.nodes import Access, Assign, Forall, Unit
 from sparseloom.schedule.units import GPU_UNITS
 
 
@@ -29,7 +29,8 @@ def edge_of(access: Access, levels: range, position: ir.Expr, scope: Scope) -> E
     low, high = scope.cuts[access, levels[0]]
     ends = (low, subtract(high, ir.ONE))
     if kinds[levels[0]].unique:
-        return Edge(*(ir.compare("equal", position, end) for end in ends))
+        first, last = (ir.compare("equal", position, end) for end in ends)
+        return Edge(first, last)
     if not all(kinds[k].ordered for k in levels):
         return None
 
@@ -40,7 +41,20 @@ def edge_of(access: Access, levels: range, position: ir.Expr, scope: Scope) -> E
     def same(end: ir.Expr) -> ir.Expr:
         return ir.both(*(ir.compare("equal", a, b) for a, b in zip(coordinates(position), coordinates(end), strict=True)))
 
-    return Edge(*map(same, ends))
+    return Edge(same(ends[0]), same(ends[1]))
+
+
+def is_whole(assign: Assign, scope: Scope) -> bool:
+    """Whether what is reduced from here on is all that goes to its place, unless the run stands at an edge of its block.
+
+    So it is where the place was empty, and all loops outside are over what tells the places, or over blocks of the positions.
+    """
+    edge, graph = scope.edge, scope.provenance
+    if edge is None or edge.position is None or not scope.untouched or assign.op is None:
+        return False
+    kept = {original for var in assign.lhs.indices for original in graph.originals(var)}
+    outside = (var for var in scope.coordinates if var == edge.position or graph.root(var) != edge.position)
+    return all(kept.issuperset(graph.originals(var)) for var in outside)
 
 
 def in_run(stmt: Forall, scope: Scope, go: Then) -> ir.Stmt:

@@ -108,6 +108,7 @@ class Value:
     fill: Scalar | None
     constant: bool = False
     filled: bool = False  # whether ``computed`` is the fill where the expression is absent
+    whole: bool = False  # whether it is all that goes to its place, unless the scope's edge says that others have a share
 
     @property
     def full(self) -> ir.Expr:
@@ -206,10 +207,11 @@ NOBODY = Nobody()
 
 @dataclass(frozen=True)
 class Edge:
-    """When a run is the first, or the last, of its block of positions: others may have a share in it."""
+    """When a run is the first, or the last, of its block of positions: others may have a share in it. Another is the block's alone."""
 
     first: ir.Expr
     last: ir.Expr
+    position: IndexVar | None = None  # whose blocks they are
 
     @property
     def either(self) -> ir.Expr:
@@ -218,7 +220,7 @@ class Edge:
 
     def below(self, above: Edge) -> Edge:
         """When that holds of the run above, too."""
-        return Edge(ir.both(above.first, self.first), ir.both(above.last, self.last))
+        return replace(self, first=ir.both(above.first, self.first), last=ir.both(above.last, self.last))
 
 
 @dataclass(frozen=True)
@@ -284,6 +286,8 @@ class Scope:
     limits: Mapping[IndexVar, Range] = field(default_factory=dict)
     # Position ranges to which a level of an operand is cut: by a block of positions, or by coordinates found again.
     cuts: Mapping[tuple[Access, int], Range] = field(default_factory=dict)
+    # Intervals of positions, by variable, whose upper levels are cut to just what stands above them.
+    found: Mapping[IndexVar, Range] = field(default_factory=dict)
     # Operands whose positions drive the loops inside, whether or not their values are read there.
     drivers: frozenset[Access] = frozenset()
     # The part of a range that one block of a parallel merge covers.
@@ -291,6 +295,7 @@ class Scope:
     # How many leading modes of a dense result the loops so far cover completely; None once it is initialised.
     uninitialised: int | None = None
     combines: bool = False  # whether a result location may already hold something that writes must be combined with
+    untouched: bool = False  # whether all that a location holds was put there by the loops of this statement
     # How parallel loops outside write what they share: atomically, or each to its own copy of the result.
     atomic: frozenset[tuple[TensorVar, IndexVar]] = frozenset()
     edge: Edge | None = None

@@ -17,6 +17,7 @@ from sparseloom.lower.accumulation import accumulate, contribution, declared, fr
 from sparseloom.lower.expression import lower_expression
 from sparseloom.lower.forall import over_digit
 from sparseloom.lower.parallel import over_iterations
+from sparseloom.lower.runs import is_whole
 from sparseloom.lower.scope import Scope, Then, Value, Ways
 from sparseloom.lower.where import lower_where
 from sparseloom.lower.workspace import Workspace
@@ -32,7 +33,7 @@ def lower_statement(stmt: Stmt, scope: Scope) -> ir.Stmt:
             return lower_where(consumer, producer, scope)
         case Sequence(stmts):
             first, *rest = stmts
-            later = replace(scope, uninitialised=None, combines=True)
+            later = replace(scope, uninitialised=None, combines=True, untouched=False)
             return ir.block(lower_statement(first, scope), *(lower_statement(part, later) for part in rest))
         case SuchThat(body, _):
             return lower_statement(body, scope)
@@ -69,7 +70,7 @@ def _into_scalar(assign: Assign, scope: Scope, go: Then) -> ir.Stmt:
     tracked = sink.needs_presence and (isinstance(sink, Workspace) or is_skippable(assign.rhs, assign.op))
     accumulator = fresh_accumulator(assign.lhs.tensor, assign.op, tracked, scope)
     inner = replace(scope.accumulating(assign.lhs, accumulator), uninitialised=None)
-    value = Value(accumulator.var, accumulator.present, identity)
+    value = Value(accumulator.var, accumulator.present, identity, whole=is_whole(assign, scope))
     return ir.block(declared(accumulator), go(inner), sink.write(assign, value, scope))
 
 

@@ -8,8 +8,35 @@ from dataclasses import dataclass, field
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
+from sparseloom.lower.ranges import Range, ceil_divide, subtract
 from sparseloom.notation.nodes import Merge, Tag
 from sparseloom.targets.target import FACTS
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Groups of lanes that share out the rows of a block of positions, and their lanes, which share out the entries of a row."""
+
+    group: ir.Var
+    groups: int
+    lane: ir.Var
+    lanes: int
+
+    def rows(self, turn: ir.Var, row: ir.Var, limits: Range, body: ir.Stmt) -> ir.Stmt:
+        """Every group takes one row after another, each so many further."""
+        (begin, end), width = limits, ir.index(self.groups)
+        mine = ir.add(ir.add(begin, ir.multiply(turn, width)), self.group)
+        taken = ir.block(ir.Declare(row, mine), ir.If(ir.compare("less", row, end), body))
+        turns = ir.For(turn, ir.ZERO, ceil_divide(subtract(end, begin), width), taken)
+        return ir.For(self.group, ir.ZERO, width, turns, ir.LoopKind.GPU_WARP, self.groups)
+
+    def entries(self, turn: ir.Var, entry: ir.Var, limits: Range, body: ir.Stmt, around: tuple[ir.Stmt, ir.Stmt]) -> ir.Stmt:
+        """Every lane takes one entry after another, between what it does first and last."""
+        (begin, end), (first, last), width = limits, around, ir.index(self.lanes)
+        mine = ir.add(ir.add(begin, self.lane), ir.multiply(turn, width))
+        left = subtract(subtract(end, begin), self.lane)
+        taken = ir.For(turn, ir.ZERO, ceil_divide(left, width), ir.block(ir.Declare(entry, mine), body))
+        return ir.For(self.lane, ir.ZERO, width, ir.block(first, taken, last), ir.LoopKind.GPU_THREAD, self.lanes)
 
 
 @dataclass(frozen=True)
@@ -21,6 +48,7 @@ class Style:
     gallops: bool = field(default=False, compare=False)  # cursors that fall behind jump ahead by search
     around: Callable[[ir.Stmt], ir.Stmt] | None = field(default=None, compare=False)  # what every iteration does, guarded or not
     held: tuple[ir.Reduction, ...] = field(default=(), compare=False)  # the scalars around the loop that something reduces into
+    spread: Spread | None = None
 
     @property
     def in_order(self) -> bool:

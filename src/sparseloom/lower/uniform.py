@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from sparseloom.core.trees import Node, rewrite, walk
@@ -26,21 +26,35 @@ def share_among_lanes(function: ir.Function) -> ir.Function:
 
 
 def _shared(loop: ir.For, inputs: Set[ir.Array | ir.Var]) -> ir.Stmt:
-    first: list[ir.Stmt] = []
     stmts = list(ir.stmts_of(loop.body))
-    own = {loop.var.name} | {n.var.name for n in walk(loop.body) if isinstance(n, ir.Assign)}
-    while stmts and isinstance(one := stmts[0], ir.Declare) and one.var.name not in own and _is_common(one.value, own, inputs):
-        first.append(stmts.pop(0))
-    own |= {n.var.name for stmt in stmts for n in walk(stmt) if isinstance(n, ir.Declare)}
-    body: ir.Stmt = replace(loop, body=ir.block(*stmts))
-    match stmts:
+    assigned = {n.var.name for n in walk(loop.body) if isinstance(n, ir.Assign)}
+    first, mine, rest = _parted(stmts, {loop.var.name} | assigned, inputs)
+    own = {loop.var.name} | assigned | {n.var.name for stmt in (*mine, *rest) for n in walk(stmt) if isinstance(n, ir.Declare)}
+    body: ir.Stmt = replace(loop, body=ir.block(*mine, *rest))
+    match rest:
         case [ir.If(condition, then, ir.Block(()))] if _is_common(condition, own, inputs):
-            body = ir.If(condition, _shared(replace(loop, body=then), inputs))
+            body = ir.If(condition, _shared(replace(loop, body=ir.block(*mine, then)), inputs))
     if not first:
         return body
     runs = isinstance(loop.begin, ir.Literal) and isinstance(loop.end, ir.Literal)
     made = ir.block(*first, body)
     return made if runs else ir.If(ir.compare("less", loop.begin, loop.end), made)
+
+
+def _parted(
+    stmts: Sequence[ir.Stmt], own: Set[str], inputs: Set[ir.Array | ir.Var]
+) -> tuple[list[ir.Stmt], list[ir.Stmt], Sequence[ir.Stmt]]:
+    """The scalars at the beginning that are common to all threads, those that each has for itself, and what stands behind them."""
+    common: list[ir.Stmt] = []
+    mine: list[ir.Stmt] = []
+    own = set(own)
+    for k, stmt in enumerate(stmts):
+        if not isinstance(stmt, ir.Declare):
+            return common, mine, stmts[k:]
+        is_common = stmt.var.name not in own and _is_common(stmt.value, own, inputs)
+        (common if is_common else mine).append(stmt)
+        own |= set() if is_common else {stmt.var.name}
+    return common, mine, []
 
 
 def _is_common(expr: ir.Expr, own: Set[str], inputs: Set[ir.Array | ir.Var]) -> bool:

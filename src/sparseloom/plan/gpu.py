@@ -26,17 +26,21 @@ from sparseloom.plan.vectors import Kind, Leaf, leaf_of
 from sparseloom.schedule.loops import taken_names
 
 LANES, WARPS, THREADS = 32, 8, 256
-FEW_ROWS = 20_000  # warps, or so, keep a GPU busy
+FEW_ROWS = 2_500  # warps, or so, keep a GPU busy
 MANY = 512.0  # entries of a row that keep a block busy
-SKEW, SLACK = 16, 256  # the longest row may have so many times the entries of the mean one, and so many more
+SKEW, SLACK = 4, 16  # the longest row may have so many times the entries of the mean one, and so many more
 SHORT, MIDDLE = 6.0, 64.0  # entries of rows: below, a thread has one for itself; below, eight lanes
 CONSTANT = 256  # the largest extent that is worth a kernel of its own
-# By bytes of a value: entries of a block, its threads, and entries of a thread, an odd number, so that threads read different banks.
-TILES = {4: (3840, 256, 15), 8: (1792, 256, 7)}
+TILED = 2048  # entries of a block whose products go through shared memory
+OF_A_ROW = ((64.0, 2), (256.0, 8))  # entries of a row there: below, so many lanes add it up
+MOST_OF_A_ROW = 16  # lanes otherwise
 RUN, SHORT_RUN = 128, 64  # entries that a warp takes, of many and of few
 BUSY = 1 << 13  # warps that run at once
 TILE = 4096  # entries that a block adds up
-ATOMICS, NO_RACES, TEMPORARY, COVERED = "Atomics", "NoRaces", "Temporary", "IgnoreRaces"
+WORD = 16  # bytes that a lane moves at once
+GROUPS = (2, 4, 8, 16)  # lanes that are less than a warp
+PLACES, FEW_PLACES = 32, 8  # that some lanes add up, one after another, of many and of few
+ATOMICS, NO_RACES, TEMPORARY, COVERED, REDUCTION = "Atomics", "NoRaces", "Temporary", "IgnoreRaces", "ParallelReduction"
 
 
 def choose_on_gpu(concrete: Concrete, space: Space) -> Iterator[Decision]:
@@ -91,9 +95,10 @@ class _Nest:
         return known is not None and known.longest > SKEW * self.fan(walked) + SLACK
 
     def is_uneven(self, walked: Access) -> bool:
-        """Whether a warp would be busy with the longest row long after the others are done."""
+        """Whether a warp would be busy with the longest row long after the others are done, or there are few rows."""
         known = self.space.known(walked)
-        return known is not None and 2 * known.longest * BUSY > self.space.entries(walked)
+        outlasts = known is not None and known.longest > 2 * self.fan(walked) and 2 * known.longest * BUSY > self.space.entries(walked)
+        return outlasts or self.rows(walked) < FEW_ROWS
 
 
 def _ways(nest: _Nest) -> Iterator[Decision]:
@@ -135,24 +140,28 @@ def _gathering(nest: _Nest, walked: Access, leaf: Leaf) -> Iterator[Decision]:
 
 
 def _staged(nest: _Nest, walked: Access) -> Decision:
-    """Blocks take equally many entries: products go to shared memory, and threads add up runs of them."""
-    names, space = nest.names(), nest.space
-    tile, threads, each = TILES[8 if nest.result.tensor.dtype.itemsize > 4 else 4]
+    """Blocks take equally many entries: products go to shared memory, and some lanes add up each of the rows that lie there."""
+    names, space, fan = nest.names(), nest.space, nest.fan(walked)
+    lanes = next((lanes for below, lanes in OF_A_ROW if fan < below), MOST_OF_A_ROW)
     steps, position = _positions(nest, walked, names)
-    block, inside, place, work, turn, lane, thread, entry = map(names.fresh, ("b", "p1", "pw", "w", "n", "tw", "t", "q"))
+    block, inside, place, work, turn, thread = map(names.fresh, ("b", "p1", "pw", "work", "m", "tw"))
+    warp, rest, entry, lane = map(names.fresh, ("w", "c", "n", "t"))
     product = show(space.paths[0].assign.rhs)
     steps += [
-        f"split({position},{block},{inside},{tile})",
+        f"split({position},{block},{inside},{TILED})",
         f"precompute({product},{inside},{place},{work})",
-        f"split({place},{turn},{lane},{threads})",
-        f"unroll({turn},{tile // threads})",
-        f"parallelize({lane},GPUThread,{NO_RACES})",
-        f"split({inside},{thread},{entry},{each})",
-        *_tags((block, COVERED), (thread, "GPUThread", ATOMICS)),
+        f"split({place},{turn},{thread},{THREADS})",
+        f"unroll({turn},{TILED // THREADS})",
+        f"parallelize({thread},GPUThread,{NO_RACES})",
+        f"split({inside},{warp},{rest},{TILED * lanes // THREADS})",
+        f"split({rest},{entry},{lane},{lanes})",
+        f"reorder({warp},{lane},{entry})",
+        *_tags((block, ATOMICS), (warp, "GPUWarp", REDUCTION), (lane, "GPUThread", REDUCTION)),
     ]
     known = space.known(walked)
-    why = f"the longest row of {walked.tensor} has about {known.longest if known else 0:,.0f} entries, and the mean {nest.fan(walked):,.0f}"
-    return Decision(tuple(steps), f"blocks take {tile} entries each, through shared memory", why, "rows")
+    why = f"the longest row of {walked.tensor} has about {known.longest if known else 0:,.0f} entries, and the mean {fan:,.0f}"
+    done = f"blocks take {TILED} entries each, through shared memory, and {lanes} lanes add up a row"
+    return Decision(tuple(steps), done, why, "rows")
 
 
 def _positions(nest: _Nest, walked: Access, names: Names) -> tuple[list[str], str]:
@@ -197,25 +206,21 @@ def _block_each(nest: _Nest, walked: Access, leaf: Leaf, why: str) -> Decision:
 
 
 def _dots(nest: _Nest, walked: Access | None, leaf: Leaf) -> Decision:
-    """Sums of neighbouring values: some lanes for every place of the result."""
-    names, extent = nest.names(), nest.space.extent(leaf.var)
-    lanes = next((lanes for lanes in (4, 8, 16) if extent <= 4 * lanes), LANES)
-    outer = nest.space.spine[:-1]
+    """Sums of neighbouring values: some lanes for some places of the result, one after another."""
+    names, outer, each = nest.names(), nest.space.spine[:-1], _word(nest)
+    lanes = _lanes_over(nest, leaf, names, max(1, min(LANES, nest.space.extent(leaf.var) // (2 * each))), each)  # two words for a lane
     if walked is not None and nest.space.levels(walked) == outer:
         steps, places = _positions(nest, walked, names)
     else:
         steps, places = _fused(outer, names)
-    block, warp, turn, lane = map(names.fresh, ("b", "w", "n", "t"))
-    var = str(leaf.var)
-    if extent <= CONSTANT and extent % lanes == 0:
-        var = names.fresh(f"{leaf.var}b")
-        steps.append(f"bound({leaf.var},{var},{extent},MaxExact)")
-    steps += [f"split({places},{block},{warp},{THREADS // lanes})", f"split({var},{turn},{lane},{lanes})"]
-    steps.append(f"reorder({block},{warp},{lane},{turn})")
-    if var != str(leaf.var):
-        steps.append(f"unroll({turn},{extent // lanes})")
-    steps += _tags((block, NO_RACES), (warp, "GPUWarp", NO_RACES), (lane, "GPUThread", TEMPORARY))
-    return Decision(tuple(steps), f"{lanes} lanes for every place", f"{leaf.var} has {extent:,} values side by side, which are added up")
+    block, inside, warp, turn = map(names.fresh, ("b", "p1", "w", "n"))
+    number = nest.space.entries(walked) if walked is not None else prod(map(nest.space.extent, outer))
+    each = PLACES if number * lanes.count >= BUSY * LANES * PLACES else FEW_PLACES
+    steps += [*lanes.steps, f"split({places},{block},{inside},{each * THREADS // lanes.count})", f"split({inside},{warp},{turn},{each})"]
+    steps += [f"reorder({','.join([block, warp, turn, lanes.lane, *lanes.values])})", *lanes.unrolled, f"unroll({turn},4)"]
+    steps += _tags((block, NO_RACES), (warp, "GPUWarp", NO_RACES), (lanes.lane, "GPUThread", TEMPORARY))
+    why = f"{leaf.var} has {nest.space.extent(leaf.var):,} values side by side, which are added up"
+    return Decision(tuple(steps), f"{_said(lanes)} for {each} places", why)
 
 
 def _fused(variables: tuple[IndexVar, ...], names: Names) -> tuple[list[str], str]:
@@ -228,31 +233,63 @@ def _fused(variables: tuple[IndexVar, ...], names: Names) -> tuple[list[str], st
     return steps, fused
 
 
-def _lanes_over(nest: _Nest, leaf: Leaf, names: Names) -> tuple[list[str], str, str | None, str]:
-    """Lanes over a row of results: the steps, the lane, and what counts the values that a lane has, with how to unroll that."""
-    extent, var, steps = nest.space.extent(leaf.var), str(leaf.var), list[str]()
-    if extent <= CONSTANT:
-        var = names.fresh(f"{leaf.var}b")
-        steps.append(f"bound({leaf.var},{var},{extent},MaxExact)")
-        if extent <= LANES:
-            return steps, var, None, ""
-    value, lane = names.fresh("v"), names.fresh("t")
-    unrolled = f"unroll({value},{-(-extent // LANES)})" if extent <= CONSTANT and extent % LANES == 0 else ""
-    return [*steps, f"split({var},{value},{lane},{LANES})"], lane, value, unrolled
+@dataclass(frozen=True)
+class _Lanes:
+    """Lanes over values side by side: the steps, the lane, how many lanes there are, and what counts the values of a lane."""
+
+    steps: tuple[str, ...]
+    lane: str
+    count: int
+    values: tuple[str, ...] = ()
+    unrolled: tuple[str, ...] = ()
+
+
+def _lanes_over(nest: _Nest, leaf: Leaf, names: Names, lanes: int = LANES, each: int = 1) -> _Lanes:
+    """So many lanes at most over a row, each of which takes so many neighbours at once, where that comes out even."""
+    extent, var = nest.space.extent(leaf.var), str(leaf.var)
+    if extent > CONSTANT:
+        value, lane = names.fresh("v"), names.fresh("t")
+        return _Lanes((f"split({var},{value},{lane},{LANES})",), lane, LANES, (value,))
+    var = names.fresh(f"{leaf.var}b")
+    steps = [f"bound({leaf.var},{var},{extent},MaxExact)"]
+    lanes, each = (lanes, each) if lanes in (*GROUPS, LANES) and extent % (lanes * each) == 0 else (LANES, 1)
+    values, unrolled = list[str](), list[str]()
+    if extent > lanes * each:
+        outer, inner = names.fresh("u"), names.fresh("c")
+        steps.append(f"split({var},{outer},{inner},{lanes * each})")
+        var = inner
+        values, unrolled = [outer], [f"unroll({outer},{extent // (lanes * each)})"] if extent % (lanes * each) == 0 else []
+    if each == 1:
+        return _Lanes(tuple(steps), var, lanes, tuple(values), tuple(unrolled))
+    lane, value = names.fresh("t"), names.fresh("v")
+    steps.append(f"split({var},{lane},{value},{each})")
+    return _Lanes(tuple(steps), lane, lanes, (*values, value), (*unrolled, f"unroll({value},{each})"))
+
+
+def _word(nest: _Nest) -> int:
+    """How many values of the result a lane moves at once."""
+    return max(1, WORD // nest.result.tensor.dtype.itemsize)
 
 
 def _rows_of_results(nest: _Nest, leaf: Leaf) -> Decision:
-    """A warp for every row of results, whose values stay in registers while sums run."""
+    """Some lanes for every row of results, whose values stay in registers while sums run."""
     names = nest.names()
-    lanes, lane, value, unrolled = _lanes_over(nest, leaf, names)
-    split, block, warp, rest = _outer(nest, names, WARPS)
+    extent, each = nest.space.extent(leaf.var), _word(nest)
+    count = max(1, min(LANES, extent // each))
+    is_busy = nest.space.extent(nest.space.spine[0]) * count >= BUSY * LANES // 4
+    lanes = _lanes_over(nest, leaf, names, count, each) if is_busy else _lanes_over(nest, leaf, names)
+    split, block, warp, rest = _outer(nest, names, THREADS // lanes.count)
     free = [var for var in rest[:-1] if nest.is_free(_named(nest, var))]
     sums = [var for var in rest[:-1] if var not in free]
-    order = [block, warp, *free, lane, *([value] if value else []), *sums]
-    steps = [*lanes, *split, f"reorder({','.join(order)})", *([unrolled] if unrolled else [])]
-    steps += _tags((block, NO_RACES), (warp, "GPUWarp", NO_RACES), (lane, "GPUThread", NO_RACES))
+    steps = [*lanes.steps, *split, f"reorder({','.join([block, warp, *free, lanes.lane, *lanes.values, *sums])})", *lanes.unrolled]
+    steps += [f"unroll({sums[-1]},4)"] if sums and lanes.unrolled else []
+    steps += _tags((block, NO_RACES), (warp, "GPUWarp", NO_RACES), (lanes.lane, "GPUThread", NO_RACES))
     why = f"{leaf.var} has {nest.space.extent(leaf.var):,} values side by side"
-    return Decision(tuple(steps), "a warp for every row of results", why)
+    return Decision(tuple(steps), f"{_said(lanes)} for every row of results", why)
+
+
+def _said(lanes: _Lanes) -> str:
+    return "a warp" if lanes.count == LANES else f"{lanes.count} lanes"
 
 
 def _named(nest: _Nest, name: str) -> IndexVar:
@@ -262,15 +299,13 @@ def _named(nest: _Nest, name: str) -> IndexVar:
 def _runs(nest: _Nest, walked: Access, leaf: Leaf) -> Decision:
     """A warp for so many entries; a row of results stays in registers while a run of them lasts."""
     names = nest.names()
-    lanes, lane, value, unrolled = _lanes_over(nest, leaf, names)
+    lanes = _lanes_over(nest, leaf, names)
     steps, position = _positions(nest, walked, names)
     block, inside, warp, entry = map(names.fresh, ("b", "p1", "w", "n"))
     run = RUN if nest.space.entries(walked) >= RUN * BUSY else SHORT_RUN
-    steps += [*lanes, f"split({position},{block},{inside},{run * WARPS})", f"split({inside},{warp},{entry},{run})"]
-    inner = [entry, value] if value and unrolled else [value, entry] if value else [entry]  # what is unrolled stays in registers
-    steps.append(f"reorder({','.join([block, warp, lane, *inner])})")
-    steps += [unrolled] if unrolled else []
-    steps += _tags((block, COVERED), (warp, "GPUWarp", COVERED), (lane, "GPUThread", ATOMICS))
+    steps += [*lanes.steps, f"split({position},{block},{inside},{run * WARPS})", f"split({inside},{warp},{entry},{run})"]
+    steps += [f"reorder({','.join([block, warp, lanes.lane, *lanes.values, entry])})", *lanes.unrolled, f"unroll({entry},4)"]
+    steps += _tags((block, COVERED), (warp, "GPUWarp", COVERED), (lanes.lane, "GPUThread", ATOMICS))
     known = nest.space.known(walked)
     longest = f"the longest row of {walked.tensor} has about {known.longest:,.0f} entries" if known is not None else "rows may differ"
     why = f"{longest}, which would keep a warp busy after the others are done"

@@ -133,6 +133,35 @@ template <int lanes> static __device__ int64_t search_{D}(const {T} *array, int6
   return begin;
 }}
 """
+# At once; a caller's array that begins anywhere has a program of its own, which says so.
+_WIDE = """
+#ifdef ANYWHERE
+template <int count, class T> {device} void {name}_wide({parameters}) {{
+  #pragma unroll
+  for (int k = 0; k < count; k++) {one};
+}}
+#else
+template <int count, class T> {device} void {name}_wide({parameters}) {{
+  const int each = (count * sizeof(T) % 16 == 0 ? 16 : 8) / sizeof(T);
+  struct alignas(each * sizeof(T)) neighbours {{ T numbers[each]; }};
+  #pragma unroll
+  for (int k = 0; k < count; k += each) {{
+    {word}
+  }}
+}}
+#endif
+"""
+_READ = """const neighbours word = *(const neighbours *)(place + k);
+    #pragma unroll
+    for (int n = 0; n < each; n++) kept[k + n] = word.numbers[n];"""
+_WRITE = """neighbours word;
+    #pragma unroll
+    for (int n = 0; n < each; n++) word.numbers[n] = kept[k + n];
+    *(neighbours *)(place + k) = word;"""
+_MOVES = {
+    "read_wide": {"name": "read", "parameters": "T *kept, const T *place", "word": _READ, "one": "kept[k] = place[k]"},
+    "write_wide": {"name": "write", "parameters": "const T *kept, T *place", "word": _WRITE, "one": "place[k] = kept[k]"},
+}
 _OPERATORS = ("add", "multiply", "minimum", "maximum", "logical_or", "logical_and", "logical_xor")
 
 
@@ -151,6 +180,7 @@ def helpers() -> dict[str, str]:
     found = {name: text.replace("static inline", DEVICE) for name, text in c_prelude.helpers().items()}
     found |= {name: f"#define {name} {value}" for name, value in _MACROS.items()}
     found["is_mine"] = _TOGETHER
+    found |= {name: _WIDE.format(device=DEVICE, **parts) for name, parts in _MOVES.items()}
     found |= {"UINT64_C": "#define UINT64_C(number) number##ULL", "complex_number": _COMPLEX}
     for name, value in _FUNCTIONS.items():
         found |= _of_complex(name, f"  return {value};", "complex_number<R>")

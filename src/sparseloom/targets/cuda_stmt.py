@@ -13,8 +13,9 @@ from enum import Enum
 
 from sparseloom.core.algebra import identity
 from sparseloom.core.errors import CompilerBug
-from sparseloom.core.trees import walk
+from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.simplify import simplify
 from sparseloom.targets.c_expr import PLUS, TIMES, Expressions, Piece, c_type, literal, operate, update_symbol
 from sparseloom.targets.c_stmt import Statements
 
@@ -167,8 +168,28 @@ class KernelStatements(Statements):
                     self.emit(loop.body)
             case ir.LoopKind.GPU_THREAD:
                 self._threads_loop(loop)
+            case ir.LoopKind.WIDE:
+                self._move(loop)
             case _:
                 super()._loop(loop)
+
+    def _move(self, loop: ir.For) -> None:
+        """Neighbours that are read or written at once."""
+        match loop.body:
+            case ir.Store(kept, there, ir.Load(array, index)) if kept.space is ir.MemorySpace.LOCAL:
+                name = "read_wide"
+            case ir.Store(array, index, ir.Load(kept, there)):
+                name = "write_wide"
+            case _:
+                raise CompilerBug(loop, "a wide loop moves numbers")
+        places = (self._first(one, at, loop) for one, at in ((kept, there), (array, index)))
+        self.line(f"{name}<{self.expressions.index(loop.end)}>({', '.join(places)});")
+
+    def _first(self, array: ir.Array, index: ir.Expr, loop: ir.For) -> str:
+        """The place in an array at which a loop begins."""
+        first = simplify(rewrite(index, lambda n: loop.begin if n == loop.var else None))
+        name = self.names.array(array)
+        return name if first == ir.ZERO else f"{name} + {self.expressions.index_piece(first).at(PLUS)}"
 
     def _pragmas(self, loop: ir.For) -> list[str]:
         unrolled = loop.kind in (ir.LoopKind.UNROLLED, ir.LoopKind.LANES)

@@ -25,11 +25,12 @@ def _lanes(count: int) -> str:
     return f"{cuts} {_tags('NoRaces', 'NoRaces', 'Temporary')}"
 
 
-def _staged(tile: int, threads: int, each: int) -> str:
-    """A block takes so many entries: products go to shared memory, and threads add up runs of them."""
-    products = f"precompute(A(i,j)*x(j),p1,pw,work) split(pw,n,tw,{threads}) unroll(n,{tile // threads}) parallelize(tw,GPUThread,NoRaces)"
-    tags = "parallelize(b,GPUBlock,IgnoreRaces) parallelize(t,GPUThread,Atomics)"
-    return f"fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,{tile}) {products} split(p1,t,q,{each}) {tags}"
+def _tiles(tile: int, lanes: int) -> str:
+    """A block takes so many entries, through shared memory, and some lanes add up each of the rows that lie in them."""
+    products = f"precompute(A(i,j)*x(j),p1,pw,work) split(pw,m,tw,{THREADS}) unroll(m,{tile // THREADS}) parallelize(tw,GPUThread,NoRaces) "
+    shares = f"split(p1,w,c,{tile * lanes // THREADS}) split(c,n,t,{lanes}) reorder(w,t,n)"
+    tags = _tags("Atomics", "ParallelReduction", "ParallelReduction")
+    return f"fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,{tile}) {products}{shares} {tags}"
 
 
 def _papers_spmv(each: int, products: str) -> str:
@@ -45,42 +46,56 @@ SPMV = {
     WARP: _lanes(LANES),
     BLOCK: "pos(j,p,A(i,j)) divide(p,w,p1,32) split(p1,n,t,32) reorder(i,w,t,n) "
     "parallelize(i,GPUBlock,NoRaces) parallelize(w,GPUWarp,Temporary) parallelize(t,GPUThread,Temporary)",
-    "staged tiles of 1792": _staged(1792, 256, 7),
-    "staged tiles of 3840": _staged(3840, 256, 15),
+    **{f"tiles of {tile}, {lanes} lanes per row": _tiles(tile, lanes) for tile in (1024, 2048) for lanes in (2, 4, 8, 16)},
     PAPER: _papers_spmv(8, "precompute(A(i,j)*x(j),n,np,work) unroll(np,8) "),
     PLAIN_POSITIONS: _papers_spmv(8, ""),
 }
 
 
 def spmm(width: int) -> dict[str, str]:
-    """Schedules for so many columns, a multiple of 32. Lanes run over columns."""
-    rows = {"warp per row": _spmm_rows(width, 1), "warp per row, unrolled": _spmm_rows(width, 4)}
-    return {**rows, **{f"runs of {run}": _spmm_runs(width, run) for run in (32, 64, 128)}, PAPER: _papers_spmm(width)}
+    """Schedules for so many columns: lanes run over columns, each over as many as lie beside each other."""
+    rows = {f"{lanes} lanes per row, by {each}": _spmm_rows(width, lanes, each) for lanes, each in _shares(width)}
+    shares = [(lanes, each, run) for lanes, each in _shares(width) for run in RUNS]
+    runs = {f"{lanes} lanes, by {each}, runs of {run}": _spmm_runs(width, lanes, each, run) for lanes, each, run in shares}
+    return {**rows, **runs, PAPER: _papers_spmm(width)}
 
 
-def _spmm_rows(width: int, unrolled: int) -> str:
-    """A warp has a row of the result in registers."""
-    steps = f" unroll(p,{unrolled})" if unrolled > 1 else ""
-    if width == LANES:
-        cuts = f"bound(k,t,{width},MaxExact) split(i,b,w,{WARPS}) pos(j,p,A(i,j)) reorder(b,w,t,p)"
-    else:
-        columns = f"bound(k,kb,{width},MaxExact) split(kb,v,t,32)"
-        cuts = f"{columns} split(i,b,w,{WARPS}) pos(j,p,A(i,j)) reorder(b,w,t,v,p) unroll(v,{width // LANES})"
-    return f"{cuts}{steps} {_tags('NoRaces', 'NoRaces', 'NoRaces')}"
+RUNS = (64, 128, 256)
 
 
-def _runs(width: int, run: int, columns: str) -> str:
-    """A warp takes so many entries, and has a row of the result in registers while a run of them lasts."""
-    tags = _tags("IgnoreRaces", "IgnoreRaces", "Atomics")
-    cuts = f"split(p,b,p1,{run * WARPS}) split(p1,w,n,{run})"
-    if width == LANES:
-        return f"bound({columns},t,{width},MaxExact) {cuts} reorder(b,w,t,n) unroll(n,4) {tags}"
-    bound = f"bound({columns},cb,{width},MaxExact) split(cb,v,t,32)"
-    return f"{bound} {cuts} reorder(b,w,t,n,v) unroll(v,{width // LANES}) unroll(n,4) {tags}"
+def _shares(width: int) -> list[tuple[int, int]]:
+    """How lanes share columns: so many lanes, each of which takes so many neighbours at once."""
+    return [(min(LANES, width // each), each) for each in (1, 2, 4)]
 
 
-def _spmm_runs(width: int, run: int) -> str:
-    return f"reorder(i,j,k) fuse(i,j,f) pos(f,p,A(i,j)) {_runs(width, run, 'k')}"
+def _columns(name: str, width: int, lanes: int, each: int) -> tuple[str, str, str]:
+    """The steps, the loops over lanes and over the columns of one, and how those are unrolled."""
+    steps, turns = f"bound({name},cb,{width},MaxExact)", width // (lanes * each)
+    if width == lanes:
+        return f"bound({name},t,{width},MaxExact)", "t", ""
+    if each == 1:
+        return f"{steps} split(cb,v,t,{lanes})", "t,v", f" unroll(v,{turns})"
+    if turns == 1:
+        return f"{steps} split(cb,t,v,{each})", "t,v", f" unroll(v,{each})"
+    return f"{steps} split(cb,u,c,{lanes * each}) split(c,t,v,{each})", "t,u,v", f" unroll(u,{turns}) unroll(v,{each})"
+
+
+def _spmm_rows(width: int, lanes: int, each: int) -> str:
+    """Some lanes have a row of the result in registers."""
+    columns, over, unroll = _columns("k", width, lanes, each)
+    cuts = f"split(i,b,w,{THREADS // lanes}) pos(j,p,A(i,j)) reorder(b,w,{over},p)"
+    return f"{columns} {cuts}{unroll} unroll(p,4) {_tags('NoRaces', 'NoRaces', 'NoRaces')}"
+
+
+def _runs(width: int, lanes: int, each: int, run: int, name: str) -> str:
+    """Some lanes take so many entries, and have a row of the result in registers while a run of them lasts."""
+    columns, over, unroll = _columns(name, width, lanes, each)
+    cuts = f"split(p,b,p1,{run * THREADS // lanes}) split(p1,w,n,{run}) reorder(b,w,{over},n)"
+    return f"{columns} {cuts}{unroll} unroll(n,4) {_tags('IgnoreRaces', 'IgnoreRaces', 'Atomics')}"
+
+
+def _spmm_runs(width: int, lanes: int, each: int, run: int) -> str:
+    return f"reorder(i,j,k) fuse(i,j,f) pos(f,p,A(i,j)) {_runs(width, lanes, each, run, 'k')}"
 
 
 def _papers_spmm(width: int) -> str:
@@ -94,16 +109,15 @@ def _papers_runs(width: int, columns: str) -> str:
 
 
 def sddmm(width: int) -> dict[str, str]:
-    """Schedules for so many columns: some lanes for every entry, which add up what they find."""
-    return {f"{lanes} lanes per entry": _lanes_per_entry(width, lanes) for lanes in (8, 16, 32) if width % lanes == 0}
+    """Schedules for so many columns: some lanes go through some entries, and add up what they find for each."""
+    shares = [(lanes, each) for lanes in (4, 8, 16, 32) for each in (2, 4) if width // 8 <= lanes * each <= width]
+    return {f"{lanes} lanes, by {each}, {run} entries": _sddmm(width, lanes, each, run) for lanes, each in shares for run in (8, 32)}
 
 
-def _lanes_per_entry(width: int, lanes: int) -> str:
-    entries = f"fuse(i,j,f) pos(f,p,S(i,j)) split(p,b,w,{THREADS // lanes})"
-    tags = _tags("NoRaces", "NoRaces", "Temporary")
-    if width == lanes:
-        return f"{entries} bound(k,t,{width},MaxExact) {tags}"
-    return f"{entries} bound(k,kb,{width},MaxExact) split(kb,n,t,{lanes}) reorder(b,w,t,n) unroll(n,{width // lanes}) {tags}"
+def _sddmm(width: int, lanes: int, each: int, run: int) -> str:
+    columns, over, unroll = _columns("k", width, lanes, each)
+    entries = f"fuse(i,j,f) pos(f,p,S(i,j)) split(p,b,p1,{run * THREADS // lanes}) split(p1,w,n,{run})"
+    return f"{columns} {entries} reorder(b,w,n,{over}){unroll} unroll(n,4) {_tags('NoRaces', 'NoRaces', 'Temporary')}"
 
 
 _ENTRIES = "reorder(i,k,l,j) fuse(k,l,kl) fuse(i,kl,f) pos(f,p,B(i,k,l))"
@@ -111,7 +125,8 @@ _ENTRIES = "reorder(i,k,l,j) fuse(k,l,kl) fuse(i,kl,f) pos(f,p,B(i,k,l))"
 
 def mttkrp(width: int) -> dict[str, str]:
     """Schedules for so many columns, 32. With threads innermost every entry goes to the result by itself."""
-    runs = {f"runs of {run}": f"{_ENTRIES} {_runs(width, run, 'j')}" for run in (32, 64, 128)}
+    shares = [(lanes, each, run) for lanes, each in _shares(width) for run in RUNS]
+    runs = {f"{lanes} lanes, by {each}, runs of {run}": f"{_ENTRIES} {_runs(width, lanes, each, run, 'j')}" for lanes, each, run in shares}
     return {**runs, **{f"{ATOMIC}, {run}": _one_by_one(width, run) for run in (8, 64)}, PAPER: f"{_ENTRIES} {_papers_runs(width, 'j')}"}
 
 

@@ -16,7 +16,7 @@ from sparseloom.tensor.tensor import Tensor
 DTYPE = "float32"
 BASES = (1.0, 1.0002, 1.0005, 1.001, 1.0015, 1.002, 1.00256, 1.004)
 CROSSING = 1.00256
-STAGED = "staged tiles of 3840"
+STAGED = "tiles of 2048, 8 lanes per row"
 SHOWN = (WARP, PAPER, STAGED, PLANNED)
 
 
