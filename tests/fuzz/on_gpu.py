@@ -98,7 +98,8 @@ def at_random(case: Case, job: Job) -> Schedule | None:
     made = Schedule(job.prepared.unscheduled())
     for _ in range(random.randint(0, MOST_STEPS)):
         made = with_a_step(made, random, Drawn())
-    for unit in GPU_UNITS:
+    blocks, _, threads = GPU_UNITS
+    for unit in random.choice([GPU_UNITS, GPU_UNITS, (blocks, threads), (blocks, threads), (threads,)]):
         made = next(_with_unit(made, unit, random), made)
     tags = [tag for n in walk(made.stmt) if isinstance(n, Forall) and (tag := n.tag).unit is not None]
     fits = all(tag.unit in GPU_UNITS and tag.races is not Races.IgnoreRaces for tag in tags)

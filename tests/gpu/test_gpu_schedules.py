@@ -42,11 +42,23 @@ def test_units_and_strategies_nest(
 
 @pytest.mark.parametrize("dtype", ("bool", "int32", "int64", "float32", "float64", "complex64", "complex128"))
 @pytest.mark.parametrize("races", ("Atomics", "Temporary", "ParallelReduction"))
-def test_every_dtype_is_reduced(dtype: str, races: str, rng: np.random.Generator) -> None:
-    A, x = (rng.integers(0, 4, shape).astype(dtype) for shape in ((40, 70), 70))
-    steps = f"split(j,q,t,32) reorder(i,t,q) parallelize(i,GPUBlock,NoRaces) parallelize(t,GPUThread,{races})"
+@pytest.mark.parametrize("threads", (5, 32, 100, 256))
+def test_every_dtype_is_reduced(dtype: str, threads: int, races: str, rng: np.random.Generator) -> None:
+    A, x = (rng.integers(0, 4, shape).astype(dtype) for shape in ((40, 700), 700))
+    steps = f"split(j,q,t,{threads}) reorder(i,t,q) parallelize(i,GPUBlock,NoRaces) parallelize(t,GPUThread,{races})"
     got = sl.program("y(i) = A(i,j) * x(j)", {}, steps, target="cuda")(A, x).to_numpy()
     assert np.array_equal(got, np.einsum("ij,j->i", A, x))
+
+
+@pytest.mark.parametrize(("warps", "lanes"), ((3, 4), (5, 32), (32, 32), (7, 1)))
+def test_warps_of_a_block_add_up_in_a_fixed_order(warps: int, lanes: int, rng: np.random.Generator) -> None:
+    A, x = matrix(rng, 9, 2000, 0.3), rng.standard_normal(2000)
+    steps = f"pos(j,p,A(i,j)) divide(p,w,q,{warps}) split(q,n,t,{lanes}) reorder(i,w,t,n) parallelize(i,GPUBlock,NoRaces) "
+    steps += "parallelize(w,GPUWarp,Temporary) parallelize(t,GPUThread,Temporary)"
+    made = sl.program("y(i) = A(i,j) * x(j)", {"A": "csr"}, steps, target="cuda")
+    first = made(A, x).to_numpy()
+    np.testing.assert_allclose(first, A @ x, rtol=1e-12)
+    assert all(np.array_equal(made(A, x).to_numpy(), first) for _ in range(20))
 
 
 @pytest.mark.parametrize("choose", (at_random, planned))

@@ -81,6 +81,24 @@ def test_lanes_that_are_a_group_make_small_blocks() -> None:
     assert launch.threads == ir.index(32)
 
 
+@pytest.mark.parametrize(("threads", "launched"), [(5, 8), (32, 32), (100, 128), (1024, 1024)])
+def test_threads_of_a_block_add_up_by_shuffles(threads: int, launched: int) -> None:
+    """There are so many that each has a neighbour at every step; more than a warp meet in shared memory, one value of each warp."""
+    steps = f"split(j,q,t,{threads}) reorder(i,t,q) parallelize(i,GPUBlock,NoRaces) parallelize(t,GPUThread,Temporary)"
+    source = sl.program(SPMV, {"A": "csr"}, steps, target="cuda").source
+    assert f"__launch_bounds__({launched})" in source and compile_cubin(source)
+    assert source.count("across_float64(0x") == 1 + (launched > 32)
+    assert (f"__shared__ double y_acc_of_warps[{launched // 32}];" in source) == (launched > 32) == ("__syncthreads" in source)
+
+
+def test_warps_of_a_block_add_up_by_shuffles() -> None:
+    steps = "pos(j,p,A(i,j)) divide(p,w,q,6) split(q,n,t,8) reorder(i,w,t,n) parallelize(i,GPUBlock,NoRaces) "
+    source = sl.program(SPMV, {"A": "csr"}, steps + UNITS.format("Temporary", "Temporary").split(" ", 1)[1], target="cuda").source
+    assert "__launch_bounds__(64)" in source and compile_cubin(source)  # six groups of eight lanes, in whole warps
+    assert "for (int step1 = 8; step1 < 32; step1 *= 2)" in source  # lanes of a group have the same
+    assert "__shared__ double y_acc_of_warps[2];" in source
+
+
 def test_a_block_searches_once_and_its_threads_among_its_rows() -> None:
     text = show(lowered(SPMV, SCHEDULES["positions"]))
     assert "search(A2_pos, p_1_begin + 1, p_1_end + 1, p_block_low + 1)" in text

@@ -91,11 +91,11 @@ def _convert(value: Any, source: DType, target: DType) -> Any:
     return np.asarray(value, source).astype(target)[()]
 
 
-def _across(lanes: list[Any], count: int, most: int, combine: Callable[[Any, Any], Any]) -> list[Any]:
-    """The total of what lanes hold, if there are any: neighbours first, then pairs of pairs, as shuffles do it."""
+def _across(lanes: list[Any], count: int, most: int | None, combine: Callable[[Any, Any], Any]) -> list[Any]:
+    """The total of what lanes hold, if there are any: neighbours first, then pairs of pairs, as shuffles do it; ``most``: of one warp."""
     if len(lanes) != count:
         raise CompilerBug("shuffle", f"a shuffle is reached by all {count} lanes in lock step, not by {len(lanes)} of them")
-    if count > most:
+    if most is not None and count > most:
         raise CompilerBug("shuffle", f"a warp has {most} lanes, not {count}")
     while len(lanes) > 1:
         lanes = [combine(*lanes[k : k + 2]) if k + 1 < len(lanes) else lanes[k] for k in range(0, len(lanes), 2)]
@@ -165,6 +165,7 @@ class _Writer:
         self.constants: list[str] = []
         self.lines: list[str] = []
         self.thread = ir.Var("")  # counts the threads of the team being written
+        self.in_warp = False  # whether a loop over warps is being written
 
     def written(self) -> tuple[str, list[ir.Array], list[Routine]]:
         """The text, and the arrays and functions of the library that it takes, in order."""
@@ -228,17 +229,19 @@ class _Writer:
             self.lines.append(f"{indent}for {var} in {run}:")
             self._body(loop.body, indent)
             return
-        shuffles = [n for n in walk(loop.body) if isinstance(n, ir.Shuffle)] if loop.kind is ir.LoopKind.GPU_THREAD else []
+        shuffles = [n for n in ir.walk_outside(loop.body, ir.GPU_KINDS) if isinstance(n, ir.Shuffle)]
         self.lines += [f"{indent}{self._lanes(n)} = []" for n in shuffles]
         entered = f"tracker.enter({loop.var.name!r}, LoopKind.{loop.kind.name}, r{var}.start)"
         self.lines += [f"{indent}r{var} = {run}", f"{indent}w{var} = {entered}"]
         self.lines += [f"{indent}for {var} in r{var}:", f"{indent}  w{var}.begin({var})"]
+        around, self.in_warp = self.in_warp, self.in_warp or loop.kind is ir.LoopKind.GPU_WARP
         self._body(loop.body, indent)
+        self.in_warp = around
         self.lines.append(f"{indent}tracker.leave(w{var})")
         for n in shuffles:
             dtype, held = n.var.dtype, self._scalar(n.var.name)
-            combined = self._operator(n.op, ["a", "b"], dtype, dtype)
-            self.lines.append(f"{indent}for t in across({self._lanes(n)}, len(r{var}), lanes, lambda a, b: {combined}):")
+            combined, most = self._operator(n.op, ["a", "b"], dtype, dtype), "lanes" if around else "None"
+            self.lines.append(f"{indent}for t in across({self._lanes(n)}, len(r{var}), {most}, lambda a, b: {combined}):")
             self.lines.append(f"{indent}  {held} = {self._operator(n.op, [held, 't'], dtype, dtype)}")
 
     def _lanes(self, shuffle: ir.Shuffle) -> str:

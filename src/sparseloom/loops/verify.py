@@ -100,7 +100,7 @@ def _check(stmt: ir.Stmt, scope: _Scope, own: Set[str] = frozenset()) -> None:
             _typed(value, var.dtype, scope, stmt)
         case ir.Shuffle(var, op, value):
             _scalar(var, scope, stmt)
-            _hold(scope.units[-2:] == (ir.LoopKind.GPU_WARP, ir.LoopKind.GPU_THREAD), stmt, "the lanes of a warp shuffle")
+            _hold(scope.units[-1:] in ((ir.LoopKind.GPU_WARP,), (ir.LoopKind.GPU_THREAD,)), stmt, "lanes, threads and warps shuffle")
             _hold(var.name in scope.shared, stmt, f"{var.name} is declared outside the loop over lanes")
             _typed(value, var.dtype, scope, stmt)
             _hold(_op_dtype(op, (var.dtype, value.dtype), stmt) == var.dtype, stmt, f"{op} of {var.dtype} gives that dtype")

@@ -5,7 +5,7 @@
       a_acc += b(i)                         own = 0; for i in part: own += b(i); a_slots[part] = own
                                           for slot: a_acc += a_slots[slot]
 
-The threads of a GPU block do the same in shared memory, with barriers; the lanes of a warp need no memory, they shuffle.
+The blocks of a GPU do the same. The lanes of a warp need no memory, nor do the threads and warps of a block: they shuffle.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
         made = in_carries(stmt, carried, scope)
     elif held is None:
         made = _in_copies(stmt, target, scope)
-    elif stmt.tag.unit is Unit.GPUThread and scope.units[-1:] == (Unit.GPUWarp,):
-        made = _in_lanes(stmt, held, scope)
+    elif stmt.tag.unit in (Unit.GPUWarp, Unit.GPUThread):
+        made = _by_shuffles(stmt, held, scope)
     else:
         made = _in_slots(stmt, held, scope)
     return ir.block(ranges, made)
@@ -105,18 +105,24 @@ def _own(held: Accumulator, scope: Scope) -> tuple[list[_Own], Accumulator]:
     return parts, replace(held, var=parts[0].var, seen=parts[1].var if held.seen is not None else None)
 
 
-def _in_lanes(stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
-    """Each lane reduces into a scalar of its own; shuffles then combine them. Lanes that a guard leaves idle take part."""
+def _by_shuffles(stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
+    """Each lane, thread or warp reduces into a scalar of its own; shuffles then combine them. Those that a guard leaves idle take part."""
     parts, own = _own(held, scope)
+    # What several kernels may need is assigned, not shuffled into: it can then live in memory.
+    totals = [part.held if scope.units else ir.Var(scope.fresh(f"{part.held.name}_total"), part.held.dtype) for part in parts]
     first = [ir.Declare(part.var, part.identity) for part in parts]
-    last = [ir.Shuffle(part.held, part.op, part.var) for part in parts]
-    target = written(stmt)
-    scope.remark(f"{stmt.var}: lanes reduce into {target.tensor} by shuffles")
+    last = [ir.Shuffle(total, part.op, part.var) for total, part in zip(totals, parts, strict=True)]
+    target, who = written(stmt), "warps" if stmt.tag.unit is Unit.GPUWarp else "lanes" if Unit.GPUWarp in scope.units else "threads"
+    scope.remark(f"{stmt.var}: {who} reduce into {target.tensor} by shuffles")
 
     def then(inner: Scope) -> ir.Stmt:
         return inner.ways.statement(stmt.body, inner.accumulating(target, own))
 
-    return over(stmt, scope, then, lambda body: ir.block(*first, body, *last))
+    made = over(stmt, scope, then, lambda body: ir.block(*first, body, *last))
+    if scope.units:
+        return made
+    begun = [ir.Declare(total, part.identity) for total, part in zip(totals, parts, strict=True)]
+    return ir.block(*begun, made, *(part.combined(total) for total, part in zip(totals, parts, strict=True)))
 
 
 def _mine(stmt: Forall, scope: Scope) -> ir.Expr:
