@@ -8,6 +8,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from fuzz.on_gpu import Choose, Tally, at_random, on_gpu, planned
 from laws.test_gpu_schedules import CASES
 from paper.tensors import SHAPES, matrix, operands
@@ -59,6 +60,25 @@ def test_warps_of_a_block_add_up_in_a_fixed_order(warps: int, lanes: int, rng: n
     first = made(A, x).to_numpy()
     np.testing.assert_allclose(first, A @ x, rtol=1e-12)
     assert all(np.array_equal(made(A, x).to_numpy(), first) for _ in range(20))
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_a_fixed_order_gives_the_same_bits_every_time(dtype: str, rng: np.random.Generator) -> None:
+    """Rows of very different length, which blocks share; and one number of all entries."""
+    lengths = np.where(rng.random(30_000) < 0.001, 4000, 8)
+    crd = np.concatenate([np.sort(rng.choice(5000, length, replace=False)) for length in lengths]).astype(np.int32)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    A = sp.csr_array((rng.standard_normal(len(crd)).astype(dtype), crd, starts), shape=(len(lengths), 5000))
+    x = rng.standard_normal(5000).astype(dtype)
+    for statement, given in (("y(i) = A(i,j) * x(j)", {"A": A, "x": x}), ("s = A(i,j) * x(j)", {"A": A, "x": x})):
+        made = sl.program(statement, {"A": "csr"}, target="cuda", deterministic=True)
+        there = {name: sl.asarray(value).to_device() for name, value in given.items()}
+        first = made(**there).to_numpy()
+        wanted = A.astype(np.float64) @ x
+        size = abs(A).astype(np.float64) @ abs(x)
+        wanted, size = (wanted, size) if first.ndim else (wanted.sum(), size.sum())
+        assert (abs(first - wanted) <= 64 * np.finfo(dtype).eps * size).all()
+        assert all(np.array_equal(made(**there).to_numpy(), first) for _ in range(20))
 
 
 @pytest.mark.parametrize("choose", (at_random, planned))

@@ -56,6 +56,10 @@ SCHEDULES = {
     "lanes": "split(i,b,w,8) pos(j,p,A(i,j)) split(p,n,t,4) reorder(b,w,t,n) " + UNITS.format("NoRaces", "Temporary"),
     "positions": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,32) split(p1,t,n,4) "
     "parallelize(b,GPUBlock,IgnoreRaces) parallelize(t,GPUThread,Atomics)",
+    "carries": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,64) split(p1,t,n,2) "
+    "parallelize(b,GPUBlock,Temporary) parallelize(t,GPUThread,Temporary)",
+    "carries, staged": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,64) precompute(A(i,j)*x(j),p1,pw,v) split(pw,n,tw,16) "
+    "parallelize(tw,GPUThread,NoRaces) split(p1,t,q,4) parallelize(b,GPUBlock,Temporary) parallelize(t,GPUThread,Temporary)",
     "staged": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,64) precompute(A(i,j)*x(j),p1,pw,v) split(pw,n,tw,16) "
     "parallelize(tw,GPUThread,NoRaces) split(p1,t,q,4) parallelize(b,GPUBlock,IgnoreRaces) parallelize(t,GPUThread,Atomics)",
 }

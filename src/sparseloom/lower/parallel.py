@@ -22,11 +22,14 @@ from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import find_ranges, forall, is_gone, over
 from sparseloom.lower.in_parts import in_counted_parts, in_parts
 from sparseloom.lower.in_pieces import in_rows
-from sparseloom.lower.ranges import subtract
+from sparseloom.lower.ranges import ceil_divide, subtract
 from sparseloom.lower.result import DenseResult, combine, placed
 from sparseloom.lower.scope import Accumulator, Scope, Sharing
+from sparseloom.lower.unit_carries import carried_by_units, in_unit, in_units
 from sparseloom.notation.nodes import Access, Forall, Races, Unit
+from sparseloom.schedule.units import GPU_UNITS
 
+_COMBINING = 256  # threads of a GPU that combine what blocks leave
 _BY_THREADS = {Sharing.ROWS: in_rows, Sharing.PARTS: in_parts, Sharing.COUNTED: in_counted_parts}
 
 
@@ -40,14 +43,13 @@ def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
     if stmt.tag.unit is not None and sharing is not Sharing.PLACES:
         raise CompilerBug(stmt, f"{target.tensor} takes entries one after another, so such loops are refused")
     held = scope.accumulators.get(target)
+    if scope.carry is not None and stmt.var in scope.carry.units:
+        return in_unit(stmt, scope)
     if not _has_private_places(stmt, target, held, scope):
         return forall(stmt, scope)
     ranges, scope = find_ranges(stmt.var, scope)
-    carried = carried_by(stmt, {*scope.coordinates}, scope.provenance) if held is None and _is_free(target, stmt, scope) else None
-    if carried is not None:
-        made = in_carries(stmt, carried, scope)
-    elif held is None:
-        made = _in_copies(stmt, target, scope)
+    if held is None:
+        made = (_in_carries(stmt, scope) if _is_free(target, scope) else None) or _in_copies(stmt, target, scope)
     elif stmt.tag.unit in (Unit.GPUWarp, Unit.GPUThread):
         made = _by_shuffles(stmt, held, scope)
     else:
@@ -55,10 +57,16 @@ def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
     return ir.block(ranges, made)
 
 
-def _is_free(target: Access, stmt: Forall, scope: Scope) -> bool:
-    """Whether threads write a dense result itself, and nothing outside has taken care of where."""
-    mine = stmt.tag.unit is Unit.CPUThread and isinstance(scope.sink_of(target), DenseResult)
-    return mine and scope.copy is None and not scope.atomic
+def _is_free(target: Access, scope: Scope) -> bool:
+    """Whether iterations write a dense result itself, and nothing outside has taken care of where."""
+    return isinstance(scope.sink_of(target), DenseResult) and scope.copy is None and not scope.atomic
+
+
+def _in_carries(stmt: Forall, scope: Scope) -> ir.Stmt | None:
+    """A loop over blocks of positions, or units that share them out, which only meet in their first and last run; None if it is none."""
+    find, make = (carried_by_units, in_units) if stmt.tag.unit in GPU_UNITS else (carried_by, in_carries)
+    found = find(stmt, {*scope.coordinates}, scope.provenance)
+    return None if found is None else make(stmt, found, scope)
 
 
 def _has_private_places(stmt: Forall, target: Access, held: Accumulator | None, scope: Scope) -> bool:
@@ -143,9 +151,31 @@ def _in_slots(stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
         return ir.block(*first, body, *(ir.Store(array, _mine(stmt, inner), part.var) for array, part in slots))
 
     made = [ir.block(ir.Allocate(array, count), ir.Fill(array, ir.ZERO, count, part.identity)) for array, part in slots]
-    slot = ir.Var(scope.fresh("slot"))
-    reduced = ir.For(slot, ir.ZERO, count, ir.block(*(part.combined(ir.Load(array, slot)) for array, part in slots)))
+    if stmt.tag.unit is Unit.GPUBlock:
+        reduced = _by_one_block(slots, count, scope)
+    else:
+        slot = ir.Var(scope.fresh("slot"))
+        reduced = ir.For(slot, ir.ZERO, count, ir.block(*(part.combined(ir.Load(array, slot)) for array, part in slots)))
     return ir.block(*made, wait, over(stmt, scope, then), wait, reduced, wait, *(ir.Free(array) for array, _ in slots))
+
+
+def _by_one_block(slots: list[tuple[ir.Array, _Own]], count: ir.Expr, scope: Scope) -> ir.Stmt:
+    """The slots that blocks of a GPU filled, combined by the threads of one more: each takes every so many, and then they shuffle."""
+    thread, turn, width = ir.Var(scope.fresh("thread")), ir.Var(scope.fresh("turn")), ir.index(_COMBINING)
+    totals = [replace(part, held=ir.Var(scope.fresh(f"{part.held.name}_total"), part.held.dtype)) for _, part in slots]
+    own = [replace(part, held=part.var) for _, part in slots]
+    here = ir.add(ir.multiply(turn, width), thread)
+    taken = ir.block(*(part.combined(ir.Load(array, here)) for part, (array, _) in zip(own, slots, strict=True)))
+    body = ir.block(
+        *(ir.Declare(part.var, part.identity) for part in own),
+        ir.For(turn, ir.ZERO, ceil_divide(subtract(count, thread), width), taken),
+        *(ir.Shuffle(part.held, part.op, part.var) for part in totals),
+    )
+    return ir.block(
+        *(ir.Declare(part.held, part.identity) for part in totals),
+        ir.For(thread, ir.ZERO, width, body, ir.LoopKind.GPU_THREAD, _COMBINING),
+        *(part.combined(total.held) for total, (_, part) in zip(totals, slots, strict=True)),
+    )
 
 
 def _in_copies(stmt: Forall, target: Access, scope: Scope) -> ir.Stmt:

@@ -225,7 +225,8 @@ class Edge:
 class Carry:
     """Places that an iteration over blocks of ``position`` has for the first and the last run of its block, each of ``size`` values.
 
-    ``begins`` says where in the result the values of each begin, ``first`` which of them is the iteration's first.
+    ``begins`` says where in the result the values of each begin, ``first`` which of them is the iteration's first. Where the block is found
+    by loops over ``units`` of a GPU that are still to come, ``first`` is the number of the one at hand.
     """
 
     tensor: TensorVar
@@ -234,6 +235,11 @@ class Carry:
     begins: ir.Array
     first: ir.Expr
     size: ir.Expr
+    units: tuple[IndexVar, ...] = ()
+
+    def load(self, slot: ir.Expr, place: ir.Expr) -> ir.Expr:
+        """What a slot holds for one of its places."""
+        return ir.Load(self.values, ir.add(ir.multiply(slot, self.size), place))
 
     def slot(self, edge: Edge) -> ir.Expr:
         """Which place a run has; one that is the first and the last has the first."""

@@ -6,7 +6,8 @@
     lanes over a row of results                   a warp for every row, or for so many entries; results stay in registers
     a thread for everything else
 
-Loops that sum outermost meet in places of the result, which they update atomically.
+Loops that sum outermost meet in places of the result, which they update atomically. Where the order of adding must be fixed, units have
+places of their own instead, which are joined afterwards; what could not be done so is left out by whoever asked.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ TILE = 4096  # entries that a block adds up
 ATOMICS, NO_RACES, TEMPORARY, COVERED = "Atomics", "NoRaces", "Temporary", "IgnoreRaces"
 
 
-def choose_on_gpu(concrete: Concrete, space: Space) -> Iterator[Decision]:
-    """Ways to run a statement on a GPU, best first; some may not be legal."""
+def choose_on_gpu(concrete: Concrete, space: Space, ordered: bool = False) -> Iterator[Decision]:
+    """Ways to run a statement on a GPU, best first; some may not be legal. ``ordered``: in places of their own rather than atomically."""
     if not space.spine:
         return
-    nest = _Nest(concrete, space)
+    nest = _Nest(concrete, space, ordered)
     if len(space.paths) == 1 and space.spine == space.paths[0].variables and not space.graph.relations:
         yield from _ways(nest)
     yield from _thread_each(nest)
@@ -55,6 +56,7 @@ class _Nest:
 
     concrete: Concrete
     space: Space
+    ordered: bool
 
     @property
     def result(self) -> Access:
@@ -141,6 +143,7 @@ def _staged(nest: _Nest, walked: Access) -> Decision:
     steps, position = _positions(nest, walked, names)
     block, inside, place, work, turn, lane, thread, entry = map(names.fresh, ("b", "p1", "pw", "w", "n", "tw", "t", "q"))
     product = show(space.paths[0].assign.rhs)
+    outside, inside_block = (TEMPORARY, TEMPORARY) if nest.ordered else (COVERED, ATOMICS)
     steps += [
         f"split({position},{block},{inside},{tile})",
         f"precompute({product},{inside},{place},{work})",
@@ -148,7 +151,7 @@ def _staged(nest: _Nest, walked: Access) -> Decision:
         f"unroll({turn},{tile // threads})",
         f"parallelize({lane},GPUThread,{NO_RACES})",
         f"split({inside},{thread},{entry},{each})",
-        *_tags((block, COVERED), (thread, "GPUThread", ATOMICS)),
+        *_tags((block, outside), (thread, "GPUThread", inside_block)),
     ]
     known = space.known(walked)
     why = f"the longest row of {walked.tensor} has about {known.longest if known else 0:,.0f} entries, and the mean {nest.fan(walked):,.0f}"
@@ -305,7 +308,8 @@ def _meeting(nest: _Nest, walked: Access | None) -> Iterator[Decision]:
         steps += [f"split({places},{block},{thread},{THREADS})", *_tags((block, ATOMICS), (thread, "GPUThread", ATOMICS))]
     else:
         steps += [f"split({places},{block},{inside},{TILE})", f"split({inside},{turn},{thread},{THREADS})"]
-        steps += [f"reorder({block},{thread},{turn})", *_tags((block, ATOMICS), (thread, "GPUThread", TEMPORARY))]
+        meeting = TEMPORARY if nest.ordered else ATOMICS
+        steps += [f"reorder({block},{thread},{turn})", *_tags((block, meeting), (thread, "GPUThread", TEMPORARY))]
     yield Decision(tuple(steps), "threads take entries wherever they stand", f"{spine[0]} is summed over")
 
 
