@@ -120,10 +120,15 @@ def _by_positions(job: Job, random: Random) -> Iterator[Schedule]:
         steps = [f"fuse({fused},{var},{fused}z)" for var, fused in zip(others, accumulate("z" * len(others), initial=first), strict=False)]
         steps.append(f"pos({first}{'z' * len(others)},pz,{show(access)})")
         each, units, races = random.choice((1, 2, 5)), random.choice((1, 3, 8)), random.choice(SHARING)
-        steps += [f"split(pz,bz,qz,{each * units})", f"split(qz,tz,rz,{each})", f"parallelize(bz,GPUBlock,{races})"]
-        unit = random.choice(("GPUWarp", "GPUThread"))
+        steps.append(f"split(pz,bz,qz,{each * units})")
+        if random.random() < 0.5:
+            steps += [f"split(qz,wz,tz,{each})", "parallelize(bz,GPUBlock,Atomics) parallelize(wz,GPUWarp,Atomics)"]
+            steps.append("parallelize(tz,GPUThread,ParallelReduction)")
+        else:
+            steps += [f"split(qz,tz,rz,{each})", f"parallelize(bz,GPUBlock,{races})"]
+            steps.append(f"parallelize(tz,{random.choice(('GPUWarp', 'GPUThread'))},{races})")
         try:
-            yield Schedule.from_text(job.prepared.unscheduled(), " ".join([*steps, f"parallelize(tz,{unit},{races})"]))
+            yield Schedule.from_text(job.prepared.unscheduled(), " ".join(steps))
         except ScheduleError:
             continue
 

@@ -62,6 +62,21 @@ def test_warps_of_a_block_add_up_in_a_fixed_order(warps: int, lanes: int, rng: n
     assert all(np.array_equal(made(A, x).to_numpy(), first) for _ in range(20))
 
 
+@pytest.mark.parametrize("dtype", ("bool", "int8", "int32", "int64", "float32", "float64", "complex64"))
+@pytest.mark.parametrize(("each", "lanes"), ((7, 4), (8, 8), (50, 32), (64, 32)))
+def test_lanes_that_meet_in_places_add_up(dtype: str, each: int, lanes: int, rng: np.random.Generator) -> None:
+    """In the order of rows, where those that lie within a warp are written plainly; and in none."""
+    dense = matrix(rng, 300, 90, 0.1).astype(dtype)
+    A, x, u = sp.csr_array(dense), rng.integers(0, 3, 90).astype(dtype), rng.integers(0, 3, 300).astype(dtype)
+    units = "parallelize(b,GPUBlock,Atomics) parallelize(w,GPUWarp,Atomics) parallelize(t,GPUThread,ParallelReduction)"
+    steps = f"fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,q,{4 * each}) split(q,w,r,{each}) split(r,n,t,{lanes}) {units}"
+    for statement, given, wanted in (
+        ("y(i) = A(i,j) * x(j)", x, np.einsum("ij,j->i", dense, x)),
+        ("y(j) = A(i,j) * u(i)", u, np.einsum("ij,i->j", dense, u)),
+    ):
+        assert np.array_equal(sl.program(statement, {"A": "csr"}, steps, target="cuda")(A, given).to_numpy(), wanted)
+
+
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
 def test_a_fixed_order_gives_the_same_bits_every_time(dtype: str, rng: np.random.Generator) -> None:
     """Rows of very different length, which blocks share; and one number of all entries."""

@@ -25,6 +25,7 @@ from sparseloom.lower.in_pieces import in_rows
 from sparseloom.lower.ranges import ceil_divide, subtract
 from sparseloom.lower.result import DenseResult, combine, placed
 from sparseloom.lower.scope import Accumulator, Scope, Sharing
+from sparseloom.lower.segments import in_segments
 from sparseloom.lower.unit_carries import carried_by_units, in_unit, in_units
 from sparseloom.notation.nodes import Access, Forall, Races, Unit
 from sparseloom.schedule.units import GPU_UNITS
@@ -48,7 +49,9 @@ def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
     if not _has_private_places(stmt, target, held, scope):
         return forall(stmt, scope)
     ranges, scope = find_ranges(stmt.var, scope)
-    if held is None:
+    if held is None and (segments := in_segments(stmt, scope)) is not None:
+        made = segments
+    elif held is None:
         made = (_in_carries(stmt, scope) if _is_free(target, scope) else None) or _in_copies(stmt, target, scope)
     elif stmt.tag.unit in (Unit.GPUWarp, Unit.GPUThread):
         made = _by_shuffles(stmt, held, scope)

@@ -246,6 +246,15 @@ class Carry:
         return ir.add(self.first, ir.Select(edge.first, ir.ZERO, ir.ONE))
 
 
+@dataclass(frozen=True)
+class Brought:
+    """A place of a tensor that a lane has something for, and what: it is written when its neighbours' are added."""
+
+    tensor: TensorVar
+    place: ir.Var
+    value: ir.Var
+
+
 Then = Callable[["Scope"], ir.Stmt]
 
 
@@ -302,6 +311,7 @@ class Scope:
     edge: Edge | None = None
     carry: Carry | None = None
     copy: tuple[TensorVar, ir.Array, ir.Expr] | None = None
+    brought: Brought | None = None  # what a lane brings to segments, instead of writing it
     broken: ir.Var | None = None  # set by a bound that turns out wrong where nothing can end the kernel: inside a vector loop
     units: tuple[Unit, ...] = ()  # the parallel units that run here, outermost first
     mark: tuple[IndexVar, ir.Var] | None = None  # a loop that fills all of a workspace, and the flag that says that it ran

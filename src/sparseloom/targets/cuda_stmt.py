@@ -15,6 +15,7 @@ from sparseloom.core.algebra import identity
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.segments import Segments
 from sparseloom.targets.c_expr import PLUS, TIMES, Expressions, Piece, c_type, literal, operate, update_symbol
 from sparseloom.targets.c_stmt import Statements
 
@@ -199,14 +200,19 @@ class KernelStatements(Statements):
         """A loop over threads or lanes. Those that it leaves idle take part in its shuffles all the same."""
         count = self.lanes if self.level is Level.WARP else self.threads
         meets = self.level is Level.WARP and self.reread
-        brought = self._brought(loop)
+        brought, segments = self._brought(loop), [stmt for stmt in ir.stmts_of(loop.body) if isinstance(stmt, Segments)]
+        places = [self._place_brought(stmt) for stmt in segments]
         if meets:
             self._wait()
         with self._unit(loop, self._number if count > 1 else "0", count, Level.THREAD):
             self._bring(loop, brought)
+            for stmt, (place, value) in zip(segments, places, strict=True):
+                self.line(f"{place} = {self.expressions.index(stmt.index)};", f"{value} = {self.expressions.value(stmt.value)};")
         if meets:
             self._wait()
         self._add_up(brought, 1)
+        for stmt, (place, value) in zip(segments, places, strict=True):
+            self._update(stmt, place, value)
 
     # Shuffles
 
@@ -219,7 +225,7 @@ class KernelStatements(Statements):
 
     def _bring(self, loop: ir.For, brought: dict[ir.Shuffle, str]) -> None:
         """The body of a loop, and what it brings to shuffles."""
-        self._sequence([stmt for stmt in ir.stmts_of(loop.body) if stmt not in brought])
+        self._sequence([stmt for stmt in ir.stmts_of(loop.body) if not isinstance(stmt, ir.Shuffle | Segments)])
         for stmt, name in brought.items():
             self.line(f"{name} = {self.expressions.value(stmt.value)};")
 
@@ -258,6 +264,34 @@ class KernelStatements(Statements):
         self._wait()
         self.line(f"{name} = {lane} < {count} ? {places}[{lane}] : {_nothing(stmt)};")
         self._shuffle(stmt, name, 1, count, f"{(1 << _ALL_LANES) - 1:#x}u")
+
+    def _place_brought(self, stmt: Segments) -> tuple[str, str]:
+        """Where a lane adds something to, and what: to begin with nothing, nowhere."""
+        place, value = (self.names.fresh(f"{stmt.array.name}_{what}") for what in ("where", "brought"))
+        self.line(f"int64_t {place} = -1;", f"{c_type(stmt.array.dtype)} {value} = {_nothing(stmt)};")
+        return place, value
+
+    def _update(self, stmt: Segments, place: str, value: str) -> None:
+        """Lanes add what those before them in their segment have, and the last of each updates the place (Hillis and Steele's scan)."""
+        dtype, lanes, op = stmt.array.dtype, self.lanes, stmt.op or ""
+        heads, active, lane, begin, step, handed = map(self.names.fresh, ("heads", "active", "lane", "begin", "step", "handed"))
+        self.line(f"const uint32_t {heads} = segment_heads<{lanes}>({self._mask}, {place});")
+        self.line(f"const int {lane} = threadIdx.x % {lanes}, {begin} = 31 - __clz({heads} & (0xffffffffu >> (31 - {lane})));")
+        self.line("#pragma unroll")
+        with self._braces(f"for (int {step} = 1; {step} < {lanes}; {step} *= 2)"):
+            self.line(f"const {c_type(dtype)} {handed} = before_{dtype}({self._mask}, {value}, {step});")
+            self.line(f"if ({lane} - {step} >= {begin}) {value} = {operate(op, [Piece(handed), Piece(value)], dtype).text};")
+        where = f"{self.names.array(stmt.array)}[{place}]"
+        atomic = f"atomic_{op}_{dtype}(&{where}, {value});"
+        ends = f"{place} >= 0 && ({lane} == {lanes - 1} || {heads} >> ({lane} + 1) & 1)"
+        if stmt.scattered:
+            self.line(f"if ({ends}) {atomic}")
+            return
+        symbol = update_symbol(op, dtype)
+        plain = f"{where} {symbol} {value};" if symbol else f"{where} = {operate(op, [Piece(where), Piece(value)], dtype).text};"
+        self.line(f"const uint32_t {active} = active_lanes<{lanes}>({self._mask}, {place});")
+        with self._braces(f"if ({ends})"):
+            self.line(f"if ({begin} == __ffs({active}) - 1 || {lane} == 31 - __clz({active})) {atomic}", f"else {plain}")
 
     # Memory
 
@@ -325,9 +359,10 @@ class KernelStatements(Statements):
         raise CompilerBug("poll", "a kernel of a GPU is not cancelled")
 
 
-def _nothing(stmt: ir.Shuffle) -> str:
+def _nothing(stmt: ir.Shuffle | Segments) -> str:
     """What changes no total."""
-    return literal(identity(stmt.op, stmt.var.dtype), stmt.var.dtype).text
+    dtype = stmt.array.dtype if isinstance(stmt, Segments) else stmt.var.dtype
+    return literal(identity(stmt.op or "", dtype), dtype).text
 
 
 def _reread(loop: ir.For) -> frozenset[ir.Array]:
