@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from random import Random
 
 from fuzz.drawing import Case
@@ -17,7 +18,8 @@ from sparseloom.compiler import Stages, lower_concrete
 from sparseloom.core.errors import DeviceError, ScheduleError, ShapeError
 from sparseloom.core.trees import walk
 from sparseloom.loops.verify import verify
-from sparseloom.notation.nodes import SERIAL, Forall, Races
+from sparseloom.notation.nodes import SERIAL, Access, Forall, Races
+from sparseloom.notation.printer import show
 from sparseloom.plan.choose import choices_on_gpu
 from sparseloom.plan.space import Space
 from sparseloom.runtime.cuda.storages import to_host
@@ -29,6 +31,7 @@ from sparseloom.targets.cuda import CUDA
 
 MOST_STEPS = 5
 COVERING = tuple(races for races in Races if races is not Races.IgnoreRaces)
+SHARING = (Races.Temporary.name, Races.Temporary.name, Races.ParallelReduction.name, Races.Atomics.name)
 NOT_YET = ("sparse", "turns out only while", "has no atomic")  # what a GPU is refused, for now
 
 
@@ -86,23 +89,48 @@ def planned(case: Case, job: Job) -> Schedule | None:
     """One of the schedules that the planner may choose, under statistics that are made up; None if there is none but plain loops."""
     loops = job.prepared.unscheduled()
     found: list[Schedule] = []
-    for choice in choices_on_gpu(loops, Space(loops.stmt, job.prepared.problem.sizes, made_up(job))):
+    random = Random(f"planned {case.seed}")
+    space = Space(loops.stmt, job.prepared.problem.sizes, made_up(job))
+    for choice in choices_on_gpu(loops, space, ordered=random.random() < 0.5):
         made = step_by_step(loops, choice.schedule)
         found += [made] if isinstance(made, Schedule) else []
-    return Random(f"planned {case.seed}").choice(found[:-1]) if len(found) > 1 else None
+    return random.choice(found[:-1]) if len(found) > 1 else None
 
 
 def at_random(case: Case, job: Job) -> Schedule | None:
     """A random schedule whose loops are given to a GPU; None if none can be."""
     random = Random(f"gpu {case.seed}")
+    if random.random() < 0.4 and (sharing := next(_by_positions(job, random), None)) is not None:
+        return sharing
     made = Schedule(job.prepared.unscheduled())
     for _ in range(random.randint(0, MOST_STEPS)):
         made = with_a_step(made, random, Drawn())
-    for unit in GPU_UNITS:
+    blocks, _, threads = GPU_UNITS
+    for unit in random.choice([GPU_UNITS, GPU_UNITS, (blocks, threads), (blocks, threads), (threads,)]):
         made = next(_with_unit(made, unit, random), made)
     tags = [tag for n in walk(made.stmt) if isinstance(n, Forall) and (tag := n.tag).unit is not None]
     fits = all(tag.unit in GPU_UNITS and tag.races is not Races.IgnoreRaces for tag in tags)
     return made if tags and fits else None
+
+
+def _by_positions(job: Job, random: Random) -> Iterator[Schedule]:
+    """Units that take equally many positions of an operand each, and so share runs of equal coordinates."""
+    for access in [n for n in walk(job.assign.rhs) if isinstance(n, Access) and not n.tensor.format.is_dense]:
+        first, *others = [str(access.indices[mode]) for mode in access.tensor.format.modes]
+        steps = [f"fuse({fused},{var},{fused}z)" for var, fused in zip(others, accumulate("z" * len(others), initial=first), strict=False)]
+        steps.append(f"pos({first}{'z' * len(others)},pz,{show(access)})")
+        each, units, races = random.choice((1, 2, 5)), random.choice((1, 3, 8)), random.choice(SHARING)
+        steps.append(f"split(pz,bz,qz,{each * units})")
+        if random.random() < 0.5:
+            steps += [f"split(qz,wz,tz,{each})", "parallelize(bz,GPUBlock,Atomics) parallelize(wz,GPUWarp,Atomics)"]
+            steps.append("parallelize(tz,GPUThread,ParallelReduction)")
+        else:
+            steps += [f"split(qz,tz,rz,{each})", f"parallelize(bz,GPUBlock,{races})"]
+            steps.append(f"parallelize(tz,{random.choice(('GPUWarp', 'GPUThread'))},{races})")
+        try:
+            yield Schedule.from_text(job.prepared.unscheduled(), " ".join(steps))
+        except ScheduleError:
+            continue
 
 
 def _with_unit(made: Schedule, unit: object, random: Random) -> Iterator[Schedule]:

@@ -13,13 +13,16 @@ from sparseloom.loops.verify import verify
 
 IN_LANES = "split(i,b,w,4) split(j,c,t,4) reorder(b,w,t,c)"
 COLUMNS = "reorder(j,i) split(j,b,q,8) split(q,w,t,4)"
+WARPS = "parallelize(i,GPUBlock,NoRaces) divide(j,w,q,5) split(q,c,t,2) reorder(w,t,c)"
 POSITIONS = "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,q,16) split(q,w,t,4)"
 
 # What the schedule cuts; the strategies of block, warp and thread, or None where there is no such loop; the nodes that are needed.
 CASES = (
     (IN_LANES, ("NoRaces", "NoRaces", "Temporary"), {ir.Shuffle}),
     (IN_LANES, ("NoRaces", "NoRaces", "ParallelReduction"), {ir.Shuffle}),
-    (IN_LANES, ("NoRaces", None, "Temporary"), {ir.Barrier}),
+    (IN_LANES, ("NoRaces", None, "Temporary"), {ir.Shuffle}),
+    (WARPS, (None, "Temporary", None), {ir.Shuffle}),
+    (WARPS, (None, "Temporary", "ParallelReduction"), {ir.Shuffle}),
     (IN_LANES, ("NoRaces", None, "Atomics"), {ir.Barrier}),
     (IN_LANES, ("NoRaces", "NoRaces", "Atomics"), set()),
     (COLUMNS, ("Atomics", None, "Temporary"), {ir.Barrier}),

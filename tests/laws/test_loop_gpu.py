@@ -103,6 +103,31 @@ def test_shuffles_add_up_what_lanes_hold(length):
     assert found == [10 + sum(lane + row for lane in range(length)) for row in range(length)]
 
 
+def in_pairs(values):
+    """A sum: neighbours first, then pairs of pairs."""
+    while len(values) > 1:
+        values = [sum(values[k : k + 2]) for k in range(0, len(values), 2)]
+    return values[0]
+
+
+@pytest.mark.parametrize("kind", [LoopKind.GPU_THREAD, LoopKind.GPU_WARP])
+@pytest.mark.parametrize("length", [1, 5, 32, 33, 100])
+def test_shuffles_add_up_what_the_units_of_a_block_hold_in_a_fixed_order(length, kind):
+    """Numbers of unlike magnitude, so that another order gives another sum."""
+    given = Array("x", FLOAT64)
+    units = For(j, ZERO, n, Shuffle(total, "add", Load(given, j)), kind)
+    body = For(i, ZERO, ONE, block(Declare(total, constant(0, FLOAT64)), units, Store(y, i, total)), LoopKind.GPU_BLOCK)
+    values = np.random.default_rng(length).standard_normal(length) * 10.0 ** (np.arange(length) * 7 % 12)
+    kernel = Function("kernel", (Param(y, Role.OUTPUT), Param(given, Role.INPUT), Param(n, Role.SIZE)), body)
+    assert run(kernel, [np.zeros(1), values, length])[0].tolist() == [in_pairs(values.tolist())]
+
+
+def test_a_shuffle_is_no_barrier():
+    written = block(Store(shared, j, one), Shuffle(total, "add", one))
+    with pytest.raises(RaceFound, match="the code around its threads"):
+        go(in_block(Declare(total, one), threads(written), first))
+
+
 def test_a_shuffle_that_only_some_lanes_reach_is_found():
     with pytest.raises(CompilerBug, match="reached by all 3 lanes in lock step, not by 1 of them"):
         go(warp(If(compare("less", j, ONE), Shuffle(total, "add", one))))

@@ -143,9 +143,13 @@ REFUSED = {
         For(i, ZERO, n, For(t, ZERO, n, Store(y, t, one), LoopKind.GPU_BLOCK), LoopKind.GPU_WARP),
         "blocks hold warps, and both hold threads",
     ),
-    "a shuffle between the threads of a block": (
-        For(i, ZERO, n, block(Declare(s, one), For(t, ZERO, n, Shuffle(s, "add", one), LoopKind.GPU_THREAD)), LoopKind.GPU_BLOCK),
-        "the lanes of a warp shuffle",
+    "a shuffle between blocks": (
+        block(Declare(s, one), For(t, ZERO, n, Shuffle(s, "add", one), LoopKind.GPU_BLOCK)),
+        "lanes, threads and warps shuffle",
+    ),
+    "a shuffle into what only one thread knows": (
+        For(i, ZERO, n, For(t, ZERO, n, block(Declare(s, one), Shuffle(s, "add", one)), LoopKind.GPU_THREAD), LoopKind.GPU_BLOCK),
+        "s is declared outside the loop over lanes",
     ),
     "a shuffle that some lanes skip": (warp(If(compare("less", t, ONE), Shuffle(s, "add", one))), "shuffles stand at the end"),
     "a shuffle before the end": (warp(Shuffle(s, "add", one), Store(y, t, one)), "shuffles stand at the end"),
@@ -176,6 +180,11 @@ def test_sound_kernels_pass(function):
 
 def test_lanes_that_shuffle_at_their_end_pass():
     verify(kernel(warp(Declare(Var("own", FLOAT64), one), Shuffle(s, "add", Var("own", FLOAT64)))))
+
+
+@pytest.mark.parametrize("kind", [LoopKind.GPU_THREAD, LoopKind.GPU_WARP])
+def test_units_of_a_block_that_shuffle_at_their_end_pass(kind):
+    verify(kernel(For(i, ZERO, n, block(Declare(s, one), For(t, ZERO, n, Shuffle(s, "add", one), kind)), LoopKind.GPU_BLOCK)))
 
 
 def test_scopes_end_with_their_body():

@@ -81,7 +81,12 @@ def test_other_statements(text: str, operands: dict[str, object], what: str) -> 
 def test_a_fixed_order_has_no_atomics() -> None:
     A = rows(30_000, 8, longest=4000)
     assert "Atomics" in planned(SPMV, A=A, x=x).plan.schedule
-    assert "Atomics" not in planned(SPMV, deterministic=True, A=A, x=x).plan.schedule
+    ordered = planned(SPMV, deterministic=True, A=A, x=x)
+    assert "Atomics" not in ordered.plan.schedule and "Temporary" in ordered.plan.schedule
+    assert ordered.plan.decisions[0].what == "blocks take 3840 entries each, through shared memory"
+    assert "each block carries what its first and last run share" in ordered.explain()
+    total = planned("s = a(i,j) * a(i,j)", deterministic=True, a=np.ones((30, 40)))
+    assert total.plan.decisions[0].what == "threads take entries wherever they stand"
     assert "Atomics" not in planned("y(j) = A(i,j) * u(i)", deterministic=True, A=rows(2000, 20), u=np.ones(2000)).plan.schedule
 
 

@@ -56,6 +56,10 @@ SCHEDULES = {
     "lanes": "split(i,b,w,8) pos(j,p,A(i,j)) split(p,n,t,4) reorder(b,w,t,n) " + UNITS.format("NoRaces", "Temporary"),
     "positions": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,32) split(p1,t,n,4) "
     "parallelize(b,GPUBlock,IgnoreRaces) parallelize(t,GPUThread,Atomics)",
+    "carries": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,64) split(p1,t,n,2) "
+    "parallelize(b,GPUBlock,Temporary) parallelize(t,GPUThread,Temporary)",
+    "carries, staged": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,64) precompute(A(i,j)*x(j),p1,pw,v) split(pw,n,tw,16) "
+    "parallelize(tw,GPUThread,NoRaces) split(p1,t,q,4) parallelize(b,GPUBlock,Temporary) parallelize(t,GPUThread,Temporary)",
     "staged": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,64) precompute(A(i,j)*x(j),p1,pw,v) split(pw,n,tw,16) "
     "parallelize(tw,GPUThread,NoRaces) split(p1,t,q,4) parallelize(b,GPUBlock,IgnoreRaces) parallelize(t,GPUThread,Atomics)",
     "rows of a block": "fuse(i,j,f) pos(f,p,A(i,j)) split(p,b,p1,64) split(p1,w,c,16) split(c,n,t,4) reorder(b,w,t,n) "
@@ -84,6 +88,24 @@ def test_lanes_that_are_a_group_make_small_blocks() -> None:
     (launch,) = (n for n in walk(lowered(SPMV, SCHEDULES["lanes"])) if isinstance(n, ir.Launch))
     assert launch.lanes == 4
     assert launch.threads == ir.index(32)
+
+
+@pytest.mark.parametrize(("threads", "launched"), [(5, 8), (32, 32), (100, 128), (1024, 1024)])
+def test_threads_of_a_block_add_up_by_shuffles(threads: int, launched: int) -> None:
+    """There are so many that each has a neighbour at every step; more than a warp meet in shared memory, one value of each warp."""
+    steps = f"split(j,q,t,{threads}) reorder(i,t,q) parallelize(i,GPUBlock,NoRaces) parallelize(t,GPUThread,Temporary)"
+    source = sl.program(SPMV, {"A": "csr"}, steps, target="cuda").source
+    assert f"__launch_bounds__({launched})" in source and compile_cubin(source)
+    assert source.count("across_float64(0x") == 1 + (launched > 32)
+    assert (f"__shared__ double y_acc_of_warps[{launched // 32}];" in source) == (launched > 32) == ("__syncthreads" in source)
+
+
+def test_warps_of_a_block_add_up_by_shuffles() -> None:
+    steps = "pos(j,p,A(i,j)) divide(p,w,q,6) split(q,n,t,8) reorder(i,w,t,n) parallelize(i,GPUBlock,NoRaces) "
+    source = sl.program(SPMV, {"A": "csr"}, steps + UNITS.format("Temporary", "Temporary").split(" ", 1)[1], target="cuda").source
+    assert "__launch_bounds__(64)" in source and compile_cubin(source)  # six groups of eight lanes, in whole warps
+    assert "for (int step1 = 8; step1 < 32; step1 *= 2)" in source  # lanes of a group have the same
+    assert "__shared__ double y_acc_of_warps[2];" in source
 
 
 def test_a_block_searches_once_and_its_threads_among_its_rows() -> None:
@@ -139,23 +161,26 @@ def test_rows_of_a_block_are_shared_out_among_lanes(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "order", "sign"),
+    ("statement", "form", "order", "sign"),
     [
-        (SPMV, "", " = "),
-        ("y(i) += A(i,j) * x(j)", "", " += "),  # there is something already
-        ("y(i) = A(i,j) * x(j) * z(l)", " reorder(b,l,t,n)", " += "),  # a loop outside comes again
+        (SPMV, "csr", "", " = "),
+        (SPMV, "coo", "", " += "),  # entry by entry
+        ("y(i) += A(i,j) * x(j)", "csr", "", " += "),  # there is something already
+        ("y(i) = A(i,j) * x(j) * z(l)", "csr", " reorder(b,l,t,n)", " += "),  # a loop outside comes again
     ],
 )
-def test_only_what_is_the_whole_of_its_place_is_stored_plainly(statement: str, order: str, sign: str, rng: np.random.Generator) -> None:
+def test_only_what_is_the_whole_of_its_place_is_stored_plainly(
+    statement: str, form: str, order: str, sign: str, rng: np.random.Generator
+) -> None:
     """Runs within a block of positions need not be combined with anything, unless something else goes to their places."""
     cuts, tags = SCHEDULES["positions"].split(" parallelize", 1)
     steps = f"{cuts}{order} parallelize{tags}"
     A, x, z, y = matrix(rng, 29, 29, 0.3), rng.integers(1, 5, 29) * 1.0, np.array([1.0, 2.0]), rng.integers(1, 5, 29) * 1.0
     given = {"A": A, "x": x} | ({"z": z} if "z(" in statement else {}) | ({"y": y} if "+=" in statement else {})
     expected = (A @ x) * (3 if "z(" in statement else 1) + (y if "+=" in statement else 0)
-    kernel = sl.program(statement, {"A": "csr"}, steps, target="interpret")
+    kernel = sl.program(statement, {"A": form}, steps, target="interpret")
     assert np.array_equal(kernel(**given).to_numpy(), expected)
-    assert f"y_vals[i]{sign}y_acc" in [line.strip() for line in kernel.show("loops").splitlines()]
+    assert any(line.strip().startswith(f"y_vals[i]{sign}") for line in kernel.show("loops").splitlines())
 
 
 def test_a_scalar_that_several_kernels_need_lives_in_memory() -> None:

@@ -21,6 +21,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.hashing import HASH_FACTOR
 from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells
 from sparseloom.loops.routines import Call, Routine
+from sparseloom.loops.segments import Segments, update_in_segments
 
 __all__ = ["KernelStatus", "RaceFound", "run"]
 
@@ -91,11 +92,11 @@ def _convert(value: Any, source: DType, target: DType) -> Any:
     return np.asarray(value, source).astype(target)[()]
 
 
-def _across(lanes: list[Any], count: int, most: int, combine: Callable[[Any, Any], Any]) -> list[Any]:
-    """The total of what lanes hold, if there are any: neighbours first, then pairs of pairs, as shuffles do it."""
+def _across(lanes: list[Any], count: int, most: int | None, combine: Callable[[Any, Any], Any]) -> list[Any]:
+    """The total of what lanes hold, if there are any: neighbours first, then pairs of pairs, as shuffles do it; ``most``: of one warp."""
     if len(lanes) != count:
         raise CompilerBug("shuffle", f"a shuffle is reached by all {count} lanes in lock step, not by {len(lanes)} of them")
-    if count > most:
+    if most is not None and count > most:
         raise CompilerBug("shuffle", f"a warp has {most} lanes, not {count}")
     while len(lanes) > 1:
         lanes = [combine(*lanes[k : k + 2]) if k + 1 < len(lanes) else lanes[k] for k in range(0, len(lanes), 2)]
@@ -115,6 +116,7 @@ _NAMESPACE: dict[str, Any] = {
     "integer_power": integer_power,
     "fail": _fail,
     "across": _across,
+    "segments": update_in_segments,
     "power": _power,
     "reduce": reduce,
     **{f"np_{d}": d.type for d in VALUE_DTYPES},
@@ -165,6 +167,7 @@ class _Writer:
         self.constants: list[str] = []
         self.lines: list[str] = []
         self.thread = ir.Var("")  # counts the threads of the team being written
+        self.in_warp = False  # whether a loop over warps is being written
 
     def written(self) -> tuple[str, list[ir.Array], list[Routine]]:
         """The text, and the arrays and functions of the library that it takes, in order."""
@@ -228,28 +231,41 @@ class _Writer:
             self.lines.append(f"{indent}for {var} in {run}:")
             self._body(loop.body, indent)
             return
-        shuffles = [n for n in walk(loop.body) if isinstance(n, ir.Shuffle)] if loop.kind is ir.LoopKind.GPU_THREAD else []
-        self.lines += [f"{indent}{self._lanes(n)} = []" for n in shuffles]
+        shuffles = [n for n in ir.walk_outside(loop.body, ir.GPU_KINDS) if isinstance(n, ir.Shuffle)]
+        segments = [n for n in ir.walk_outside(loop.body, ir.GPU_KINDS) if isinstance(n, Segments)]
+        self.lines += [f"{indent}{name} = []" for name in (*map(self._lanes, shuffles), *map(self._lanes, segments))]
         entered = f"tracker.enter({loop.var.name!r}, LoopKind.{loop.kind.name}, r{var}.start)"
         self.lines += [f"{indent}r{var} = {run}", f"{indent}w{var} = {entered}"]
         self.lines += [f"{indent}for {var} in r{var}:", f"{indent}  w{var}.begin({var})"]
+        around, self.in_warp = self.in_warp, self.in_warp or loop.kind is ir.LoopKind.GPU_WARP
         self._body(loop.body, indent)
+        self.in_warp = around
         self.lines.append(f"{indent}tracker.leave(w{var})")
         for n in shuffles:
             dtype, held = n.var.dtype, self._scalar(n.var.name)
-            combined = self._operator(n.op, ["a", "b"], dtype, dtype)
-            self.lines.append(f"{indent}for t in across({self._lanes(n)}, len(r{var}), lanes, lambda a, b: {combined}):")
+            combined, most = self._operator(n.op, ["a", "b"], dtype, dtype), "lanes" if around else "None"
+            self.lines.append(f"{indent}for t in across({self._lanes(n)}, len(r{var}), {most}, lambda a, b: {combined}):")
             self.lines.append(f"{indent}  {held} = {self._operator(n.op, [held, 't'], dtype, dtype)}")
+        self.lines += [f"{indent}{self._updated(n, f'len(r{var})')}" for n in segments]
 
-    def _lanes(self, shuffle: ir.Shuffle) -> str:
+    def _lanes(self, shuffle: ir.Shuffle | Segments) -> str:
         """The list of what the lanes bring to a shuffle."""
-        return f"s{self._scalar(shuffle.var.name)}"
+        return f"s{self._scalar(shuffle.var.name)}" if isinstance(shuffle, ir.Shuffle) else f"s{self.arrays[shuffle.array]}"
+
+    def _updated(self, stmt: Segments, count: str) -> str:
+        """What becomes of the segments that so many lanes brought."""
+        name, dtype = self.arrays[stmt.array], stmt.array.dtype
+        combined = self._operator(stmt.op or "", ["a", "b"], dtype, dtype)
+        peek = f"{name}.peek_number" if dtype in _NATIVE else f"{name}.peek"
+        return f"segments({name}, {self._lanes(stmt)}, {count}, {stmt.scattered}, lambda a, b: {combined}, {peek})"
 
     def _simple(self, stmt: ir.Stmt) -> str:
         """A statement that holds no others."""
         match stmt:
             case ir.Declare(var, value) | ir.Assign(var, value):
                 return f"{self._scalar(var.name)} = {self._expr(value)}"
+            case Segments(_, place, value):
+                return f"{self._lanes(stmt)}.append(({self._expr(place)}, {self._expr(value)}))"
             case ir.Store(array, place, value, None):
                 return f"{self.arrays[array]}.store({self._expr(place)}, {self._expr(value)})"
             case ir.Store(array, place, value, str(op), atomic):

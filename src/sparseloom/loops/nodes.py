@@ -286,9 +286,9 @@ class Free(Stmt):
 
 @node
 class Shuffle(Stmt):
-    """Reduce ``value`` over the lanes of a warp and combine the total with ``var``, which all of them know.
+    """Reduce ``value`` over the lanes of a warp, or the threads or warps of a block, and combine the total with ``var``, which all know.
 
-    It stands at the end of the loop over the lanes, so that they reach it in lock step; neighbours combine first, in order.
+    It stands at the end of the loop over them, where all arrive; neighbours combine first, then pairs of pairs, in order. It is no barrier.
     """
 
     var: Var

@@ -19,6 +19,7 @@ from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.routines import Call
+from sparseloom.loops.segments import Segments
 
 _SYMBOLS = {"floor_divide": "//", "remainder": "%"} | {name: op.symbol for name, op in OPERATORS.items() if op.symbol}
 _LEVELS = {
@@ -107,6 +108,9 @@ def _simple(stmt: ir.Stmt) -> str:
             return f"{name}: {dtype} = {_text(value)}{why and f'  # {why}'}"
         case ir.Assign(ir.Var(name), value):
             return f"{name} = {_text(value)}"
+        case Segments(array, place, value, op, _, scattered):
+            how = "scattered segments" if scattered else "segments"
+            return f"{array.name}[{_text(place)}] {_SYMBOLS.get(op or '', op)}= {how} of {_text(value)}"
         case ir.Store(array, place, value, op, atomic):
             symbol = "=" if op is None else f"{_SYMBOLS.get(op, op)}="
             return f"{'atomic ' if atomic else ''}{array.name}[{_text(place)}] {symbol} {_text(value)}"

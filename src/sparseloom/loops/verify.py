@@ -16,6 +16,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import is_lanewise
 from sparseloom.loops.reductions import check_reductions
 from sparseloom.loops.routines import Call, Use, indices_of, may_end
+from sparseloom.loops.segments import Segments
 
 
 def verify(function: ir.Function) -> None:
@@ -100,10 +101,14 @@ def _check(stmt: ir.Stmt, scope: _Scope, own: Set[str] = frozenset()) -> None:
             _typed(value, var.dtype, scope, stmt)
         case ir.Shuffle(var, op, value):
             _scalar(var, scope, stmt)
-            _hold(scope.units[-2:] == (ir.LoopKind.GPU_WARP, ir.LoopKind.GPU_THREAD), stmt, "the lanes of a warp shuffle")
+            _hold(scope.units[-1:] in ((ir.LoopKind.GPU_WARP,), (ir.LoopKind.GPU_THREAD,)), stmt, "lanes, threads and warps shuffle")
             _hold(var.name in scope.shared, stmt, f"{var.name} is declared outside the loop over lanes")
             _typed(value, var.dtype, scope, stmt)
             _hold(_op_dtype(op, (var.dtype, value.dtype), stmt) == var.dtype, stmt, f"{op} of {var.dtype} gives that dtype")
+        case Segments():
+            _hold(scope.units[-2:] == (ir.LoopKind.GPU_WARP, ir.LoopKind.GPU_THREAD), stmt, "the lanes of a warp have segments")
+            _hold(stmt.atomic and stmt.op is not None, stmt, "segments reduce, and their ends are atomic")
+            _check_memory(stmt, scope)
         case ir.Barrier():
             _hold(scope.units[-1:] == (ir.LoopKind.GPU_BLOCK,), stmt, "a barrier stands in a block, where all of its threads reach it")
         case ir.If(condition, then, other):
@@ -156,9 +161,9 @@ def _check_for(loop: ir.For, scope: _Scope, own: Set[str]) -> None:
 def _shuffles_last(body: ir.Stmt) -> bool:
     """Whether every shuffle of a loop's own body stands behind all else; those of loops inside are their business."""
     kept = list(ir.stmts_of(body))
-    while kept and isinstance(kept[-1], ir.Shuffle):
+    while kept and isinstance(kept[-1], ir.Shuffle | Segments):
         kept.pop()
-    return not any(isinstance(n, ir.Shuffle) for stmt in kept for n in ir.walk_outside(stmt, ir.GPU_KINDS))
+    return not any(isinstance(n, ir.Shuffle | Segments) for stmt in kept for n in ir.walk_outside(stmt, ir.GPU_KINDS))
 
 
 def _check_memory(stmt: ir.Stmt, scope: _Scope) -> None:

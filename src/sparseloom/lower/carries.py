@@ -56,42 +56,60 @@ def _fixed_modes(lhs: Access, relation: PosRelation, fixing: int, outer: set[Ind
 
 def in_carries(stmt: Forall, relation: PosRelation, scope: Scope) -> ir.Stmt:
     """A loop over blocks of positions, each with places of its own for its first and its last run."""
-    lhs, op, sink = written(stmt), innermost(stmt).op, scope.result
-    fixing = fixing_level(stmt, relation, scope.provenance)
-    if op is None or fixing is None:
-        raise CompilerBug(stmt, "iterations that meet in one place must reduce")
-    fixed = _fixed_modes(lhs, relation, fixing, {*scope.coordinates}, scope.provenance)
-    count: ir.Expr = ir.ONE
-    for level, same in zip(scope.view(lhs).levels, fixed, strict=True):
-        count = count if same else ir.multiply(count, level.size)
-    values, name = scope.view(lhs).values, lhs.tensor.name
-    carries = ir.Array(scope.fresh(f"{name}_carries"), values.dtype)
-    begins = ir.Array(scope.fresh(f"{name}_carried"), INT64)
-    size = count if isinstance(count, ir.Literal) else ir.Var(scope.fresh(f"{name}_carry_size"))
-    identity = ir.constant(algebra.identity(op, values.dtype), values.dtype)
-    ready, scope = sink.initialise(scope), replace(scope, uninitialised=None)
+    op, (carry, sized) = reducing(stmt), opened(stmt, relation, scope)
+    ready, scope = scope.result.initialise(scope), replace(scope, uninitialised=None)
     slots = ir.multiply(ir.index(2), scope.ranges.extent(stmt.var))
 
     def then(inner: Scope) -> ir.Stmt:
         number = subtract(inner.coordinates[stmt.var], inner.ranges.range_of(stmt.var)[0])
-        carry = Carry(lhs.tensor, relation.position, carries, begins, ir.multiply(ir.index(2), number), size)
-        return ir.block(
-            ir.Fill(carries, ir.multiply(carry.first, size), ir.multiply(ir.index(2), size), identity),
-            ir.Fill(begins, carry.first, ir.index(2), ir.index(-1)),
-            inner.ways.statement(stmt.body, replace(inner, carry=carry, edge=None)),
-        )
+        mine = replace(carry, first=ir.multiply(ir.index(2), number))
+        return ir.block(cleared(mine, op), inner.ways.statement(stmt.body, replace(inner, carry=mine, edge=None)))
 
     slot, place, begin = (ir.Var(scope.fresh(name)) for name in ("slot", "place", "begin"))
-    joined = ir.Store(values, ir.add(begin, place), ir.Load(carries, ir.add(ir.multiply(slot, size), place)), op)
-    there = ir.If(ir.compare("greater_equal", begin, ir.ZERO), ir.For(place, ir.ZERO, size, joined))
+    joined = ir.Store(scope.view(written(stmt)).values, ir.add(begin, place), carry.load(slot, place), op)
+    there = ir.If(ir.compare("greater_equal", begin, ir.ZERO), ir.For(place, ir.ZERO, carry.size, joined))
     scope.remark(f"{stmt.var}: each block carries what its first and last run share with others, joined in order")
     return ir.block(
         ready,
-        ir.Declare(size, count) if isinstance(size, ir.Var) else None,
-        ir.Allocate(carries, ir.multiply(slots, size)),
-        ir.Allocate(begins, slots),
+        sized,
+        ir.Allocate(carry.values, ir.multiply(slots, carry.size)),
+        ir.Allocate(carry.begins, slots),
         over(stmt, scope, then),
-        ir.For(slot, ir.ZERO, slots, ir.block(ir.Declare(begin, ir.Load(begins, slot)), there)),
-        ir.Free(carries),
-        ir.Free(begins),
+        ir.For(slot, ir.ZERO, slots, ir.block(ir.Declare(begin, ir.Load(carry.begins, slot)), there)),
+        ir.Free(carry.values),
+        ir.Free(carry.begins),
+    )
+
+
+def reducing(stmt: Forall) -> str:
+    """How iterations that meet in one place combine."""
+    op = innermost(stmt).op
+    if op is None:
+        raise CompilerBug(stmt, "iterations that meet in one place must reduce")
+    return op
+
+
+def opened(stmt: Forall, relation: PosRelation, scope: Scope) -> tuple[Carry, ir.Stmt]:
+    """The arrays of carries, which nobody has allocated yet, and what says how large one is."""
+    lhs, fixing = written(stmt), fixing_level(stmt, relation, scope.provenance)
+    if fixing is None:
+        raise CompilerBug(stmt, "blocks whose runs cannot be told apart carry nothing")
+    fixed = _fixed_modes(lhs, relation, fixing, {*scope.coordinates}, scope.provenance)
+    count: ir.Expr = ir.ONE
+    for level, same in zip(scope.view(lhs).levels, fixed, strict=True):
+        count = count if same else ir.multiply(count, level.size)
+    name = lhs.tensor.name
+    carries = ir.Array(scope.fresh(f"{name}_carries"), scope.view(lhs).values.dtype)
+    begins = ir.Array(scope.fresh(f"{name}_carried"), INT64)
+    size = count if isinstance(count, ir.Literal) else ir.Var(scope.fresh(f"{name}_carry_size"))
+    sized = ir.Declare(size, count) if isinstance(size, ir.Var) else ir.block()
+    return Carry(lhs.tensor, relation.position, carries, begins, ir.ZERO, size), sized
+
+
+def cleared(carry: Carry, op: str) -> ir.Stmt:
+    """Nothing is carried yet."""
+    identity = ir.constant(algebra.identity(op, carry.values.dtype), carry.values.dtype)
+    return ir.block(
+        ir.Fill(carry.values, ir.multiply(carry.first, carry.size), ir.multiply(ir.index(2), carry.size), identity),
+        ir.Fill(carry.begins, carry.first, ir.index(2), ir.index(-1)),
     )

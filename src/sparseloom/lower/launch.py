@@ -25,7 +25,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.in_memory import in_memory
 from sparseloom.loops.routines import Call, assigned_by
 from sparseloom.lower.device_memory import made_outside
-from sparseloom.targets.target import lanes_of_warp
+from sparseloom.targets.target import LANES, lanes_of_warp
 
 _FILLING = 256  # threads of a block that fills memory
 _GRID = 1024  # blocks, where nobody knows how many there should be
@@ -354,8 +354,19 @@ def _lanes(loop: ir.For, most: int) -> int:
 
 
 def _threads(loop: ir.For, lanes: int) -> int:
-    """How many threads a block has: those of its largest loop over threads, or the lanes of its largest loop over warps."""
-    return max([1, *_needed(loop, lanes)])
+    """How many threads a block has: those of its largest loop over threads, or the lanes of its largest loop over warps.
+
+    Where all of them shuffle there are whole warps, or a power of two, so that each has a neighbour at every step.
+    """
+    needed = max([1, *_needed(loop, lanes)])
+    if not any(map(_shuffles, walk(loop))):
+        return needed
+    return lanes_of_warp(needed) if needed <= LANES else -(-needed // LANES) * LANES
+
+
+def _shuffles(n: Node) -> bool:
+    """Whether this is a loop at the end of which values are added up."""
+    return isinstance(n, ir.For) and any(isinstance(stmt, ir.Shuffle) for stmt in ir.stmts_of(n.body))
 
 
 def _needed(stmt: Node, lanes: int) -> Iterator[int]:

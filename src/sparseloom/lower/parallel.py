@@ -5,7 +5,7 @@
       a_acc += b(i)                         own = 0; for i in part: own += b(i); a_slots[part] = own
                                           for slot: a_acc += a_slots[slot]
 
-The threads of a GPU block do the same in shared memory, with barriers; the lanes of a warp need no memory, they shuffle.
+The blocks of a GPU do the same. The lanes of a warp need no memory, nor do the threads and warps of a block: they shuffle.
 """
 
 from __future__ import annotations
@@ -16,18 +16,22 @@ from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.accumulation import own_of
+from sparseloom.lower.accumulation import Own, own_of
 from sparseloom.lower.carries import carried_by, in_carries
 from sparseloom.lower.device import barrier, memory
 from sparseloom.lower.forall import find_ranges, forall, is_gone, over
 from sparseloom.lower.in_parts import in_counted_parts, in_parts
 from sparseloom.lower.in_pieces import in_rows
-from sparseloom.lower.ranges import subtract
+from sparseloom.lower.ranges import ceil_divide, subtract
 from sparseloom.lower.result import DenseResult, combine, placed
 from sparseloom.lower.rows_of_block import in_rows_of_block
 from sparseloom.lower.scope import Accumulator, Scope, Sharing
+from sparseloom.lower.segments import in_segments
+from sparseloom.lower.unit_carries import carried_by_units, in_unit, in_units
 from sparseloom.notation.nodes import Access, Forall, Races, Unit
+from sparseloom.schedule.units import GPU_UNITS
 
+_COMBINING = 256  # threads of a GPU that combine what blocks leave
 _BY_THREADS = {Sharing.ROWS: in_rows, Sharing.PARTS: in_parts, Sharing.COUNTED: in_counted_parts}
 
 
@@ -41,25 +45,33 @@ def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
     if stmt.tag.unit is not None and sharing is not Sharing.PLACES:
         raise CompilerBug(stmt, f"{target.tensor} takes entries one after another, so such loops are refused")
     held = scope.accumulators.get(target)
+    if scope.carry is not None and stmt.var in scope.carry.units:
+        return in_unit(stmt, scope)
     if not _has_private_places(stmt, target, held, scope):
         return forall(stmt, scope)
     ranges, scope = find_ranges(stmt.var, scope)
-    carried = carried_by(stmt, {*scope.coordinates}, scope.provenance) if held is None and _is_free(target, stmt, scope) else None
-    if carried is not None:
-        made = in_carries(stmt, carried, scope)
-    elif held is None:
-        made = in_rows_of_block(stmt, scope) or _in_copies(stmt, target, scope)
-    elif stmt.tag.unit is Unit.GPUThread and scope.units[-1:] == (Unit.GPUWarp,):
-        made = _in_lanes(stmt, held, scope)
+    if held is None:
+        shared = in_rows_of_block(stmt, scope) or in_segments(stmt, scope)
+        made = shared or _in_carries(stmt, target, scope) or _in_copies(stmt, target, scope)
+    elif stmt.tag.unit in (Unit.GPUWarp, Unit.GPUThread):
+        made = _by_shuffles(stmt, held, scope)
     else:
         made = _in_slots(stmt, held, scope)
     return ir.block(ranges, made)
 
 
-def _is_free(target: Access, stmt: Forall, scope: Scope) -> bool:
-    """Whether threads write a dense result itself, and nothing outside has taken care of where."""
-    mine = stmt.tag.unit is Unit.CPUThread and isinstance(scope.sink_of(target), DenseResult)
-    return mine and scope.copy is None and not scope.atomic
+def _is_free(target: Access, scope: Scope) -> bool:
+    """Whether iterations write a dense result itself, and nothing outside has taken care of where."""
+    return isinstance(scope.sink_of(target), DenseResult) and scope.copy is None and not scope.atomic
+
+
+def _in_carries(stmt: Forall, target: Access, scope: Scope) -> ir.Stmt | None:
+    """A loop over blocks of positions, or units that share them out, which only meet in their first and last run; None if it is none."""
+    if not _is_free(target, scope):
+        return None
+    find, make = (carried_by_units, in_units) if stmt.tag.unit in GPU_UNITS else (carried_by, in_carries)
+    found = find(stmt, {*scope.coordinates}, scope.provenance)
+    return None if found is None else make(stmt, found, scope)
 
 
 def _has_private_places(stmt: Forall, target: Access, held: Accumulator | None, scope: Scope) -> bool:
@@ -79,18 +91,24 @@ def _has_private_places(stmt: Forall, target: Access, held: Accumulator | None, 
     return True
 
 
-def _in_lanes(stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
-    """Each lane reduces into a scalar of its own; shuffles then combine them. Lanes that a guard leaves idle take part."""
+def _by_shuffles(stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
+    """Each lane, thread or warp reduces into a scalar of its own; shuffles then combine them. Those that a guard leaves idle take part."""
     parts, own = own_of(held, scope)
+    # What several kernels may need is assigned, not shuffled into: it can then live in memory.
+    totals = [part.held if scope.units else ir.Var(scope.fresh(f"{part.held.name}_total"), part.held.dtype) for part in parts]
     first = [ir.Declare(part.var, part.identity) for part in parts]
-    last = [ir.Shuffle(part.held, part.op, part.var) for part in parts]
-    target = written(stmt)
-    scope.remark(f"{stmt.var}: lanes reduce into {target.tensor} by shuffles")
+    last = [ir.Shuffle(total, part.op, part.var) for total, part in zip(totals, parts, strict=True)]
+    target, who = written(stmt), "warps" if stmt.tag.unit is Unit.GPUWarp else "lanes" if Unit.GPUWarp in scope.units else "threads"
+    scope.remark(f"{stmt.var}: {who} reduce into {target.tensor} by shuffles")
 
     def then(inner: Scope) -> ir.Stmt:
         return inner.ways.statement(stmt.body, inner.accumulating(target, own))
 
-    return over(stmt, scope, then, lambda body: ir.block(*first, body, *last))
+    made = over(stmt, scope, then, lambda body: ir.block(*first, body, *last))
+    if scope.units:
+        return made
+    begun = [ir.Declare(total, part.identity) for total, part in zip(totals, parts, strict=True)]
+    return ir.block(*begun, made, *(part.combined(total) for total, part in zip(totals, parts, strict=True)))
 
 
 def _mine(stmt: Forall, scope: Scope) -> ir.Expr:
@@ -111,9 +129,31 @@ def _in_slots(stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
         return ir.block(*first, body, *(ir.Store(array, _mine(stmt, inner), part.var) for array, part in slots))
 
     made = [ir.block(ir.Allocate(array, count), ir.Fill(array, ir.ZERO, count, part.identity)) for array, part in slots]
-    slot = ir.Var(scope.fresh("slot"))
-    reduced = ir.For(slot, ir.ZERO, count, ir.block(*(part.combined(ir.Load(array, slot)) for array, part in slots)))
+    if stmt.tag.unit is Unit.GPUBlock:
+        reduced = _by_one_block(slots, count, scope)
+    else:
+        slot = ir.Var(scope.fresh("slot"))
+        reduced = ir.For(slot, ir.ZERO, count, ir.block(*(part.combined(ir.Load(array, slot)) for array, part in slots)))
     return ir.block(*made, wait, over(stmt, scope, then), wait, reduced, wait, *(ir.Free(array) for array, _ in slots))
+
+
+def _by_one_block(slots: list[tuple[ir.Array, Own]], count: ir.Expr, scope: Scope) -> ir.Stmt:
+    """The slots that blocks of a GPU filled, combined by the threads of one more: each takes every so many, and then they shuffle."""
+    thread, turn, width = ir.Var(scope.fresh("thread")), ir.Var(scope.fresh("turn")), ir.index(_COMBINING)
+    totals = [replace(part, held=ir.Var(scope.fresh(f"{part.held.name}_total"), part.held.dtype)) for _, part in slots]
+    own = [replace(part, held=part.var) for _, part in slots]
+    here = ir.add(ir.multiply(turn, width), thread)
+    taken = ir.block(*(part.combined(ir.Load(array, here)) for part, (array, _) in zip(own, slots, strict=True)))
+    body = ir.block(
+        *(ir.Declare(part.var, part.identity) for part in own),
+        ir.For(turn, ir.ZERO, ceil_divide(subtract(count, thread), width), taken),
+        *(ir.Shuffle(part.held, part.op, part.var) for part in totals),
+    )
+    return ir.block(
+        *(ir.Declare(part.held, part.identity) for part in totals),
+        ir.For(thread, ir.ZERO, width, body, ir.LoopKind.GPU_THREAD, _COMBINING),
+        *(part.combined(total.held) for total, (_, part) in zip(totals, slots, strict=True)),
+    )
 
 
 def _in_copies(stmt: Forall, target: Access, scope: Scope) -> ir.Stmt:

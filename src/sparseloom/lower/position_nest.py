@@ -123,7 +123,9 @@ class PositionNest:
         if chain[0] > scope.provenance.position_levels(self.relation)[0] and not access.tensor.format.levels[chain[0]].unique:
             # Told by coordinates, which come again below other parents.
             edge = None if edge is None or scope.edge is None else edge.below(scope.edge)
-        return replace(scope, edge=None if edge is None else replace(edge, position=self.relation.position))
+        if edge is not None and access.tensor.format.levels[chain[0]].unique:
+            edge = replace(edge, position=self.relation.position)  # one that repeats coordinates comes to a place again and again
+        return replace(scope, edge=edge)
 
     def _placed(self, chain: range, position: ir.Expr, scope: Scope) -> tuple[list[ir.Stmt], Scope]:
         """The coordinates at a position of some levels that share it, and the operand at that place."""

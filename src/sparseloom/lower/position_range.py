@@ -56,7 +56,7 @@ def among_rows(relation: PosRelation, then: Then) -> Then:
             first, last = (parent_of(relation, k, at, scope, code, which) for at, which in ((first, "_first"), (last, "_last")))
             scope = scope.cutting(access, k - 1, first, ir.add(last, ir.ONE))
         body = then(replace(scope, found={**scope.found, relation.position: (begin, end)}))
-        declared = {stmt.var for stmt in code if isinstance(stmt, ir.Declare)}
+        declared = {low, high} | {stmt.var for stmt in code if isinstance(stmt, ir.Declare)}
         if not any(n in declared for n in walk(body)):
             return body  # nobody looks
         return ir.block(ir.Declare(low, begin), ir.Declare(high, end), ir.If(ir.compare("less", low, high), ir.block(*code, body)))

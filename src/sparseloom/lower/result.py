@@ -19,7 +19,7 @@ from sparseloom.iteration.making import Shared
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.device import barrier
 from sparseloom.lower.expression import cast
-from sparseloom.lower.scope import Row, Scope, Sharing, Sink, Value
+from sparseloom.lower.scope import Brought, Row, Scope, Sharing, Sink, Value
 from sparseloom.lower.views import Slot, TensorView
 from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
 
@@ -61,6 +61,8 @@ class LocatedResult(Result):
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Store, or combine with what is there when an outer loop reduces too."""
         array, where, dtype = self.view.values, self.location(scope), self.view.values.dtype
+        if scope.brought is not None and scope.brought.tensor == self.lhs.tensor:
+            return bring(scope.brought, where, assign, value)
         array, where = placed(self.lhs.tensor, array, where, scope)
         # A location that full loops have just reached for the first time holds nothing to combine with.
         if not scope.combines or scope.uninitialised is not None or assign.op is None:
@@ -76,6 +78,14 @@ def placed(tensor: TensorVar, array: ir.Array, where: ir.Expr, scope: Scope) -> 
     if scope.copy is None or scope.copy[0] != tensor:
         return array, where
     return scope.copy[1], ir.add(scope.copy[2], where)
+
+
+def bring(brought: Brought, where: ir.Expr, assign: Assign, value: Value) -> ir.Stmt:
+    """Note a value for a place; what is absent adds nothing to it."""
+    var, computed = brought.value, cast(value.computed, brought.value.dtype)
+    if value.present != ir.TRUE and not value.constant:
+        computed = ir.Select(value.present, computed, ir.constant(algebra.identity(assign.op or "", var.dtype), var.dtype))
+    return ir.block(ir.Assign(brought.place, where), ir.Assign(var, computed))
 
 
 def combine(

@@ -211,7 +211,7 @@ class Edge:
 
     first: ir.Expr
     last: ir.Expr
-    position: IndexVar | None = None  # whose blocks they are
+    position: IndexVar | None = None  # whose blocks they are, if a run comes to its place once
 
     @property
     def either(self) -> ir.Expr:
@@ -227,7 +227,8 @@ class Edge:
 class Carry:
     """Places that an iteration over blocks of ``position`` has for the first and the last run of its block, each of ``size`` values.
 
-    ``begins`` says where in the result the values of each begin, ``first`` which of them is the iteration's first.
+    ``begins`` says where in the result the values of each begin, ``first`` which of them is the iteration's first. Where the block is found
+    by loops over ``units`` of a GPU that are still to come, ``first`` is the number of the one at hand.
     """
 
     tensor: TensorVar
@@ -236,10 +237,24 @@ class Carry:
     begins: ir.Array
     first: ir.Expr
     size: ir.Expr
+    units: tuple[IndexVar, ...] = ()
+
+    def load(self, slot: ir.Expr, place: ir.Expr) -> ir.Expr:
+        """What a slot holds for one of its places."""
+        return ir.Load(self.values, ir.add(ir.multiply(slot, self.size), place))
 
     def slot(self, edge: Edge) -> ir.Expr:
         """Which place a run has; one that is the first and the last has the first."""
         return ir.add(self.first, ir.Select(edge.first, ir.ZERO, ir.ONE))
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A place of a tensor that a lane has something for, and what: it is written when its neighbours' are added."""
+
+    tensor: TensorVar
+    place: ir.Var
+    value: ir.Var
 
 
 Then = Callable[["Scope"], ir.Stmt]
@@ -301,6 +316,7 @@ class Scope:
     edge: Edge | None = None
     carry: Carry | None = None
     copy: tuple[TensorVar, ir.Array, ir.Expr] | None = None
+    brought: Brought | None = None  # what a lane brings to segments, instead of writing it
     broken: ir.Var | None = None  # set by a bound that turns out wrong where nothing can end the kernel: inside a vector loop
     units: tuple[Unit, ...] = ()  # the parallel units that run here, outermost first
     mark: tuple[IndexVar, ir.Var] | None = None  # a loop that fills all of a workspace, and the flag that says that it ran

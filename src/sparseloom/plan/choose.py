@@ -48,7 +48,7 @@ class Choice:
 
 def choices_on_gpu(concrete: Concrete, space: Space, ordered: bool = False) -> Iterator[Choice]:
     """Schedules for a GPU, best first; the last one is that of plain loops, which one thread runs. ``ordered``: none adds in any order."""
-    for decision in choose_on_gpu(concrete, space):
+    for decision in choose_on_gpu(concrete, space, ordered):
         if not ordered or not any(ATOMICS in step for step in decision.steps):
             yield _together(decision)
     yield Choice()

@@ -6,7 +6,8 @@
     lanes over a row of results                   a warp for every row, or for so many entries; results stay in registers
     a thread for everything else
 
-Loops that sum outermost meet in places of the result, which they update atomically.
+Loops that sum outermost meet in places of the result, which they update atomically. Where the order of adding must be fixed, units have
+places of their own instead, which are joined afterwards; what could not be done so is left out by whoever asked.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ MANY = 512.0  # entries of a row that keep a block busy
 SKEW, SLACK = 4, 16  # the longest row may have so many times the entries of the mean one, and so many more
 SHORT, MIDDLE = 6.0, 64.0  # entries of rows: below, a thread has one for itself; below, eight lanes
 CONSTANT = 256  # the largest extent that is worth a kernel of its own
+# By bytes of a value: entries of a block, and of each of its threads, an odd number, so that threads read different banks.
+ORDERED_TILES = {4: (3840, 15), 8: (1792, 7)}
 TILED = 2048  # entries of a block whose products go through shared memory
 OF_A_ROW = ((64.0, 2), (256.0, 8))  # entries of a row there: below, so many lanes add it up
 MOST_OF_A_ROW = 16  # lanes otherwise
@@ -43,11 +46,11 @@ PLACES, FEW_PLACES = 32, 8  # that some lanes add up, one after another, of many
 ATOMICS, NO_RACES, TEMPORARY, COVERED, REDUCTION = "Atomics", "NoRaces", "Temporary", "IgnoreRaces", "ParallelReduction"
 
 
-def choose_on_gpu(concrete: Concrete, space: Space) -> Iterator[Decision]:
-    """Ways to run a statement on a GPU, best first; some may not be legal."""
+def choose_on_gpu(concrete: Concrete, space: Space, ordered: bool = False) -> Iterator[Decision]:
+    """Ways to run a statement on a GPU, best first; some may not be legal. ``ordered``: in places of their own rather than atomically."""
     if not space.spine:
         return
-    nest = _Nest(concrete, space)
+    nest = _Nest(concrete, space, ordered)
     if len(space.paths) == 1 and space.spine == space.paths[0].variables and not space.graph.relations:
         yield from _ways(nest)
     yield from _thread_each(nest)
@@ -59,6 +62,7 @@ class _Nest:
 
     concrete: Concrete
     space: Space
+    ordered: bool
 
     @property
     def result(self) -> Access:
@@ -88,6 +92,12 @@ class _Nest:
     def fan(self, walked: Access) -> float:
         """How many entries a row has, on average."""
         return self.space.fan(walked, len(walked.indices) - 1)
+
+    def longest_row(self, walked: Access) -> str:
+        """How long rows are, in words."""
+        known = self.space.known(walked)
+        longest = 0 if known is None else known.longest
+        return f"the longest row of {walked.tensor} has about {longest:,.0f} entries, and the mean {self.fan(walked):,.0f}"
 
     def is_skewed(self, walked: Access) -> bool:
         """Whether some rows are much longer than others."""
@@ -141,6 +151,8 @@ def _gathering(nest: _Nest, walked: Access, leaf: Leaf) -> Iterator[Decision]:
 
 def _staged(nest: _Nest, walked: Access) -> Decision:
     """Blocks take equally many entries: products go to shared memory, and some lanes add up each of the rows that lie there."""
+    if nest.ordered:
+        return _staged_in_order(nest, walked)
     names, space, fan = nest.names(), nest.space, nest.fan(walked)
     lanes = next((lanes for below, lanes in OF_A_ROW if fan < below), MOST_OF_A_ROW)
     steps, position = _positions(nest, walked, names)
@@ -158,10 +170,27 @@ def _staged(nest: _Nest, walked: Access) -> Decision:
         f"reorder({warp},{lane},{entry})",
         *_tags((block, ATOMICS), (warp, "GPUWarp", REDUCTION), (lane, "GPUThread", REDUCTION)),
     ]
-    known = space.known(walked)
-    why = f"the longest row of {walked.tensor} has about {known.longest if known else 0:,.0f} entries, and the mean {fan:,.0f}"
+    why = nest.longest_row(walked)
     done = f"blocks take {TILED} entries each, through shared memory, and {lanes} lanes add up a row"
     return Decision(tuple(steps), done, why, "rows")
+
+
+def _staged_in_order(nest: _Nest, walked: Access) -> Decision:
+    """The same where the order of adding is fixed: threads add up runs of products, and carry those that others have a share in."""
+    names = nest.names()
+    tile, each = ORDERED_TILES[8 if nest.result.tensor.dtype.itemsize > 4 else 4]
+    steps, position = _positions(nest, walked, names)
+    block, inside, place, work, turn, lane, thread, entry = map(names.fresh, ("b", "p1", "pw", "work", "m", "tw", "t", "q"))
+    steps += [
+        f"split({position},{block},{inside},{tile})",
+        f"precompute({show(nest.space.paths[0].assign.rhs)},{inside},{place},{work})",
+        f"split({place},{turn},{lane},{THREADS})",
+        f"unroll({turn},{tile // THREADS})",
+        f"parallelize({lane},GPUThread,{NO_RACES})",
+        f"split({inside},{thread},{entry},{each})",
+        *_tags((block, TEMPORARY), (thread, "GPUThread", TEMPORARY)),
+    ]
+    return Decision(tuple(steps), f"blocks take {tile} entries each, through shared memory", nest.longest_row(walked), "rows")
 
 
 def _positions(nest: _Nest, walked: Access, names: Names) -> tuple[list[str], str]:
@@ -339,8 +368,11 @@ def _meeting(nest: _Nest, walked: Access | None) -> Iterator[Decision]:
     if nest.result.indices:
         steps += [f"split({places},{block},{thread},{THREADS})", *_tags((block, ATOMICS), (thread, "GPUThread", ATOMICS))]
     else:
-        steps += [f"split({places},{block},{inside},{TILE})", f"split({inside},{turn},{thread},{THREADS})"]
-        steps += [f"reorder({block},{thread},{turn})", *_tags((block, ATOMICS), (thread, "GPUThread", TEMPORARY))]
+        # Of several loops that are fused a thread has neighbours, for then rows simply follow.
+        cut = f"{thread},{turn},{TILE // THREADS}" if walked is None and len(spine) > 1 else f"{turn},{thread},{THREADS}"
+        steps += [f"split({places},{block},{inside},{TILE})", f"split({inside},{cut})"]
+        meeting = TEMPORARY if nest.ordered else ATOMICS
+        steps += [f"reorder({block},{thread},{turn})", *_tags((block, meeting), (thread, "GPUThread", TEMPORARY))]
     yield Decision(tuple(steps), "threads take entries wherever they stand", f"{spine[0]} is summed over")
 
 

@@ -118,6 +118,20 @@ template <class T> static __device__ __forceinline__ bool is_mine(T *const *plac
   return threadIdx.x % 32 == 0;
 }
 """
+# Which of the lanes of a group have another place than the one before.
+_HEADS = """
+template <int lanes> static __device__ __forceinline__ uint32_t segment_heads(uint32_t mask, int64_t place) {
+  const int64_t before = __shfl_up_sync(mask, place, 1);
+  const uint32_t heads = __ballot_sync(mask, threadIdx.x % lanes == 0 || before != place);
+  return heads >> (threadIdx.x % 32 / lanes * lanes) & (0xffffffffu >> (32 - lanes));
+}
+"""
+# Which of the lanes of a group have something to add.
+_ACTIVE = """
+template <int lanes> static __device__ __forceinline__ uint32_t active_lanes(uint32_t mask, int64_t place) {
+  return __ballot_sync(mask, place >= 0) >> (threadIdx.x % 32 / lanes * lanes) & (0xffffffffu >> (32 - lanes));
+}
+"""
 # By all of so many lanes: each looks at the end of one of as many parts.
 _SEARCH = """
 template <int lanes> static __device__ int64_t search_{D}(const {T} *array, int64_t begin, int64_t end, int64_t key, uint32_t mask) {{
@@ -179,7 +193,7 @@ def helpers() -> dict[str, str]:
     """Every helper by name."""
     found = {name: text.replace("static inline", DEVICE) for name, text in c_prelude.helpers().items()}
     found |= {name: f"#define {name} {value}" for name, value in _MACROS.items()}
-    found["is_mine"] = _TOGETHER
+    found |= {"is_mine": _TOGETHER, "segment_heads": _HEADS, "active_lanes": _ACTIVE}
     found |= {name: _WIDE.format(device=DEVICE, **parts) for name, parts in _MOVES.items()}
     found |= {"UINT64_C": "#define UINT64_C(number) number##ULL", "complex_number": _COMPLEX}
     for name, value in _FUNCTIONS.items():
@@ -218,7 +232,9 @@ def _of_dtype(dtype: DType) -> dict[str, str]:
         handed = "{__shfl_xor_sync(mask, value.re, step), __shfl_xor_sync(mask, value.im, step)}"
     else:
         handed = f"({kind})__shfl_xor_sync(mask, value, step)"
-    found[f"across_{dtype}"] = f"{DEVICE} {kind} across_{dtype}(uint32_t mask, {kind} value, int step) {{ return {handed}; }}"
+    for name, instruction in (("across", "xor"), ("before", "up")):
+        given = handed.replace("shfl_xor", f"shfl_{instruction}")
+        found[f"{name}_{dtype}"] = f"{DEVICE} {kind} {name}_{dtype}(uint32_t mask, {kind} value, int step) {{ return {given}; }}"
     if dtype in INDEX_DTYPES:
         found[f"search_{dtype}"] = _SEARCH.format(T=kind, D=dtype)
     for name in _OPERATORS:

@@ -15,6 +15,7 @@ from sparseloom.core.algebra import identity
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.segments import Segments
 from sparseloom.loops.simplify import simplify
 from sparseloom.targets.c_expr import PLUS, TIMES, Expressions, Piece, c_type, literal, operate, update_symbol
 from sparseloom.targets.c_stmt import Statements
@@ -163,9 +164,7 @@ class KernelStatements(Statements):
                 self.line(f"{self._iteration(loop, 'blockIdx.x')};")
                 self.emit(loop.body)
             case ir.LoopKind.GPU_WARP:
-                number = "threadIdx.x" if self.lanes == 1 else f"threadIdx.x / {self.lanes}"
-                with self._unit(loop, number, self.threads // self.lanes, Level.WARP):
-                    self.emit(loop.body)
+                self._warps_loop(loop)
             case ir.LoopKind.GPU_THREAD:
                 self._threads_loop(loop)
             case ir.LoopKind.WIDE:
@@ -210,41 +209,110 @@ class KernelStatements(Statements):
         first = number if loop.begin == ir.ZERO else f"{self.expressions.index_piece(loop.begin).at(PLUS)} + {number}"
         return f"const int64_t {self.names.scalar(loop.var.name)} = {first}"
 
+    def _warps_loop(self, loop: ir.For) -> None:
+        """A loop over the warps of a block."""
+        number = "threadIdx.x" if self.lanes == 1 else f"threadIdx.x / {self.lanes}"
+        brought = self._brought(loop)
+        with self._unit(loop, number, self.threads // self.lanes, Level.WARP):
+            self._bring(loop, brought)
+        self._add_up(brought, self.lanes)
+
     def _threads_loop(self, loop: ir.For) -> None:
-        """A loop over threads or lanes. Lanes that it leaves idle take part in its shuffles all the same."""
+        """A loop over threads or lanes. Those that it leaves idle take part in its shuffles all the same."""
         count = self.lanes if self.level is Level.WARP else self.threads
-        outside = self.level
-        meets = outside is Level.WARP and self.reread
-        body = list(ir.stmts_of(loop.body))
-        shuffles = [stmt for stmt in body if isinstance(stmt, ir.Shuffle)]
-        brought = [self.names.fresh(f"{stmt.var.name}_brought") for stmt in shuffles]
-        for stmt, name in zip(shuffles, brought, strict=True):
-            first = literal(identity(stmt.op, stmt.var.dtype), stmt.var.dtype).text
-            self.line(f"{c_type(stmt.var.dtype)} {name} = {first};")
+        meets = self.level is Level.WARP and self.reread
+        brought, segments = self._brought(loop), [stmt for stmt in ir.stmts_of(loop.body) if isinstance(stmt, Segments)]
+        places = [self._place_brought(stmt) for stmt in segments]
         if meets:
             self._wait()
         with self._unit(loop, self._number if count > 1 else "0", count, Level.THREAD):
-            self._sequence([stmt for stmt in body if not isinstance(stmt, ir.Shuffle)])
-            for stmt, name in zip(shuffles, brought, strict=True):
-                self.line(f"{name} = {self.expressions.value(stmt.value)};")
+            self._bring(loop, brought)
+            for stmt, (place, value) in zip(segments, places, strict=True):
+                self.line(f"{place} = {self.expressions.index(stmt.index)};", f"{value} = {self.expressions.value(stmt.value)};")
         if meets:
             self._wait()
-        for stmt, name in zip(shuffles, brought, strict=True):
-            self._shuffle(stmt, name)
+        self._add_up(brought, 1)
+        for stmt, (place, value) in zip(segments, places, strict=True):
+            self._update(stmt, place, value)
 
-    def _shuffle(self, stmt: ir.Shuffle, name: str) -> None:
-        """Neighbours first, then pairs of pairs: in the end all lanes have the total."""
-        dtype, held = stmt.var.dtype, self.names.scalar(stmt.var.name)
-        step = self.names.fresh("step")
-        if self.lanes > 1:
-            handed = self.names.fresh("handed")  # first of all, for all lanes take part whatever they have
-            self.line("#pragma unroll")
-            with self._braces(f"for (int {step} = 1; {step} < {self.lanes}; {step} *= 2)"):
-                self.line(f"const {c_type(dtype)} {handed} = across_{dtype}({self._mask}, {name}, {step});")
-                self.line(f"{name} = {operate(stmt.op, [Piece(name), Piece(handed)], dtype).text};")
-        symbol = update_symbol(stmt.op, dtype)
-        combined = operate(stmt.op, [Piece(held), Piece(name)], dtype).text
-        self.line(f"{held} {symbol} {name};" if symbol else f"{held} = {combined};")
+    # Shuffles
+
+    def _brought(self, loop: ir.For) -> dict[ir.Shuffle, str]:
+        """What each iteration brings to the shuffles at the end of a loop, to begin with nothing."""
+        brought = {n: self.names.fresh(f"{n.var.name}_brought") for n in ir.stmts_of(loop.body) if isinstance(n, ir.Shuffle)}
+        for stmt, name in brought.items():
+            self.line(f"{c_type(stmt.var.dtype)} {name} = {_nothing(stmt)};")
+        return brought
+
+    def _bring(self, loop: ir.For, brought: dict[ir.Shuffle, str]) -> None:
+        """The body of a loop, and what it brings to shuffles."""
+        self._sequence([stmt for stmt in ir.stmts_of(loop.body) if not isinstance(stmt, ir.Shuffle | Segments)])
+        for stmt, name in brought.items():
+            self.line(f"{name} = {self.expressions.value(stmt.value)};")
+
+    def _add_up(self, brought: dict[ir.Shuffle, str], each: int) -> None:
+        """The totals of what was brought, the same by so many threads ``each``: in the end all who run this have them."""
+        for stmt, name in brought.items():
+            if self.level is Level.WARP:
+                self._shuffle(stmt, name, 1, self.lanes, self._mask)
+            else:
+                near = min(self.threads, _ALL_LANES)
+                self._shuffle(stmt, name, each, near, f"{(1 << near) - 1:#x}u")
+                self._shuffle_warps(stmt, name, self.threads // _ALL_LANES)
+            held, symbol = self.names.scalar(stmt.var.name), update_symbol(stmt.op, stmt.var.dtype)
+            combined = operate(stmt.op, [Piece(held), Piece(name)], stmt.var.dtype).text
+            self.line(f"{held} {symbol} {name};" if symbol else f"{held} = {combined};")
+
+    def _shuffle(self, stmt: ir.Shuffle, name: str, first: int, end: int, mask: str) -> None:
+        """Neighbours first, then pairs of pairs."""
+        if first >= end:
+            return
+        dtype, step = stmt.var.dtype, self.names.fresh("step")
+        handed = self.names.fresh("handed")  # first of all, for all lanes take part whatever they have
+        self.line("#pragma unroll")
+        with self._braces(f"for (int {step} = {first}; {step} < {end}; {step} *= 2)"):
+            self.line(f"const {c_type(dtype)} {handed} = across_{dtype}({mask}, {name}, {step});")
+            self.line(f"{name} = {operate(stmt.op, [Piece(name), Piece(handed)], dtype).text};")
+
+    def _shuffle_warps(self, stmt: ir.Shuffle, name: str, count: int) -> None:
+        """One value of each warp goes through shared memory; every warp adds them up alike, so that nobody waits to be told the total."""
+        if count <= 1:
+            return
+        places, lane = self.names.fresh(f"{stmt.var.name}_of_warps"), f"threadIdx.x % {_ALL_LANES}"
+        self.line(f"__shared__ {c_type(stmt.var.dtype)} {places}[{count}];")
+        self._wait()  # who came here before has read
+        self.line(f"if ({lane} == 0) {places}[threadIdx.x / {_ALL_LANES}] = {name};")
+        self._wait()
+        self.line(f"{name} = {lane} < {count} ? {places}[{lane}] : {_nothing(stmt)};")
+        self._shuffle(stmt, name, 1, count, f"{(1 << _ALL_LANES) - 1:#x}u")
+
+    def _place_brought(self, stmt: Segments) -> tuple[str, str]:
+        """Where a lane adds something to, and what: to begin with nothing, nowhere."""
+        place, value = (self.names.fresh(f"{stmt.array.name}_{what}") for what in ("where", "brought"))
+        self.line(f"int64_t {place} = -1;", f"{c_type(stmt.array.dtype)} {value} = {_nothing(stmt)};")
+        return place, value
+
+    def _update(self, stmt: Segments, place: str, value: str) -> None:
+        """Lanes add what those before them in their segment have, and the last of each updates the place (Hillis and Steele's scan)."""
+        dtype, lanes, op = stmt.array.dtype, self.lanes, stmt.op or ""
+        heads, active, lane, begin, step, handed = map(self.names.fresh, ("heads", "active", "lane", "begin", "step", "handed"))
+        self.line(f"const uint32_t {heads} = segment_heads<{lanes}>({self._mask}, {place});")
+        self.line(f"const int {lane} = threadIdx.x % {lanes}, {begin} = 31 - __clz({heads} & (0xffffffffu >> (31 - {lane})));")
+        self.line("#pragma unroll")
+        with self._braces(f"for (int {step} = 1; {step} < {lanes}; {step} *= 2)"):
+            self.line(f"const {c_type(dtype)} {handed} = before_{dtype}({self._mask}, {value}, {step});")
+            self.line(f"if ({lane} - {step} >= {begin}) {value} = {operate(op, [Piece(handed), Piece(value)], dtype).text};")
+        where = f"{self.names.array(stmt.array)}[{place}]"
+        atomic = f"atomic_{op}_{dtype}(&{where}, {value});"
+        ends = f"{place} >= 0 && ({lane} == {lanes - 1} || {heads} >> ({lane} + 1) & 1)"
+        if stmt.scattered:
+            self.line(f"if ({ends}) {atomic}")
+            return
+        symbol = update_symbol(op, dtype)
+        plain = f"{where} {symbol} {value};" if symbol else f"{where} = {operate(op, [Piece(where), Piece(value)], dtype).text};"
+        self.line(f"const uint32_t {active} = active_lanes<{lanes}>({self._mask}, {place});")
+        with self._braces(f"if ({ends})"):
+            self.line(f"if ({begin} == __ffs({active}) - 1 || {lane} == 31 - __clz({active})) {atomic}", f"else {plain}")
 
     # Memory
 
@@ -310,6 +378,12 @@ class KernelStatements(Statements):
 
     def _poll(self) -> None:
         raise CompilerBug("poll", "a kernel of a GPU is not cancelled")
+
+
+def _nothing(stmt: ir.Shuffle | Segments) -> str:
+    """What changes no total."""
+    dtype = stmt.array.dtype if isinstance(stmt, Segments) else stmt.var.dtype
+    return literal(identity(stmt.op or "", dtype), dtype).text
 
 
 def _reread(loop: ir.For) -> frozenset[ir.Array]:
