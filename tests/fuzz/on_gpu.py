@@ -82,6 +82,8 @@ def on_gpu(seed: int, stream: int, tally: Tally, choose: Choose | None = None) -
             tally.refused[str(refusal).split("\n")[0]] += 1
             continue
         verify(stages.lowered.function)
+        if stages.concrete.shared is not None and job.prepared.problem.is_empty:
+            continue  # a sum over nothing runs without its schedule, for it has no operand's structure
         yield OnGpu(Scheduled(case, made.trace), job, stages)
 
 

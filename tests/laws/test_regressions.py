@@ -207,3 +207,12 @@ def test_a_kernel_tells_widths_of_indices_apart_below_a_bitmap() -> None:
         arrays = {"present0": np.array([True, False]), "pos1": np.array([0, 2, 2], dtype), "crd1": np.array([0, 2], dtype)}
         A = sl.from_arrays("bs", (2, 3), {**arrays, "values": np.array([3.0, 4.0])})
         assert kernel(A).to_numpy().tolist() == [7, 0]
+
+
+def test_rows_are_set_out_beside_an_operand_in_blocks() -> None:
+    """A row of B could be met again and again by what a sum walks; D is walked in blocks, and has no say in that."""
+    rng = np.random.default_rng(3)
+    a, b, c, d = (rng.integers(1, 4, shape) * (rng.random(shape) < 0.6) for shape in (4, 3, 4, (3, 5)))
+    A, B, C, D = (sl.asarray(values, format=form) for values, form in ((a, "s"), (b, "s"), (c, "s"), (d, "bcsr(2,3)")))
+    result = sl.evaluate("R(k) = A(l) * (B(k) + C(l)) * D(i,j)", A=A, B=B, C=C, D=D, format="s")
+    np.testing.assert_array_equal(result.to_numpy(), (a[:, None] * (b[None, :] + c[:, None])).sum(0) * d.sum())

@@ -183,6 +183,15 @@ def test_only_what_is_the_whole_of_its_place_is_stored_plainly(
     assert any(line.strip().startswith(f"y_vals[i]{sign}") for line in kernel.show("loops").splitlines())
 
 
+def test_threads_that_walk_entries_go_on_until_there_are_none() -> None:
+    """A digit of two values that is not the leading one is found entry by entry, of which there may be more than two."""
+    steps = "reorder(i,j) divide(j,j0,j1,2) reorder(j1,j0) parallelize(i,GPUBlock,Atomics) parallelize(j0,GPUThread,Atomics)"
+    source = sl.program("y(j) = A(i,j) * x(i)", {"A": "csr"}, steps, target="cuda").source
+    assert "for (int64_t pA2 = A2_pos[i] + threadIdx.x; pA2 < A2_pos[i + 1]; pA2 += 2)" in source
+    rows = sl.program(SPMV, {"A": "csr"}, SCHEDULES["a thread for every row"], target="cuda").source
+    assert "if (const int64_t t = threadIdx.x; t <" in rows
+
+
 def test_a_scalar_that_several_kernels_need_lives_in_memory() -> None:
     function = lowered("y(i) = x(i) - max(j, x(j))", "split(i,b,t,8) parallelize(b,GPUBlock,NoRaces) parallelize(t,GPUThread,NoRaces)")
     assert any("kept" in n.array.name for n in walk(function) if isinstance(n, ir.Allocate))

@@ -142,7 +142,8 @@ def spread_rows(nest: Nest, names: Names) -> Nest:
     """
     own, summed = {*nest.assign.lhs.indices}, {*nest.variables} - {*nest.assign.lhs.indices}
     factors = _factors(nest.assign.rhs)
-    walked = {var for factor in factors if summed & {*factor.indices} for var in sparse_variables([factor], {})}
+    summing = [factor for factor in factors if summed & {*factor.indices} and not factor.tensor.format.blocks]
+    walked = {var for factor in summing for var in sparse_variables([factor], {})}
     for factor in factors:
         form, inside = factor.tensor.format, [var for var in factor.indices if var in nest.variables]
         is_row = len(inside) == 1 and not form.blocks and form.is_unique and not form.levels[-1].full

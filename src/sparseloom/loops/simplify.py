@@ -64,7 +64,7 @@ def _fold_op(op: ir.Op) -> ir.Expr | None:
             return _fold_neutral(op)
         case ir.Op("subtract", (ir.Op("add" | "subtract", (_, ir.Literal())) as left, ir.Literal()), dtype) if dtype == INT64:
             return _sum(_gather_constants([op]))
-        case ir.Op("subtract", (left, ir.Op("add") as right), dtype) if dtype == INT64 and (rest := _cancelled(left, right)) is not None:
+        case ir.Op("subtract", (ir.Op("add") as left, right), dtype) if dtype == INT64 and (rest := _cancelled(left, right)) is not None:
             return rest
         case ir.Op("subtract", (left, ir.Literal(value, dtype))) if value == 0 and dtype.kind != "c" and not np.signbit(value):
             return left
@@ -129,6 +129,8 @@ def _gather_constants(terms: Sequence[ir.Expr]) -> tuple[list[ir.Expr], int]:
 
 def _cancelled(left: ir.Expr, right: ir.Expr) -> ir.Expr | None:
     """``(x + y + 2) - (x + y)`` is 2: what is left where the same terms are added and taken away; None if any is not."""
+    if isinstance(right, ir.Literal):
+        return None
     (kept, known), (taken, less) = _gather_constants(_added(left)), _gather_constants(_added(right))
     for term in taken:
         if term not in kept:

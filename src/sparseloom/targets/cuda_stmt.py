@@ -196,11 +196,12 @@ class KernelStatements(Statements):
 
     @contextmanager
     def _unit(self, loop: ir.For, number: str, count: int, level: Level) -> Iterator[None]:
-        """What one of so many units runs of a loop: the iteration with its number, if there are so many."""
-        here = self._iteration(loop, number)
+        """What one of so many units runs of a loop: the iteration with its number, and those so many further, if there are any."""
+        here, name = self._iteration(loop, number), self.names.scalar(loop.var.name)
         is_whole = loop.begin == ir.ZERO and loop.end == ir.index(count)
-        guard = f"{self.names.scalar(loop.var.name)} < {self.expressions.index_piece(loop.end).at(PLUS)}"
-        with self._braces("" if is_whole else f"if ({here}; {guard})"), self._at(level):
+        guard = f"{name} < {self.expressions.index_piece(loop.end).at(PLUS)}"
+        once = f"if ({here}; {guard})" if _is_at_most(loop, count) else f"for ({here.removeprefix('const ')}; {guard}; {name} += {count})"
+        with self._braces("" if is_whole else once), self._at(level):
             if is_whole:
                 self.line(f"{here};")
             yield
@@ -384,6 +385,18 @@ def _nothing(stmt: ir.Shuffle | Segments) -> str:
     """What changes no total."""
     dtype = stmt.array.dtype if isinstance(stmt, Segments) else stmt.var.dtype
     return literal(identity(stmt.op or "", dtype), dtype).text
+
+
+def _is_at_most(loop: ir.For, count: int) -> bool:
+    """Whether a loop is known to have no more iterations than there are units. One that walks entries may have more."""
+    match loop.end:
+        case ir.Op("subtract", (ir.Op("minimum", limits), begin)) if loop.begin == ir.ZERO:
+            extents = [simplify(ir.Op("subtract", (limit, begin))) for limit in limits]
+        case ir.Op("minimum", limits):
+            extents = [simplify(ir.Op("subtract", (limit, loop.begin))) for limit in limits]
+        case end:
+            extents = [simplify(ir.Op("subtract", (end, loop.begin)))]
+    return any(isinstance(extent, ir.Literal) and extent.value.real <= count for extent in extents)
 
 
 def _reread(loop: ir.For) -> frozenset[ir.Array]:

@@ -20,6 +20,7 @@ from sparseloom.runtime.cuda.device import device
 from sparseloom.runtime.cuda.dlpack import capsule_of
 from sparseloom.runtime.cuda.streams import DEFAULT_STREAM, LEGACY_STREAM, OWN, current_stream
 
+WORD = 16  # bytes that one instruction moves
 ELSEWHERE = "the array is on a CUDA device, where NumPy cannot read it"
 HELP = "copy it to main memory first, with to_host() or to_numpy()"
 
@@ -182,7 +183,8 @@ def shared_by_dlpack(array: DeviceArray, shape: tuple[int, ...], strides: tuple[
 
 def empty(count: int, dtype: DType, ordinal: int = 0, source: str = OWN) -> DeviceArray:
     """Room for so many elements; what is in it is not defined."""
-    owned = Owned(count * dtype.itemsize, ordinal, current_stream(source, ordinal) if source else DEFAULT_STREAM)
+    room = -(-count * dtype.itemsize // WORD) * WORD  # whole words, for updates of bytes are updates of words
+    owned = Owned(room, ordinal, current_stream(source, ordinal) if source else DEFAULT_STREAM)
     return DeviceArray(owned.address, count, dtype, owned, ordinal, source)
 
 

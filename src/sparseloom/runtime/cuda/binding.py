@@ -9,13 +9,11 @@ from typing import Any
 from sparseloom.formats.storage import Storage
 from sparseloom.loops.nodes import Function
 from sparseloom.runtime.binding import Arguments, Call
-from sparseloom.runtime.cuda.arrays import DeviceArray
+from sparseloom.runtime.cuda.arrays import WORD, DeviceArray
 from sparseloom.runtime.cuda.device import device
 from sparseloom.runtime.cuda.host_code import KernelOf, run_host_code
 from sparseloom.runtime.cuda.launching import Launches, load_module
 from sparseloom.runtime.cuda.storages import Place
-
-_WORD = 16  # bytes that one instruction moves
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +27,7 @@ class Program:
     def source_for(self, arguments: Arguments) -> str:
         """The text for these arrays: one that begins within a word has its neighbours moved one by one."""
         begins = (array.address for array in arguments if isinstance(array, DeviceArray) and len(array))
-        return f"#define ANYWHERE\n{self.source}" if any(begin % _WORD for begin in begins) and "_wide<" in self.source else self.source
+        return f"#define ANYWHERE\n{self.source}" if any(begin % WORD for begin in begins) and "_wide<" in self.source else self.source
 
 
 def bind_launches(program: Program, arguments: Arguments, read: Callable[[Sequence[Any]], Storage], place: Place) -> Call:
