@@ -59,7 +59,7 @@ def sum_inside(concrete: Concrete, space: Space) -> Inside | None:
 def _made(concrete: Concrete, space: Space, part: _Part) -> Inside | None:
     """The loops with a part summed inside; None if its row does not fill registers, or the steps are refused."""
     steps = _steps(concrete, space, part)
-    made = None if steps is None else _after(concrete, steps)
+    made = None if steps is None else after(concrete, steps)
     if steps is None or made is None:
         return None
     within = Space(made.stmt, space.sizes, space.statistics, space.masks)
@@ -69,7 +69,7 @@ def _made(concrete: Concrete, space: Space, part: _Part) -> Inside | None:
 
 
 @lru_cache(maxsize=512)
-def _after(concrete: Concrete, steps: tuple[str, ...]) -> Concrete | None:
+def after(concrete: Concrete, steps: tuple[str, ...]) -> Concrete | None:
     """The loops after some steps; None if they are refused."""
     try:
         return composed(concrete, "\n".join(steps))
