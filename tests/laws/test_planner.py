@@ -30,6 +30,7 @@ def rows(lengths: np.ndarray, columns: int) -> sl.Tensor:
 
 EVEN = np.full(6000, 20)
 UNEVEN = np.linspace(1, 39, 6000).astype(int)
+SHORT = np.concatenate([np.full(26_000, 2), np.zeros(40_000, int)])  # most rows are empty, and all of them at the end
 HEAVY = np.concatenate([[5900], np.full(5999, 12)])
 
 
@@ -44,6 +45,7 @@ def planned(statement: str, formats: dict[str, str], *operands: object) -> sl.Ke
     [
         (EVEN, Spread.EVEN, "divide(i,i0,i1,64)\nparallelize(i0,CPUThread,NoRaces)"),
         (UNEVEN, Spread.UNEVEN, "divide(i,i0,i1,64,A(i,j))\nparallelize(i0,CPUThread,NoRaces)"),
+        (SHORT, Spread.UNEVEN, "divide(i,i0,i1,64,A(i,j),2)\nparallelize(i0,CPUThread,NoRaces)"),
         (HEAVY, Spread.HEAVY, "fuse(i,j,f)\npos(f,p,A(i,j))\ndivide(p,p0,p1,64)\nparallelize(p0,CPUThread,Temporary)"),
     ],
 )
