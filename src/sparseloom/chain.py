@@ -28,6 +28,7 @@ from sparseloom.formats.level import LevelData
 from sparseloom.formats.storage import NO_INDICES, Storage
 from sparseloom.iteration.rows import RowKind
 from sparseloom.notation import printer
+from sparseloom.notation.contents import variables_in
 from sparseloom.notation.nodes import Assign, IndexVar, TensorVar
 from sparseloom.notation.terms import close_over, semiring_zero, tensors_of
 from sparseloom.notation.text import declare
@@ -123,7 +124,7 @@ def _linked(
     known, shapes, counts = dict(known), dict(shapes), dict(counts)  # to which what the steps make is added
     for step in steps:
         closed = _closed(step.statement, known, setting.ring)
-        own = {n.name for n in walk(closed) if isinstance(n, IndexVar)}
+        own = {var.name for var in variables_in(closed)}
         sizes = {name: size for name, size in setting.sizes.items() if name in own}
         options = (step.format, step.dtype, sizes, step.schedule, setting.workspace, setting.target)
         problem = pose(closed, shapes, settings.int32_limit, *options)

@@ -28,6 +28,7 @@ from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.count_first import count_first
 from sparseloom.lower.cuts import cut_into_parts, cut_into_slots
 from sparseloom.lower.jam import jam_unrolled
+from sparseloom.lower.jam_lanes import jam_lanes
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.lower.lane_sums import sum_in_lanes
 from sparseloom.lower.launch import add_launches
@@ -68,6 +69,7 @@ def loop_passes(target: Target, indices: Collection[Array] = ()) -> tuple[Callab
         lambda loops: sum_in_lanes(loops, target.vector_bytes),
         lambda loops: vectorize(loops, target.vector_bytes),
         simplify,
+        jam_lanes,
         add_polls,
         simplify,
         jam_unrolled,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sparseloom as sl
-from sparseloom.bench import kernels, stand_ins
+from sparseloom.bench import kernels, planning, stand_ins
 from sparseloom.bench.contests import CONTESTS, toy_sets
 from sparseloom.bench.entrants import Entrant, returning
 from sparseloom.bench.outcome import Outcome, Report, Trial
@@ -47,6 +47,14 @@ def test_a_race_takes_medians_of_rounds_and_nobody_always_comes_first() -> None:
     assert found.ratio("c", "a") == pytest.approx(4.0)
     rounds = [tuple(order[at : at + 3]) for at in range(len(order) - 3 * FEWEST, len(order), 3)]
     assert len({first for first, *_ in rounds}) > 1 and all(set(names) == set(runners) for names in rounds)
+
+
+def test_planning_is_measured_for_every_statement() -> None:
+    found = list(planning.measure(2, 2000, 3000))
+    assert [wait.what for wait in found] == [
+        *(f"planning {name} of 2,000 rows" for name in planning.STATEMENTS), "planning SpMV of 3,000 rows"
+    ]  # fmt: skip
+    assert all(len(wait.samples) == 2 and wait.seconds > 0 for wait in found)
 
 
 def test_whoever_is_far_too_slow_runs_twice() -> None:

@@ -52,6 +52,7 @@ EXAMPLES = {
             "`count` is at least 1.",
             "`outer` and `inner` are new names.",
             "`access`, if it is given, is an operand that stores `i` in order, as a level of its own; then `inner` stays inside `outer`.",
+            "`rows`, if it is given, is at most 1024, and an operand is named.",
         ),
         "divide(p, p0, p1, 3)",
         "fuse(i, j, f) pos(f, p, A(i,j))",

@@ -9,11 +9,14 @@ import textwrap
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from primitives.statements import concrete
 
 import sparseloom as sl
+from sparseloom.core.names import Names
 from sparseloom.plan.choose import choices
 from sparseloom.plan.space import Space
 from sparseloom.plan.statistics import Spread, Statistics, known_of
+from sparseloom.plan.vectors import choose_vectors
 
 LANES = "parallelize(j,CPUVector,ParallelReduction)"
 SPMV, SPMM = "y(i) = A(i,j) * x(j)", "C(i,k) = A(i,j) * B(j,k)"
@@ -30,6 +33,7 @@ def rows(lengths: np.ndarray, columns: int) -> sl.Tensor:
 
 EVEN = np.full(6000, 20)
 UNEVEN = np.linspace(1, 39, 6000).astype(int)
+SHORT = np.concatenate([np.full(26_000, 2), np.zeros(40_000, int)])  # most rows are empty, and all of them at the end
 HEAVY = np.concatenate([[5900], np.full(5999, 12)])
 
 
@@ -44,6 +48,7 @@ def planned(statement: str, formats: dict[str, str], *operands: object) -> sl.Ke
     [
         (EVEN, Spread.EVEN, "divide(i,i0,i1,64)\nparallelize(i0,CPUThread,NoRaces)"),
         (UNEVEN, Spread.UNEVEN, "divide(i,i0,i1,64,A(i,j))\nparallelize(i0,CPUThread,NoRaces)"),
+        (SHORT, Spread.UNEVEN, "divide(i,i0,i1,64,A(i,j),2)\nparallelize(i0,CPUThread,NoRaces)"),
         (HEAVY, Spread.HEAVY, "fuse(i,j,f)\npos(f,p,A(i,j))\ndivide(p,p0,p1,64)\nparallelize(p0,CPUThread,Temporary)"),
     ],
 )
@@ -61,6 +66,30 @@ def test_a_row_of_results_stays_in_registers() -> None:
     kernel = planned(SPMM, {"A": "csr"}, matrix, dense)
     assert kernel.schedule.split("\n")[:3] == ["bound(k,kb,16,MaxExact)", "reorder(i,kb,j)", "parallelize(kb,CPUVector,NoRaces)"]
     np.testing.assert_allclose(kernel(matrix, dense).to_numpy(), matrix.to_scipy() @ dense)
+
+
+def test_wide_rows_of_results_stay_in_registers_strip_by_strip() -> None:
+    matrix, dense = rows(np.full(400, 12), 400), np.random.default_rng(3).integers(0, 9, (400, 300)).astype(float)
+    kernel = planned(SPMM, {"A": "csr"}, matrix, dense)
+    assert kernel.schedule.split("\n")[:2] == ["reorder(i,k,j)", "parallelize(k,CPUVector,NoRaces)"]
+    np.testing.assert_array_equal(kernel(matrix, dense).to_numpy(), matrix.to_scipy() @ dense)
+
+
+def test_panels_of_columns_where_a_cache_holds_one_of_them() -> None:
+    matrix, width = rows(np.full(2000, 20), 2000), 300
+    loops, sizes = concrete(SPMM, "A:csr"), {"i": 2000, "j": 2000, "k": width}
+    statistics = Statistics.of({"A": matrix.storage, "B": sl.zeros((2000, width)).storage})
+
+    def steps(cache: int) -> tuple[str, ...]:
+        return choose_vectors(Space(loops.stmt, sizes, statistics, cache=cache), Names(("i", "j", "k")))[0].steps
+
+    panels = ("split(k,k0,k1,128)", "reorder(k0,i,k1,j)", "parallelize(k1,CPUVector,NoRaces)")
+    assert steps(18 << 20) == panels  # B has 4.8 MB, a quarter of the cache 4.5, and a panel of 128 columns 2.0
+    assert steps(1 << 25) == steps(1 << 22) == ("reorder(i,k,j)", "parallelize(k,CPUVector,NoRaces)")
+    small, dense = rows(np.full(9, 3), 40), np.random.default_rng(4).integers(0, 9, (40, 141)).astype(float)
+    for target in ("interpret", "c"):
+        kernel = sl.program(SPMM, {"A": "csr"}, " ".join(panels), target=target)
+        np.testing.assert_array_equal(kernel(small, dense).to_numpy(), small.to_scipy() @ dense)
 
 
 def in_blocks(per_row: int) -> sl.Tensor:

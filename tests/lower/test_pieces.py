@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import pairwise
 
 import numpy as np
@@ -20,10 +21,13 @@ SHAPES = ((6, 5), (1, 4), (9, 2), (3, 0), (0, 3))
 COUNTS = (1, 2, 3, 5)
 
 
-def pieces(held: list[int], extent: int, count: int) -> list[tuple[int, int]]:
-    """The pieces of a range, by the coordinates of its entries: one begins at the first value before which its share of them stands."""
-    before = [sum(1 for at in held if at < value) for value in range(extent + 1)]
-    cuts = [next(value for value in range(extent + 1) if before[value] >= b * len(held) // count) for b in range(1, count)]
+def pieces(held: list[int], extent: int, count: int, weighed: Collection[int] = (), rows: int = 0) -> list[tuple[int, int]]:
+    """The pieces of a range, by the coordinates of its entries: one begins at the first value before which its share of them stands.
+
+    Values that are ``weighed`` count for as many entries more as ``rows`` says.
+    """
+    before = [sum(at < value for at in held) + rows * sum(at < value for at in weighed) for value in range(extent + 1)]
+    cuts = [next(value for value in range(extent + 1) if before[value] >= b * before[-1] // count) for b in range(1, count)]
     return list(pairwise([0, *cuts, extent]))
 
 
@@ -32,9 +36,9 @@ def within(held: list[int], piece: tuple[int | None, ...]) -> list[int]:
     return [at for at in held if piece[0] <= at < piece[1]]  # type: ignore[operator]
 
 
-def cut(form: str, var: str, count: int) -> Notes:
+def cut(form: str, var: str, count: int, weight: str = "") -> Notes:
     """Notes of where every piece of i begins and ends, or for each i those of j."""
-    given = conditions("y(i,j) = A(i,j)", f"A:{form}", f"divide({var},a,b,{count},A(i,j))", loops="i j")
+    given = conditions("y(i,j) = A(i,j)", f"A:{form}", f"divide({var},a,b,{count},A(i,j){weight})", loops="i j")
     rows = () if var == "i" else (ir.Var("i"),)
     known = given.scope.knowing(IndexVar("a"), ir.Var("a"))
     for row in rows:
@@ -65,6 +69,21 @@ def test_pieces_hold_their_share_of_the_entries(form: str, count: int, rng: np.r
         assert (found[0][0], found[-1][1]) == (0, shape[0])
         assert all(a[1] == b[0] for a, b in pairwise(found))
         assert [within(held, piece) for piece in found] == [within(held, piece) for piece in pieces(weighed, shape[0], count)]
+
+
+@pytest.mark.parametrize("form", ["csr", "dcsr", "ell", "coo"])
+def test_rows_have_a_weight_of_their_own(form: str, rng: np.random.Generator) -> None:
+    """Each that is stored, that is: in coo every row is its entries."""
+    for count, rows_weigh in ((2, 1), (3, 2), (5, 7)):
+        notes = cut(form, "i", count, f",{rows_weigh}")
+        for shape in SHAPES:
+            storage = numbered(rng, form, shape)
+            held, found = rows(storage), notes.on({"A": storage})
+            stored = {"dcsr": sorted({*held}), "coo": []}.get(form, list(range(shape[0])))
+            entries = held if form != "ell" else [row for row in range(shape[0]) for _ in range(storage.levels[1].scalars["width"])]
+            wanted = pieces(entries, shape[0], count, stored, rows_weigh)
+            assert [within(held, piece) for piece in found] == [within(held, piece) for piece in wanted]
+            assert form == "dcsr" or form == "coo" or found == wanted
 
 
 @pytest.mark.parametrize("count", COUNTS)

@@ -27,6 +27,7 @@ SCHEDULES = [
     "divide(i, i0, i1, {n}, A(i,j)) parallelize(i0, CPUThread, NoRaces)",
     "divide(i, i0, i1, {n}, A(i,j)) split(i1, a, b, 2)",
     "divide(i, i0, i1, {n}, A(i,j)) pos(j, p, A(i,j)) split(p, p0, p1, 2)",
+    "divide(i, i0, i1, {n}, A(i,j), 2) parallelize(i0, CPUThread, NoRaces)",
     "divide(j, j0, j1, {n}, A(i,j))",
     "divide(j, j0, j1, {n}, A(i,j)) pos(j1, p, A(i,j))",
     "divide(i, i0, i1, {n}, A(i,j)) precompute(A(i,j) * x(j), j, jw, w)",
@@ -40,9 +41,9 @@ def matrix(counts: list[int]) -> np.ndarray:
     return made
 
 
-def cuts(counts: list[int], pieces: int) -> list[int]:
-    """Where pieces begin and the last one ends, from the definition."""
-    before = np.concatenate(([0], np.cumsum(counts)))
+def cuts(counts: list[int], pieces: int, rows: int = 0) -> list[int]:
+    """Where pieces begin and the last one ends, from the definition: a row weighs as many entries as it has, and ``rows`` more."""
+    before = np.concatenate(([0], np.cumsum(np.array(counts) + rows)))
     inside = [int(np.argmax(before >= b * before[-1] // pieces)) for b in range(1, pieces)]
     return [0, *inside, len(counts)]
 
@@ -63,11 +64,12 @@ def test_every_entry_is_visited_once(rows: str, form: str) -> None:
 @pytest.mark.parametrize("pieces", [1, 2, 3, 4])
 def test_a_picture_shows_the_pieces(rows: str, pieces: int) -> None:
     counts, given = ROWS[rows], matrix(ROWS[rows])
-    space = schedule(SPMV, "A:csr", f"divide(i, i0, i1, {pieces}, A(i,j))").picture(given)
-    found = [space.points[space.tiles == tile][:, 0] for tile in range(int(space.tiles.max(initial=-1)) + 1)]
-    wanted = [np.repeat(np.arange(a, b), counts[a:b]) for a, b in pairwise(cuts(counts, pieces))]
-    for rows_found, rows_wanted in zip(found, [w for w in wanted if len(w)], strict=True):
-        np.testing.assert_array_equal(rows_found, rows_wanted)
+    for weight in (0, 1, 3):
+        space = schedule(SPMV, "A:csr", f"divide(i, i0, i1, {pieces}, A(i,j), {weight})").picture(given)
+        found = [space.points[space.tiles == tile][:, 0] for tile in range(int(space.tiles.max(initial=-1)) + 1)]
+        wanted = [np.repeat(np.arange(a, b), counts[a:b]) for a, b in pairwise(cuts(counts, pieces, weight))]
+        for rows_found, rows_wanted in zip(found, [w for w in wanted if len(w)], strict=True):
+            np.testing.assert_array_equal(rows_found, rows_wanted)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,10 @@ def test_the_method_the_text_and_json_agree() -> None:
     made = Schedule(start).divide("i", "i0", "i1", 4, "A(i,j)")
     assert made.text == "divide(i, i0, i1, 4, A(i,j))"
     assert Schedule.from_text(start, made.text).stmt == Schedule.from_json(start, made.to_json()).stmt == made.stmt
+    with_rows = Schedule(start).divide("i", "i0", "i1", 4, "A(i,j)", 2)
+    assert with_rows.text == "divide(i, i0, i1, 4, A(i,j), 2)" and "by the entries of A(i,j) and 2 for each i" in str(with_rows)
+    assert Schedule.from_text(start, with_rows.text).stmt == Schedule.from_json(start, with_rows.to_json()).stmt == with_rows.stmt
     plain = Schedule(start).divide("i", "i0", "i1", 4)
     assert Schedule.from_json(start, plain.to_json()).stmt == plain.stmt
-    with pytest.raises(sl.ScheduleError, match="divide takes 4 or 5 arguments, not 3"):
+    with pytest.raises(sl.ScheduleError, match="divide takes 4 to 6 arguments, not 3"):
         Schedule.from_text(start, "divide(i, i0, i1)")

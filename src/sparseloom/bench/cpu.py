@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from sparseloom.bench.doors import doors
@@ -13,6 +14,7 @@ from sparseloom.bench.measure import LeftOut, Wish, measured, steps
 from sparseloom.bench.outcome import Door, Report
 from sparseloom.bench.overheads import measure as overheads
 from sparseloom.bench.peers.registry import find_peers
+from sparseloom.bench.planning import measure as planning
 from sparseloom.bench.random_statements import trials
 from sparseloom.bench.studies import studies
 from sparseloom.bench.threads import use_threads, wait_quietly
@@ -21,6 +23,7 @@ PACKAGES = {"SciPy": "scipy", "torch": "torch", "MKL": "mkl", "Numba": "numba", 
             "PyData/Sparse": "sparse", "finch-tensor": "finch-tensor"}  # fmt: skip
 STUDIES, RANDOM, DOORS = "studies", "random", "doors"
 PARTS = (STUDIES, RANDOM, DOORS)
+PLANNED = 30  # times
 Tell = Callable[[str], None]
 
 
@@ -77,7 +80,9 @@ def _beside(wish: Wish, extent: Extent, report: Report, threads: int, tell: Tell
             case _:
                 use_threads(1)
                 report.doors.extend(doors(wish.seconds))
-                report.doors.extend(Door(o.what, o.seconds, None, o.target) for o in overheads(extent.processes))
+                sizes = int(extent.scale * 10**5), int(extent.scale * 10**6)
+                waits = chain(overheads(extent.processes), planning(PLANNED, *sizes))
+                report.doors.extend(Door(wait.what, wait.seconds, None, wait.target) for wait in waits)
                 tell("doors")
 
 

@@ -23,6 +23,10 @@ class Names:
         self._taken.add(name)
         return name
 
+    def copy(self) -> Names:
+        """The same names, of which others may be taken from now on."""
+        return Names(self._taken)
+
     def take(self, name: str) -> str:
         """Mark a name as taken."""
         self._taken.add(name)

@@ -20,6 +20,24 @@ def cpu_flags() -> str:
 
 
 @cache
+def far_cache() -> int:
+    """The bytes of the largest cache that the first processor has, as the system tells; 32 MB where it does not."""
+    found = [_bytes_in(f"/sys/devices/system/cpu/cpu0/cache/index{index}/size") for index in range(5)]
+    return max(found) or 1 << 25
+
+
+def _bytes_in(path: str) -> int:
+    """A size such as 32768K, in bytes; 0 if there is none."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            text = file.read().strip()
+    except OSError:
+        return 0
+    number, unit = text.rstrip("KMG"), text[-1:]
+    return int(number) << {"K": 10, "M": 20, "G": 30}.get(unit, 0) if number.isdigit() else 0
+
+
+@cache
 def has_masks() -> bool:
     """Whether vectors of 64 bytes can be read in part: short rows are as good as long ones then."""
     return {"avx512f", "avx512vl"} <= {*cpu_flags().split()}

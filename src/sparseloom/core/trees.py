@@ -17,9 +17,9 @@ N = TypeVar("N", bound="Node")
 
 
 class Node:
-    """The root of every IR node."""
+    """The root of every IR node. It keeps its hash, which is asked for again and again."""
 
-    __slots__ = ()
+    __slots__ = ("_hash",)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise FrozenInstanceError(f"cannot assign to {name!r}: a node is a fact")
@@ -70,10 +70,21 @@ def _comparison(cls: Any) -> tuple[Callable[[Any, object], bool], Callable[[Any]
     def equal(self: Any, other: object) -> bool:
         return self is other or (type(self) is type(other) and contents(self) == contents(other))
 
-    def digest(self: Any) -> int:
-        return hash(contents(self))
+    return equal, kept_hash(contents)
 
-    return equal, digest
+
+def kept_hash(contents: Callable[[Any], object]) -> Callable[[Any], int]:
+    """``__hash__`` of a node: that of what it contains, worked out once, for nothing in it changes."""
+
+    def digest(self: Any) -> int:
+        try:
+            return self._hash  # type: ignore[no-any-return]
+        except AttributeError:
+            put(self, "_hash", made := hash(contents(self)))
+            return made
+
+    put = object.__setattr__
+    return digest
 
 
 _FIELD_NAMES: dict[type, tuple[str, ...]] = {}
@@ -87,12 +98,13 @@ def field_names(cls: type) -> tuple[str, ...]:
     return names
 
 
-_PLAIN = frozenset({"str", "int", "bool", "float", "complex", "None", "DType", "Scalar"})
+_PLAIN = frozenset({"str", "int", "bool", "float", "complex", "None", "DType", "Scalar", "Format"})
 _BRANCHES: dict[type, tuple[str, ...]] = {}
 
 
 def branches(cls: type) -> tuple[str, ...]:
-    """The names of the fields in which a node of a class may hold others: all but those that are declared to hold text and numbers."""
+    """The names of the fields in which a node of a class may hold others: all but those that are declared to hold text and numbers,
+    and formats, of which no pass makes anything else."""
     names = _BRANCHES.get(cls)
     if names is None:
         held = (f.name for f in fields(cls) if not _PLAIN.issuperset(re.findall(r"\w+", str(f.type))))

@@ -16,10 +16,10 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import NotationError
 from sparseloom.core.names import Names
-from sparseloom.core.trees import walk
 from sparseloom.iteration.nests import join_reductions
+from sparseloom.notation.contents import identifiers_in
 from sparseloom.notation.dtyping import dtype_of, fill_of
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, TensorVar
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, TensorVar
 from sparseloom.notation.printer import show
 
 
@@ -30,7 +30,7 @@ def merges_initial(assign: Assign) -> bool:
 
 def name_initial(assign: Assign, initial: TensorVar) -> TensorVar:
     """What the result held before, under a name of its own."""
-    taken = {n.name for n in walk(assign) if isinstance(n, TensorVar | IndexVar)}
+    taken = identifiers_in(assign)
     return replace(initial, name=Names(taken).fresh(f"{assign.lhs.tensor.name}_initial"))
 
 

@@ -17,6 +17,7 @@ from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.iteration.layout import can_append, is_filled
 from sparseloom.iteration.ordering import Blocks, blocks_among, sparse_variables
 from sparseloom.iteration.region import is_skippable
+from sparseloom.notation.contents import accesses_in, reductions_in
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Reduce, Sequence, Stmt, SuchThat, Where
 from sparseloom.notation.terms import free_variables
 from sparseloom.relations.relation import carried
@@ -49,8 +50,8 @@ def _is_plain(assign: Assign) -> bool:
 
 def can_fill(assign: Assign) -> bool:
     """Whether every entry has a place of its own before the loops run, and comes once: nothing is summed, and no operand has blocks."""
-    blocked = any(n.tensor.format.blocks for n in walk(assign) if isinstance(n, Access))
-    sums = any(isinstance(n, Reduce) for n in walk(assign.rhs))
+    blocked = any(n.tensor.format.blocks for n in accesses_in(assign))
+    sums = bool(reductions_in(assign.rhs))
     return is_filled(assign.lhs.tensor.format) and _is_plain(assign) and not blocked and not sums
 
 
@@ -58,7 +59,7 @@ def can_insert(assign: Assign) -> bool:
     """Whether every row has a place of its own before the loops run, if not every entry: all levels but the last are full, and no
     operand has blocks."""
     *upper, last = assign.lhs.tensor.format.levels
-    blocked = any(n.tensor.format.blocks for n in walk(assign) if isinstance(n, Access))
+    blocked = any(n.tensor.format.blocks for n in accesses_in(assign))
     return can_fill(assign) or (
         _is_plain(assign) and not blocked and bool(upper) and all(level.full for level in upper)
         and isinstance(last, Compressed) and last.ordered
@@ -90,8 +91,8 @@ def can_copy(assign: Assign) -> bool:
 def is_alone(rhs: Expr) -> bool:
     """Whether nothing sparse stands beside a single sum, with whose entries it would have to be merged."""
     sums = list(reductions(rhs))
-    inside = {n for one in sums for n in walk(one) if isinstance(n, Access)}
-    beside = {n for n in walk(rhs) if isinstance(n, Access)} - inside
+    inside = {n for one in sums for n in accesses_in(one)}
+    beside = {*accesses_in(rhs)} - inside
     return len(sums) == 1 and all(access.tensor.format.is_dense for access in beside)
 
 
@@ -107,7 +108,7 @@ def lists_many(assign: Assign) -> bool:
     """Whether a list may hold many more entries than the operands: no sparse one has all variables of a sum."""
     for term in reductions(assign.rhs):
         needed = {*free_variables(term.body), *term.variables}
-        if not any(not n.tensor.format.is_dense and needed <= {*n.indices} for n in walk(term.body) if isinstance(n, Access)):
+        if not any(not n.tensor.format.is_dense and needed <= {*n.indices} for n in accesses_in(term.body)):
             return True
     return False
 
@@ -120,7 +121,7 @@ def meets_late(stmt: Stmt) -> bool:
     """
     assigns = [n for n in walk(stmt) if isinstance(n, Assign)]
     made = {assign.lhs.tensor for assign in assigns}
-    everything = [n for assign in assigns for n in walk(assign.rhs) if isinstance(n, Access) and n.tensor not in made]
+    everything = [n for assign in assigns for n in accesses_in(assign.rhs) if n.tensor not in made]
     blocks = blocks_among(r for n in walk(stmt) for r in carried(n))
     return any(_is_late(order, assign, everything, blocks) for order, assign in _orders(stmt, ()))
 
@@ -143,7 +144,7 @@ def _orders(stmt: Stmt, outer: tuple[IndexVar, ...]) -> Iterator[tuple[tuple[Ind
 
 
 def _is_late(order: tuple[IndexVar, ...], assign: Assign, everything: list[Access], blocks: Blocks) -> bool:
-    operands = [n for n in walk(assign.rhs) if isinstance(n, Access)]
+    operands = accesses_in(assign.rhs)
     for a, b in combinations(operands, 2):
         for var in sparse_variables([a], blocks) & sparse_variables([b], blocks) - {*assign.lhs.indices}:
             before = {*order[: order.index(var)]} if var in order else set()

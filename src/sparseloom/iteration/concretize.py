@@ -15,6 +15,7 @@ assembled in the way that costs least (``assembly``), with a workspace where its
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -50,6 +51,7 @@ from sparseloom.iteration.ordering import (
 )
 from sparseloom.iteration.rows import SHORT_ROWS, RowChoice
 from sparseloom.iteration.sharing import shared_pattern
+from sparseloom.notation.contents import accesses_in, identifiers_in, variables_in
 from sparseloom.notation.dtyping import dtype_of, fill_of
 from sparseloom.notation.nodes import (
     Access,
@@ -59,7 +61,6 @@ from sparseloom.notation.nodes import (
     Sequence,
     Stmt,
     SuchThat,
-    TensorVar,
 )
 
 MOST_VARIABLES = 24  # twice as many take minutes to compile
@@ -129,16 +130,12 @@ def concretize(
             chosen = _in_blocks(assign, costs or {}, rows)
         else:
             chosen = _best(assign, costs or {}, share, rows, keep_blocks=False)
-    return replace(chosen, made=_names(chosen.stmt) - _names(assign))
-
-
-def _names(stmt: Stmt) -> frozenset[str]:
-    return frozenset(n.name for n in walk(stmt) if isinstance(n, TensorVar | IndexVar))
+    return replace(chosen, made=identifiers_in(chosen.stmt) - identifiers_in(assign))
 
 
 def _check_depth(assign: Assign) -> None:
     """Refuse more loops than can be ordered, lowered and compiled in a second."""
-    count = len({n for n in walk(assign) if isinstance(n, IndexVar)})
+    count = len(variables_in(assign))
     if count > MOST_VARIABLES:
         raise NotationError(
             f"a statement has at most {MOST_VARIABLES} variables, and this one has {count}\n"
@@ -149,36 +146,37 @@ def _check_depth(assign: Assign) -> None:
 def _in_blocks(assign: Assign, costs: Mapping[str, float], rows: RowChoice) -> Concrete:
     """Make the entries of a blocked result as if it had no blocks, and put them into blocks a row at a time."""
     plain_result = without_blocks(assign)
-    made = _assembled(lambda: _Attempt(plain_result, costs, False, rows, keep_blocks=False, in_order=True), by_rows_only=True)
+    made = _assembled(_Attempt(plain_result, costs, False, rows, keep_blocks=False, in_order=True), by_rows_only=True)
     stmt = build_blocks(assign, made.stmt, names_in(made.stmt, assign))
     making = choose_making(assign.lhs.tensor.format)
     return Concrete(stmt, Assign(assign.lhs, made.assign.rhs, assign.op), making, made.conversions, rows)
 
 
 def _best(assign: Assign, costs: Mapping[str, float], share: bool, rows: RowChoice, keep_blocks: bool) -> Concrete:
-    together = _Attempt(assign, costs, share, rows, keep_blocks)
+    start = _Attempt(assign, costs, share, rows, keep_blocks)
+    together = start.again()
     if not together.is_assembled:
         made = together.in_one_nest()
         if made.shared is not None and made.shared in together.replaced:
             return _best(assign, costs, False, rows, keep_blocks)
         if together.replaced and can_run_in_sequence(assign):
-            apart = _Attempt(assign, costs, share, rows, keep_blocks)
+            apart = start.again()
             sequence = apart.in_sequence()
             if len(apart.replaced) < len(together.replaced):
                 return sequence
         return made
-    return _assembled(lambda: _Attempt(assign, costs, share, rows, keep_blocks))
+    return _assembled(start)
 
 
-def _assembled(start: Callable[[], _Attempt], by_rows_only: bool = False) -> Concrete:
+def _assembled(start: _Attempt, by_rows_only: bool = False) -> Concrete:
     """The best way to assemble a sparse result: one that walks nothing in vain, then one that converts least, then the simplest."""
     best: tuple[tuple[bool, bool, int], Concrete] | None = None
     refusals: list[NotationError | BlocksInTheWay] = []
-    for way, is_wide in start().ways_by_rows() if by_rows_only else start().ways():
+    for way, is_wide in start.ways_by_rows() if by_rows_only else start.ways():
         if best is not None and best[0] <= (False, is_wide, 0):
             continue  # it cannot do better
         try:
-            made = way(start())
+            made = way(start.again())
         except (NotationError, BlocksInTheWay) as refusal:
             refusals.append(refusal)
             continue
@@ -197,12 +195,20 @@ class _Attempt:
         self, assign: Assign, costs: Mapping[str, float], share: bool, rows: RowChoice, keep_blocks: bool, in_order: bool = False
     ) -> None:
         self._rows = rows
-        self._names = Names({n.name for n in walk(assign) if isinstance(n, TensorVar | IndexVar)})
+        self._names = Names(identifiers_in(assign))
         self._converter = Converter(self._names, costs, in_order, assign.lhs.tensor.index_dtype, rows.long)
         self._assign = self._converter.prepare(assign, keep_blocks)
-        self._blocks = cut_into_blocks([n for n in walk(self._assign) if isinstance(n, Access)], self._names)
+        self._blocks = cut_into_blocks(accesses_in(self._assign), self._names)
         self._shared = shared_pattern(self._assign) if share else None
         self.replaced: dict[Access, Access] = {}
+
+    def again(self) -> _Attempt:
+        """One more attempt from here, which leaves this one as it is: what every way begins with is done once."""
+        other = copy(self)
+        other._names = self._names.copy()
+        other._converter = self._converter.again(other._names)
+        other.replaced = {}
+        return other
 
     @property
     def _stored(self) -> tuple[IndexVar, ...]:
@@ -296,6 +302,6 @@ def can_run_in_sequence(assign: Assign) -> bool:
 
 def bind_blocks(stmt: Stmt, assign: Assign, blocks: Blocks) -> Stmt:
     """State how the variables of blocked operands make up the original ones."""
-    sizes = walked_blocks([n for n in walk(stmt) if isinstance(n, Access)], assign)
+    sizes = walked_blocks(accesses_in(stmt), assign)
     relations = tuple(blocks[var] for var, size in sizes.items() if size)
     return SuchThat(stmt, relations) if relations else stmt

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level
 from sparseloom.formats.levels.compressed import Compressed
@@ -12,6 +11,7 @@ from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.named import dense
 from sparseloom.iteration.layout import block_sizes, can_append, plain, walks_blocks
 from sparseloom.iteration.sharing import shared_pattern
+from sparseloom.notation.contents import accesses_in
 from sparseloom.notation.dtyping import fill_of
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce
 
@@ -47,7 +47,7 @@ def default_format(assign: Assign) -> Format:
 def _can_be_assembled(assign: Assign, form: Format) -> bool:
     """Whether a result can be stored this way: entries can be appended, block by block if it has blocks; or it shares a structure."""
     lhs = Access(replace(assign.lhs.tensor, format=form), assign.lhs.indices)
-    accesses = [lhs, *(n for n in walk(assign.rhs) if isinstance(n, Access))]
+    accesses = [lhs, *accesses_in(assign.rhs)]
     if can_append(form) and (not form.blocks or walks_blocks(lhs, block_sizes(accesses))):
         return True
     return shared_pattern(Assign(lhs, assign.rhs, assign.op)) is not None
@@ -65,7 +65,7 @@ def terms(expr: Expr) -> list[Expr]:
 
 def _driver(term: Expr, indices: tuple[IndexVar, ...]) -> Access | None:
     """The operand that stores the result's innermost variable sparsely, one with all of the variables if there is one."""
-    accesses = [n for n in walk(term) if isinstance(n, Access)]
+    accesses = accesses_in(term)
     sparse = [a for a in accesses if _stores_sparsely(a, indices[-1]) or (set(a.indices) == set(indices) and not a.tensor.format.is_dense)]
     return next((a for a in sparse if set(a.indices) == set(indices)), sparse[0] if sparse else None)
 
@@ -76,5 +76,5 @@ def _stores_sparsely(access: Access, var: IndexVar) -> bool:
 
 
 def _kind(assign: Assign, var: IndexVar) -> Level:
-    accesses = [n for n in walk(assign.rhs) if isinstance(n, Access)]
+    accesses = accesses_in(assign.rhs)
     return Compressed() if any(_stores_sparsely(a, var) for a in accesses) else Dense()

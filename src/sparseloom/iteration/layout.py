@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.iteration.formula import ALWAYS, Stored
 from sparseloom.iteration.region import is_skippable, present
+from sparseloom.notation.contents import accesses_in, reductions_in
 from sparseloom.notation.nodes import Access, Assign, IndexVar, Reduce
 
 
@@ -80,7 +80,7 @@ def streams(access: Access, assign: Assign) -> bool:
             return False
     if all(level.ordered for level in form.levels) or is_copied(access, assign):
         return True
-    alone = all(n == access or n.tensor.format.is_dense for n in walk(assign) if isinstance(n, Access))
+    alone = all(n == access or n.tensor.format.is_dense for n in accesses_in(assign))
     unique = all(level.unique for level in form.levels)
     return alone and unique and len(set(access.indices)) == len(access.indices) and _drives(access, assign)
 
@@ -99,7 +99,7 @@ def _drives(access: Access, assign: Assign) -> bool:
         if not is_skippable(rhs.body, rhs.op):
             return False
         rhs = rhs.body
-    if any(isinstance(n, Reduce) for n in walk(rhs)) or (assign.op is not None and not is_skippable(assign.rhs, assign.op)):
+    if reductions_in(rhs) or (assign.op is not None and not is_skippable(assign.rhs, assign.op)):
         return False
     return present(rhs, lambda found: Stored(found) if found.tensor.may_be_absent else ALWAYS) == Stored(access)
 

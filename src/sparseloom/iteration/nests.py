@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sparseloom.core import algebra
 from sparseloom.core.names import Names
-from sparseloom.core.trees import rewrite, walk
+from sparseloom.core.trees import rewrite
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level
 from sparseloom.formats.levels.listed import Listed
@@ -19,6 +19,7 @@ from sparseloom.iteration.formula import ALWAYS, All, Stored
 from sparseloom.iteration.layout import repeats_loosely
 from sparseloom.iteration.ordering import Blocks, Edge, hard_edges, level_variables, sparse_variables
 from sparseloom.iteration.region import present
+from sparseloom.notation.contents import accesses_in
 from sparseloom.notation.dtyping import Absence, absence_of, dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce, TensorVar
 from sparseloom.notation.terms import free_variables
@@ -236,13 +237,13 @@ def make_temporary(reduce: Reduce, names: Names) -> Access:
 
 def accesses(nest: Nest) -> list[Access]:
     """What a nest and all that feed it read and write."""
-    found = (n for part in nest.everything() for n in walk(part.assign) if isinstance(n, Access))
+    found = (n for part in nest.everything() for n in accesses_in(part.assign))
     return list(dict.fromkeys(found))
 
 
 def visible_edges(nest: Nest, operands: list[Access], blocks: Blocks) -> dict[Access, set[Edge]]:
     """The storage order of operands as the loops of a nest see it: a producer runs loops over its own variables itself."""
-    own = {n for n in walk(nest.assign) if isinstance(n, Access)}
+    own = {*accesses_in(nest.assign)}
     produced = [({*accesses(producer)}, {*producer.variables}) for producer in nest.producers]
 
     def edges(access: Access) -> set[Edge]:

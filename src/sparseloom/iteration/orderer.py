@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sparseloom.core.dtypes import DType, widest
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
-from sparseloom.core.trees import rewrite, walk
+from sparseloom.core.trees import rewrite
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import name_of
 from sparseloom.iteration.assembly import (
@@ -40,6 +40,7 @@ from sparseloom.iteration.ordering import (
     soft_edges,
     sparse_variables,
 )
+from sparseloom.notation.contents import accesses_in
 from sparseloom.notation.nodes import (
     Access,
     Assign,
@@ -74,6 +75,12 @@ class Converter:
         self._costs = costs
         self.conversions: list[Conversion] = []
 
+    def again(self, names: Names) -> Converter:
+        """The same conversions so far, to go on from with other names."""
+        other = Converter(names, self._costs, self._in_order, self._width, self.long)
+        other.conversions = list(self.conversions)
+        return other
+
     def cost(self, access: Access) -> float:
         """How many entries an operand has, as far as that is known."""
         return self._costs.get(access.tensor.name, 0.0)
@@ -92,8 +99,8 @@ class Converter:
     def prepare(self, assign: Assign, keep_blocks: bool) -> Assign:
         """Convert what no loop order could walk: unordered levels beside others, blocks that do not match."""
         while True:
-            sizes = walked_blocks([n for n in walk(assign) if isinstance(n, Access)], assign) if keep_blocks else {}
-            found = {n: self._prepared(n, assign, sizes) for n in walk(assign.rhs) if isinstance(n, Access)}
+            sizes = walked_blocks(accesses_in(assign), assign) if keep_blocks else {}
+            found = {n: self._prepared(n, assign, sizes) for n in accesses_in(assign.rhs)}
             if not any(found.values()):
                 break
             assign = Assign(assign.lhs, rewrite(assign.rhs, found.get), assign.op)
@@ -122,7 +129,7 @@ class Orderer:
         self._shared = shared
         self._kind = kind
         self.replaced: dict[Access, Access] = {}
-        self._operands = {n for n in walk(assign.rhs) if isinstance(n, Access)}
+        self._operands = {*accesses_in(assign.rhs)}
 
     def order(self, nest: Nest) -> Stmt:
         """The statement of a nest with its loops in a legal order."""
@@ -144,6 +151,8 @@ class Orderer:
         return body
 
     def _with_blocks(self, variables: tuple[IndexVar, ...], accesses: list[Access]) -> tuple[IndexVar, ...]:
+        if not self._blocks:
+            return variables
         blocked = walked_blocks(accesses, self._assign)
         expanded: list[IndexVar] = []
         for var in variables:
@@ -239,6 +248,9 @@ def _is_late(edges: set[Edge], own: tuple[IndexVar, ...], outer: tuple[IndexVar,
 
 def walked_blocks(accesses: Iterable[Access], assign: Assign) -> dict[IndexVar, int]:
     """The block size of every variable that is walked in blocks."""
+    accesses = list(accesses)
+    if not any(access.tensor.format.blocks for access in accesses):
+        return {}
     follows = follows_blocks(assign)
     return block_sizes([access for access in accesses if access != assign.lhs or not follows])
 

@@ -10,6 +10,7 @@ from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored
 from sparseloom.iteration.layout import can_append, takes_anything
 from sparseloom.iteration.making import Shared
 from sparseloom.iteration.region import is_skippable, present, region
+from sparseloom.notation.contents import reductions_in
 from sparseloom.notation.nodes import Access, Assign, Expr, IndexVar, Reduce, Stmt
 
 
@@ -26,7 +27,7 @@ def shared_pattern(assign: Assign) -> Shared | None:
         if not is_skippable(rhs.body, rhs.op):
             return None
         rhs = rhs.body
-    if any(isinstance(n, Reduce) for n in walk(rhs)):
+    if reductions_in(rhs):
         return None
     match _pattern(rhs):
         case Stored(access) if access.indices == lhs.indices and access.tensor.format == lhs.tensor.format:
@@ -70,7 +71,7 @@ def is_bounded(assign: Assign, stmt: Stmt) -> bool:
     rhs, variables = assign.rhs, {*assign.lhs.indices}
     while isinstance(rhs, Reduce) and is_skippable(rhs.body, rhs.op):
         rhs = rhs.body
-    if assign.op is not None or any(isinstance(n, Reduce) for n in walk(rhs)):
+    if assign.op is not None or reductions_in(rhs):
         return False
     return _counts(_pattern(rhs), variables) and _counts(region(stmt, _stored), variables)
 

@@ -27,7 +27,7 @@ def cut_piece(relation: WeightedRelation, scope: Scope) -> tuple[ir.Stmt, Scope]
     level, view = access.tensor.format.levels[number], scope.view(access).levels[number]
     low, high = scope.ranges.range_of(relation.parent)
     begin, end = (ir.ZERO, ir.ZERO) if place.is_absent else segment(level, view, place)
-    entries = _entries_below(access, number, scope)
+    entries = _with_rows(_entries_below(access, number, scope), relation.rows)
     stem = relation.inner.name
     code: list[ir.Stmt] = []
 
@@ -68,6 +68,13 @@ def _entries_below(access: Access, number: int, scope: Scope) -> Entries:
         return position
 
     return entries
+
+
+def _with_rows(entries: Entries, rows: int) -> Entries:
+    """The weight before a position: the entries, and what every position weighs itself. Where each is an entry, both say the same."""
+    if not rows or isinstance(entries(ir.Var("position")), ir.Var):
+        return entries
+    return lambda position: ir.add(entries(position), ir.multiply(ir.index(rows), position))
 
 
 def _search(entries: Entries, positions: Range, wanted: ir.Expr, stem: str, code: list[ir.Stmt], scope: Scope) -> ir.Expr:

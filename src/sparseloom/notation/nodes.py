@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from sparseloom.core.algebra import Scalar, identical, same_sign
 from sparseloom.core.dtypes import FLOAT64, DType
-from sparseloom.core.trees import Node, field_names, node
+from sparseloom.core.trees import Node, field_names, kept_hash, node
 from sparseloom.formats.format import Format
 
 
@@ -42,9 +42,6 @@ class TensorVar(Node):
         # 0.0 and -0.0 are equal, but not the same where one is divided by them.
         return self is other or (isinstance(other, TensorVar) and _facts(self) == _facts(other) and same_sign(self.fill, other.fill))
 
-    def __hash__(self) -> int:
-        return hash(_facts(self))
-
     @property
     def may_be_absent(self) -> bool:
         """Whether some coordinate may have no entry."""
@@ -55,6 +52,7 @@ class TensorVar(Node):
 
 
 _facts = attrgetter(*field_names(TensorVar))
+TensorVar.__hash__ = kept_hash(_facts)  # type: ignore[assignment]
 
 
 class Expr(Node):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from sparseloom.core.algebra import Scalar, Semiring, operator
 from sparseloom.core.dtypes import FLOAT64, DType
 from sparseloom.core.errors import CompilerBug, DTypeError, NotationError
+from sparseloom.core.once import once_for_each
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.notation.caret import refuse
 from sparseloom.notation.dtyping import as_written, promoted_dtype
@@ -32,6 +33,7 @@ def combine(op: str, left: Expr, right: Expr) -> Apply:
     return Apply(op, (left, right))
 
 
+@once_for_each
 def tensors_of(root: Node) -> tuple[TensorVar, ...]:
     """The tensors below ``root``, in order of first appearance."""
     return tuple(dict.fromkeys(found for found in walk(root) if isinstance(found, TensorVar)))

@@ -13,6 +13,7 @@ from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.layout import is_filled
 from sparseloom.iteration.making import Inserted
 from sparseloom.notation.nodes import Access
+from sparseloom.plan.blocks import block_of, choose_blocks
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.gpu import ATOMICS, choose_on_gpu
 from sparseloom.plan.space import Space
@@ -74,6 +75,8 @@ def _in_place(concrete: Concrete, space: Space, worth: Worth, *before: Decision)
     if work < worth.vectors:
         return
     taken = taken_names(concrete.stmt)
+    if blocks := choose_blocks(space, Names(taken), work >= worth.threads):
+        yield _together(*before, *blocks, *_around(space, concrete, Names(taken), work >= worth.threads))
     if work >= worth.threads:
         for share in choose_threads(space, concrete.assign.lhs):
             names = Names(taken)
@@ -81,6 +84,13 @@ def _in_place(concrete: Concrete, space: Space, worth: Worth, *before: Decision)
             yield _together(*before, *choose_vectors(space, names, not shared.in_one_loop), shared.decision)
             yield _together(*before, shared.decision)
     yield _together(*before, *choose_vectors(space, Names(taken)))
+
+
+def _around(space: Space, concrete: Concrete, names: Names, in_threads: bool) -> list[Decision]:
+    """How threads share a loop that stands outside of the rows of a block: of several matrices, each takes some."""
+    block = block_of(space)
+    shared = choose_threads(space, concrete.assign.lhs) if in_threads and block is not None and block.outer else []
+    return [shared[-1](names).decision] if shared else []
 
 
 def variants(concrete: Concrete, space: Space) -> Iterator[Choice]:
@@ -92,6 +102,8 @@ def variants(concrete: Concrete, space: Space) -> Iterator[Choice]:
         return
     if inside := sum_inside(concrete, space):
         yield from _in_place(inside.concrete, inside.space, AT_ONCE, inside.decision)
+    if blocks := choose_blocks(space, Names(taken), in_threads=True):
+        yield _together(*blocks)
     for share in (None, *every_way(space, concrete.assign.lhs)):
         for may_move in (True, False):
             names = Names(taken)

@@ -14,9 +14,10 @@ from sparseloom.schedule.schedule import Schedule
 @lru_cache(maxsize=512)
 def composed(loops: Concrete, schedule: str) -> Concrete:
     """The loops under a schedule that has one step a line. What it refuses is a ``ScheduleError``."""
-    return _done(loops, tuple(schedule.split("\n"))).lawful().concrete if schedule else loops
+    return done(loops, tuple(schedule.split("\n"))).lawful().concrete if schedule else loops
 
 
 @lru_cache(maxsize=2048)
-def _done(loops: Concrete, steps: tuple[str, ...]) -> Schedule:
-    return _done(loops, steps[:-1]).composing(steps[-1]) if steps else Schedule(loops)
+def done(loops: Concrete, steps: tuple[str, ...]) -> Schedule:
+    """The schedule after some steps, before the laws are checked."""
+    return done(loops, steps[:-1]).composing(steps[-1]) if steps else Schedule(loops)

@@ -19,10 +19,10 @@ from sparseloom.core.algebra import Scalar, annihilates, identity
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import NotationError
 from sparseloom.core.names import Names
-from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense, entries
 from sparseloom.iteration.defaults import default_format
+from sparseloom.notation.contents import accesses_in, identifiers_in
 from sparseloom.notation.dtyping import constant_of, dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce, TensorVar
 from sparseloom.notation.terms import free_variables
@@ -111,7 +111,7 @@ def _uncut(problem: Problem) -> Contraction:
 def contract_along(problem: Problem, statistics: Statistics, path: Path) -> Contraction:
     """The steps that a path asks for; it is for a product that is the whole right side."""
     sofar, rhs = _Cut(problem, statistics), problem.assign.rhs
-    tree = follow(path, sum(isinstance(n, Access) for n in walk(rhs)))
+    tree = follow(path, len(accesses_in(rhs)))
     if all(isinstance(part, int) for part in tree):
         return sofar.result()
     product = _product(rhs if isinstance(rhs, Reduce) else Reduce("add", (), rhs), rhs, keeps_scalars=True)
@@ -140,7 +140,7 @@ class _Cut:
     def __init__(self, problem: Problem, statistics: Statistics) -> None:
         self.problem = problem
         self.stored = dict(statistics.stored)
-        self.names = Names(n.name for n in walk(problem.assign) if isinstance(n, TensorVar | IndexVar))
+        self.names = Names(identifiers_in(problem.assign))
         self.numbered = 0
         self.steps: list[Step] = []
         self.rhs = problem.assign.rhs
@@ -232,7 +232,7 @@ def products(rhs: Expr) -> Iterator[Product]:
 
 def _may_gain(term: Reduce) -> bool:
     """Whether there is more than one order: more than two operands, or a sum over variables that only one of them has."""
-    reads = [set(n.indices) for n in walk(term.body) if isinstance(n, Access)]
+    reads = [set(n.indices) for n in accesses_in(term.body)]
     return len(reads) > 2 or not all(var in read for var in term.variables for read in reads)
 
 
@@ -303,7 +303,7 @@ def variable_order(factors: Sequence[Expr]) -> tuple[IndexVar, ...]:
 
     Where two sparse factors disagree, the first to come in the statement decides.
     """
-    accesses = [n for factor in factors for n in walk(factor) if isinstance(n, Access)]
+    accesses = [n for factor in factors for n in accesses_in(factor)]
     free = {var for factor in factors for var in free_variables(factor)}
     sparse = [a for a in accesses if not a.tensor.format.is_dense]
     chains = [[a.indices[mode] for mode in dict.fromkeys(a.tensor.format.modes)] for a in sparse]
@@ -328,7 +328,7 @@ def density(expr: Expr, sizes: Mapping[str, int], stored: Mapping[str, int]) -> 
             places = prod(sizes[var.name] for var in indices)
             return min(1.0, stored.get(tensor.name, places) / places) if places else 1.0
         case Reduce(_, variables, body) if fill_of(expr) is not None:
-            walked = {v for n in walk(body) if isinstance(n, Access) and n.tensor.may_be_absent for v in n.indices}
+            walked = {v for n in accesses_in(body) if n.tensor.may_be_absent for v in n.indices}
             return union(density(body, sizes, stored), prod(sizes[var.name] for var in variables if var in walked))
         case Apply(op, args, zero) if fill_of(expr) is not None:
             own = [density(arg, sizes, stored) for arg in args if not isinstance(arg, Literal)]

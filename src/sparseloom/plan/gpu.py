@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from math import prod
 
 from sparseloom.core.names import Names
-from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.notation.contents import accesses_in
 from sparseloom.notation.nodes import Access, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.plan.decision import Decision
@@ -76,7 +76,7 @@ class _Nest:
     @property
     def walked(self) -> Access | None:
         """The sparse operand whose levels the outermost loops run over, in order."""
-        read = [n for n in walk(self.space.paths[0].assign.rhs) if isinstance(n, Access)]
+        read = accesses_in(self.space.paths[0].assign.rhs)
         levels = {a: self.space.levels(a) for a in read if a.indices and not a.tensor.format.is_dense}
         fitting = [a for a, variables in levels.items() if self.space.spine[: len(variables)] == variables]
         return max(fitting, key=self.space.entries, default=None)

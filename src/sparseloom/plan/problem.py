@@ -20,6 +20,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.iteration.defaults import default_format
 from sparseloom.iteration.rows import RowKind
 from sparseloom.notation import printer
+from sparseloom.notation.contents import accesses_in, reductions_in, variables_in
 from sparseloom.notation.dtyping import dtype_of, reduced_dtype, result_fill
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce, TensorVar
 from sparseloom.targets.c import C
@@ -68,7 +69,7 @@ class Problem:
     @cached_property
     def is_empty(self) -> bool:
         """Whether something is reduced over nothing."""
-        reduced = (v for n in walk(self.assign) if isinstance(n, Reduce) for v in n.variables)
+        reduced = (v for n in reductions_in(self.assign) for v in n.variables)
         return not all(self.sizes[v.name] for v in reduced)
 
     def without_schedule(self) -> Problem:
@@ -109,7 +110,7 @@ def pose_without_data(
     target: Target = C,
 ) -> Problem:
     """The problem as it would be for operands of usual size."""
-    usual = {n.name: USUAL for n in walk(statement) if isinstance(n, IndexVar)}
+    usual = {var.name: USUAL for var in variables_in(statement)}
     return replace(pose(statement, {}, int32_limit, format, dtype, usual, schedule, workspace, target), is_stored=False)
 
 
@@ -129,7 +130,7 @@ def find_extents(assign: Assign, operands: Mapping[str, Shaped], sizes: Mapping[
     _check_sizes(assign, sizes)
     found = dict(sizes)
     origin = dict.fromkeys(sizes, "sizes")
-    for access in (n for n in walk(assign) if isinstance(n, Access)):
+    for access in accesses_in(assign):
         storage = operands.get(access.tensor.name)
         if storage is None:
             continue
@@ -140,7 +141,7 @@ def find_extents(assign: Assign, operands: Mapping[str, Shaped], sizes: Mapping[
                     f"{var} runs to {found[var.name]} in {origin[var.name]}, but to {size} in {here}\n  in {printer.show(assign)}"
                 )
             origin.setdefault(var.name, here)
-    for var in (n for n in walk(assign) if isinstance(n, IndexVar)):
+    for var in variables_in(assign):
         if var.name not in found:
             raise ShapeError(f"nothing says how far {var} runs\n  in {printer.show(assign)}\n  help: give it with sizes={{'{var}': n}}")
     return found
@@ -148,7 +149,7 @@ def find_extents(assign: Assign, operands: Mapping[str, Shaped], sizes: Mapping[
 
 def _check_sizes(assign: Assign, sizes: Mapping[str, int]) -> None:
     """Refuse extents of variables that the statement does not have, and those that are no numbers of places."""
-    known = {n.name for n in walk(assign) if isinstance(n, IndexVar)}
+    known = {var.name for var in variables_in(assign)}
     for name, size in sizes.items():
         if name not in known:
             raise ShapeError(f"sizes names {name!r}, but the variables are {', '.join(sorted(known))}\n  in {printer.show(assign)}")
@@ -177,7 +178,7 @@ def known_sizes(sizes: Mapping[str, int] | None) -> dict[str, int]:
 
 def check_length(assign: Assign) -> None:
     """Refuse so many sparse operands that compiling the loop which merges them would take minutes."""
-    sparse = sum(isinstance(n, Access) and not n.tensor.format.is_dense for n in walk(assign.rhs))
+    sparse = sum(not access.tensor.format.is_dense for access in accesses_in(assign.rhs))
     if sparse > MOST_SPARSE:
         raise NotationError(
             f"the statement reads sparse operands {sparse} times, and {MOST_SPARSE} is the limit\n"

@@ -99,9 +99,13 @@ def _rounded_down(count: int) -> int:
 
 NOTHING_KNOWN = Statistics()
 _KNOWN: WeakKeyDictionary[Storage, Known] = WeakKeyDictionary()
-
-
 _LONGEST: WeakKeyDictionary[Storage, float] = WeakKeyDictionary()
+
+
+def forget() -> None:
+    """Know nothing of any storage, so that each is looked at again."""
+    _KNOWN.clear()
+    _LONGEST.clear()
 
 
 def known_of(storage: Storage, lengths: bool = False) -> Known:
@@ -148,7 +152,7 @@ def _look(storage: Storage) -> Known:
     if counts[-1] < LARGE or not storage.format.levels[0].ordered:
         return found
     size = storage.format.level_sizes(storage.shape)[0]
-    shares = _shares(storage, np.linspace(0, size, PIECES + 1).astype(np.int64))
+    shares = _shares(storage, _edges(size, PIECES))
     if shares is None or (imbalance := float(shares.max()) * PIECES) <= EVEN:
         return found
     heaviest = _heaviest(storage, size)
@@ -161,9 +165,14 @@ def _is_scattered(storage: Storage, count: int) -> bool:
     crd = storage.levels[-1].arrays.get("crd")
     if crd is None or count < LARGE:
         return False
-    starts = np.linspace(0, count - WINDOW, WINDOWS).astype(np.int64)
-    steps = np.diff(crd[starts[:, None] + np.arange(WINDOW)].astype(np.int64), axis=1)
-    return float((np.abs(steps) > NEAR).mean()) >= 0.5
+    seen = crd[_edges(count - WINDOW, WINDOWS - 1)[:, None] + np.arange(WINDOW)].astype(np.int64)
+    far = np.abs(seen[:, 1:] - seen[:, :-1]) > NEAR
+    return bool(2 * np.count_nonzero(far) >= far.size)
+
+
+def _edges(size: int, pieces: int) -> Index:
+    """Where equal pieces begin, and where the last one ends."""
+    return np.arange(pieces + 1) * size // pieces
 
 
 def _heaviest(storage: Storage, size: int) -> float:
@@ -171,7 +180,7 @@ def _heaviest(storage: Storage, size: int) -> float:
 
     Only what is in a small piece with many entries can have many, so that few coordinates are looked at.
     """
-    edges = np.unique(np.linspace(0, size, SMALL_PIECES + 1).astype(np.int64))
+    edges = np.unique(_edges(size, SMALL_PIECES))
     shares = _shares(storage, edges)
     if shares is None or shares.max() <= HEAVY:
         return 0.0 if shares is None else float(shares.max())

@@ -59,17 +59,17 @@ def sum_inside(concrete: Concrete, space: Space) -> Inside | None:
 def _made(concrete: Concrete, space: Space, part: _Part) -> Inside | None:
     """The loops with a part summed inside; None if its row does not fill registers, or the steps are refused."""
     steps = _steps(concrete, space, part)
-    made = None if steps is None else _after(concrete, steps)
+    made = None if steps is None else after(concrete, steps)
     if steps is None or made is None:
         return None
-    within = Space(made.stmt, space.sizes, space.statistics, space.masks)
+    within = Space(made.stmt, space.sizes, space.statistics, space.masks, space.cache)
     what = f"{show(part.factors)} is summed over {', '.join(map(str, part.moved))} first, and a row of results stays in registers"
     why = f"innermost loops run about {within.runs:,.0f} times, and {space.runs:,.0f} times without that"
     return Inside(Decision(steps, what, why, "all factors innermost"), made, within)
 
 
 @lru_cache(maxsize=512)
-def _after(concrete: Concrete, steps: tuple[str, ...]) -> Concrete | None:
+def after(concrete: Concrete, steps: tuple[str, ...]) -> Concrete | None:
     """The loops after some steps; None if they are refused."""
     try:
         return composed(concrete, "\n".join(steps))

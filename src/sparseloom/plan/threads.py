@@ -2,6 +2,7 @@
 
     rows                        every piece has equally many coordinates of the outermost loop
     rows of equal entries       every piece has equally many entries of the operand that is walked
+    rows and entries            the same, where a row weighs something, too: it takes time even if it is empty
     positions                   the entries themselves are cut; what a piece shares with its neighbours is joined in order
     private copies              the outermost loop is summed over: every piece has a result of its own, joined in order
     private places              entries are put into rows as they come: every piece has places of its own in every row
@@ -28,6 +29,8 @@ PIECES = 64
 MANY_PIECES = 256  # rows can be cut further where there is more to do
 VERY_HEAVY = 1 / 4  # the share of all entries in one row
 MUCH = 1e-3  # seconds of work
+SHORT_ROW = 16.0  # entries; rows of fewer take much of the time themselves
+PER_ROW = 2  # entries: an empty row took as long as 1 to 2 of them (SpMV, SpMM), one of irregular length as 5 to 8
 PLACED = (32, 16, 8, 4)  # how many pieces may have places of their own in every row
 PLACES_PER_ENTRY = 1  # with more, setting them to zero and adding them up takes as long as scattering the entries
 COPIES = 16  # private results; they are filled and added up
@@ -48,11 +51,11 @@ def choose_threads(space: Space, result: Access) -> list[Callable[[Names], Share
     if not space.spine:
         return []
     walked = _walked(space)
-    is_uneven = walked is not None and _is_uneven(space.known(walked))
+    weigh = _weight(space, walked)
     if _is_free(space, result):
         by_positions = _ways_by_positions(space, walked) if walked is not None and _has_heavy_row(space, walked) else []
-        return [*by_positions, partial(_by_rows, space, walked, is_uneven, NO_RACES)]
-    return [partial(_by_rows, space, walked, is_uneven, TEMPORARY)] if _affords_copies(space, result) else []
+        return [*by_positions, partial(_by_rows, space, walked, weigh, NO_RACES)]
+    return [partial(_by_rows, space, walked, weigh, TEMPORARY)] if _affords_copies(space, result) else []
 
 
 def every_way(space: Space, result: Access) -> list[Callable[[Names], Shared]]:
@@ -60,10 +63,10 @@ def every_way(space: Space, result: Access) -> list[Callable[[Names], Shared]]:
     if not space.spine:
         return []
     walked = _walked(space)
-    weights = (False,) if walked is None else (True, False)
+    weights = (None,) if walked is None else (0, PER_ROW, None)
     if not _is_free(space, result):
-        return [partial(_by_rows, space, walked, by_weight, TEMPORARY) for by_weight in weights] if result.tensor.format.is_dense else []
-    by_rows = [partial(_by_rows, space, walked, by_weight, NO_RACES) for by_weight in weights]
+        return [partial(_by_rows, space, walked, weigh, TEMPORARY) for weigh in weights] if result.tensor.format.is_dense else []
+    by_rows = [partial(_by_rows, space, walked, weigh, NO_RACES) for weigh in weights]
     return [*by_rows, *(_ways_by_positions(space, walked) if walked is not None else [])]
 
 
@@ -77,7 +80,7 @@ def choose_places(space: Space, result: Access) -> list[Callable[[Names], Shared
         return []
     chain = _chain(space, walked)
     ways = [partial(_by_positions, space, walked, chain, pieces=pieces)] if chain else []
-    ways.append(partial(_by_rows, space, walked, True, TEMPORARY, pieces=pieces))
+    ways.append(partial(_by_rows, space, walked, 0, TEMPORARY, pieces=pieces))
     what = f"threads take {pieces} pieces, each with places of its own in every row of {result.tensor}"
     why = f"about {entries:,.0f} entries go to {rows:,} rows"
     return [partial(_in_words, way, what, why) for way in ways]
@@ -136,22 +139,41 @@ def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], nam
     return Shared(Decision(tuple(steps), f"threads take {pieces} pieces of entries", why, "pieces of rows"), in_one_loop=True)
 
 
-def _by_rows(space: Space, walked: Access | None, by_weight: bool, races: str, names: Names, pieces: int = 0) -> Shared:
-    """The outermost loop in pieces, of equal weight or of equal length."""
+def _by_rows(space: Space, walked: Access | None, weigh: int | None, races: str, names: Names, pieces: int = 0) -> Shared:
+    """The outermost loop in pieces: of equal length, or of equal weight, where a row adds so much to that of its entries."""
     var = space.spine[0]
     outer, inner = names.fresh(f"{var}0"), names.fresh(f"{var}1")
     pieces = pieces or (MANY_PIECES if races == NO_RACES and space.seconds >= MUCH else PIECES)
     known = None if walked is None else space.known(walked)
-    weight = f",{show(walked)}" if walked is not None and by_weight else ""
+    weight = "" if walked is None or weigh is None else f",{show(walked)}" + (f",{weigh}" if weigh else "")
     steps = (f"divide({var},{outer},{inner},{pieces}{weight})", f"parallelize({outer},CPUThread,{races})")
-    what = f"threads take {pieces} pieces of {var}" + (f" with equally many entries of {walked.tensor}" if weight and walked else "")
+    what = f"threads take {pieces} pieces of {var}" + (_of_weight(walked, weigh) if weight and walked else "")
     if races == TEMPORARY:
         what += ", each with its own copy of the result"
-    return Shared(Decision(steps, what, _why(space, var, walked, known), _instead(by_weight)))
+    why = _why(space, var, walked, known)
+    if walked is not None and weigh:
+        why += f", and about {_below(space, walked):.2g} of them in a row"
+    return Shared(Decision(steps, what, why, "" if weigh is None else "pieces of equal length"))
 
 
-def _is_uneven(known: Known | None) -> bool:
-    return known is not None and known.spread is not Spread.EVEN
+def _of_weight(walked: Access, weigh: int | None) -> str:
+    return f" with equally many entries of {walked.tensor}" + (f", to which each row adds {weigh}" if weigh else "")
+
+
+def _weight(space: Space, walked: Access | None) -> int | None:
+    """What a row adds to the weight of its entries, in entries; None where pieces of equal length have equally many.
+
+    Pieces of equal length have equally many rows, too. Others may have thousands of empty ones.
+    """
+    known = None if walked is None else space.known(walked)
+    if walked is None or known is None or known.spread is Spread.EVEN:
+        return None
+    return PER_ROW if _below(space, walked) < SHORT_ROW else 0
+
+
+def _below(space: Space, access: Access) -> float:
+    """How many entries stand below one position of the first level."""
+    return prod(space.fan(access, depth) for depth in range(1, len(access.tensor.format.levels)))
 
 
 def _why(space: Space, var: IndexVar, walked: Access | None, known: Known | None) -> str:
@@ -160,10 +182,6 @@ def _why(space: Space, var: IndexVar, walked: Access | None, known: Known | None
     if known.spread is Spread.EVEN:
         return f"entries of {walked.tensor} are spread evenly over {space.extent(var):,} values of {var}"
     return f"of 16 equal pieces of {var} the largest has about {known.imbalance:.1f} times its share of the entries of {walked.tensor}"
-
-
-def _instead(by_weight: bool) -> str:
-    return "pieces of equal length" if by_weight else ""
 
 
 def _affords_copies(space: Space, result: Access) -> bool:

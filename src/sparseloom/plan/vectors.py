@@ -1,6 +1,7 @@
 """Innermost loops: which run in vectors, which get a constant extent, and where a vector of results stays in registers.
 
     C(i,k) = A(i,j) * B(j,k)        i, j, k   ==>   i, kb, j        kb in vectors, 32 values: a row of C is in registers while j runs
+                                              or    k0, i, k1, j    panels of columns, where B is too large for a cache, and they are not
     A(i,j) = B(i,j) * C(i,k) * D(j,k)                               k in vectors that are added up in the end
 """
 
@@ -27,6 +28,8 @@ AHEAD = 4  # entries
 LONG_ROW, MASKED_ROW = 32.0, 8.0  # entries; gathers into vectors pay from here on, also with masks where much is read
 VECTOR = 64  # bytes; with masks, rows that fill a vector pay wherever they are
 STREAM, STREAM_OF_SHORT = 256, 128  # entries ahead, where rows are long and where they are short
+PANELS, MOST_PANELS = (256, 128), 4  # columns, the larger ones first; and how often entries may be walked again
+REUSED = 8  # how often a row of an operand is read, at least, for a panel to be worth it
 CLOSE = 1 << 14  # bytes that are still in the nearest cache when they are read again
 FEW = 16  # how often they may be read again
 TOGETHER = 4  # entries
@@ -107,8 +110,10 @@ def _decide(space: Space, leaf: Leaf, names: Names, may_move: bool) -> Decision 
             why += ", and rows are found far from each other"
         tag = f"parallelize({var},CPUVector,ParallelReduction)"
         return Decision((*steps, tag, *ahead), "vectors that are added up in the end" + (", rows asked for ahead" if ahead else ""), why)
+    if may_move and not steps and (panels := _in_panels(space, leaf, names)) is not None:
+        return panels
     why = f"{leaf.var} has {extent:,} values side by side" + (", few enough for a constant" if steps else "")
-    order = _in_registers(space, leaf, var) if steps and may_move else None
+    order = _in_registers(space, leaf, var) if may_move and (steps or _walks(space, leaf)) else None
     moved = () if order is None else (f"reorder({','.join(order)})",)
     what = "vectors" if order is None else "vectors that stay in registers while sums run"
     return Decision((*steps, *moved, f"parallelize({var},CPUVector,NoRaces)"), what, why)
@@ -182,6 +187,41 @@ def _in_registers(space: Space, leaf: Leaf, name: str) -> tuple[str, ...] | None
     if rest and outer_sums and _may_leave(space, leaf, free, (*rest, *free)):
         return (*map(str, (*rest, *free)), name, *map(str, (*outer_sums, *sums)))
     return (*map(str, (*rest, *outer_sums, *free)), name, *map(str, sums)) if sums else None
+
+
+def _walks(space: Space, leaf: Leaf) -> bool:
+    """Whether sums run over the entries of an operand: what they find is far apart in any case, and strips of rows cost nothing more."""
+    sums = [var for var in leaf.path.variables if not space.is_over(var, leaf.path.assign.lhs)]
+    read = [a for a in accesses(leaf.path.assign.rhs) if not a.tensor.format.is_dense]
+    return any(var in space.levels(a) for a in read for var in sums)
+
+
+def _in_panels(space: Space, leaf: Leaf, names: Names) -> Decision | None:
+    """Panels of a row of results, one after another, where scattered entries find rows of an operand that is too large for a cache."""
+    order, extent = _in_registers(space, leaf, leaf.var.name), space.extent(leaf.var)
+    found = [(a, by) for a in accesses(leaf.path.assign.rhs) if leaf.var in a.indices and (by := _finder(space, leaf, a)) is not None]
+    if order is None or len(found) != 1:
+        return None
+    (access, finder) = found[0]
+    rows, size = prod(map(space.extent, access.indices)) // max(extent, 1), access.tensor.dtype.itemsize
+    width = next((count for count in PANELS if count * rows * size <= space.cache // 8 and extent <= MOST_PANELS * count), None)
+    if width is None or extent * rows * size <= space.cache // 4 or space.entries(finder) < REUSED * rows:
+        return None
+    panel, inside = names.fresh(f"{leaf.var}0"), names.fresh(f"{leaf.var}1")
+    inner = ",".join(inside if var == leaf.var.name else var for var in order)
+    steps = (f"split({leaf.var},{panel},{inside},{width})", f"reorder({panel},{inner})", f"parallelize({inside},CPUVector,NoRaces)")
+    large, small = (f"{count * rows * size / 2**20:.1f} MB" for count in (extent, width))
+    why = f"{show(access)} has {large}, a panel of it {small}, and a quarter and an eighth of the cache are {space.cache / 2**22:.1f} and "
+    why += f"{space.cache / 2**23:.1f} MB; each row is read about {space.entries(finder) / max(rows, 1):.0f} times"
+    return Decision(steps, f"panels of {width} columns, in vectors that stay in registers while sums run", why, "whole rows")
+
+
+def _finder(space: Space, leaf: Leaf, access: Access) -> Access | None:
+    """The operand whose scattered entries find the rows of a dense one."""
+    if not access.tensor.format.is_dense or len(access.indices) != 2:
+        return None
+    read = (a for a in accesses(leaf.path.assign.rhs) if (known := space.known(a)) is not None and known.scattered)
+    return next((a for a in read if space.levels(a)[-1] in space.levels(access)[:-1]), None)
 
 
 def _taken(variables: list[IndexVar], holds: Callable[[IndexVar], bool]) -> list[IndexVar]:

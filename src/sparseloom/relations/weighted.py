@@ -4,7 +4,8 @@
     outer         0   .   1   .   .   .        count 2: a piece begins where its share of 4 entries does
     inner         0   1   2   3   4   5        i = inner, which runs through piece ``outer``
 
-Where the pieces begin is searched in the operand's positions, so ``inner`` runs inside the loop over ``outer``.
+Where the pieces begin is searched in the operand's positions, so ``inner`` runs inside the loop over ``outer``. A value of i may have a
+weight of its own, besides its entries: where most are empty, walking them is most of the work.
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ from sparseloom.relations.relation import Known, Ranges, V
 @node
 class WeightedRelation(Digits):
     """``parent = inner``, in ``[cut(outer), cut(outer + 1))``: piece b begins at the first value before which ``b / count`` of the
-    entries of ``access`` stand."""
+    entries of ``access`` stand; each value that ``access`` has a place for weighs as much as ``rows`` entries more."""
 
     parent: IndexVar
     outer: IndexVar
     inner: IndexVar
     count: int
     access: Access
+    rows: int = 0
 
     word: ClassVar[str] = "divide"
 
     @property
     def label(self) -> str:
-        return f"divide({self.count}, {self.access.tensor})"
+        return f"divide({self.count}, {self.access.tensor}{f' + {self.rows} rows' if self.rows else ''})"
 
     @property
     def constants(self) -> tuple[int, ...]:
@@ -60,4 +62,5 @@ class WeightedRelation(Digits):
 
     def __str__(self) -> str:
         inside = ",".join(map(str, self.access.indices))
-        return f"{self.parent} = {self.inner}, in piece {self.outer} of {self.count} by the entries of {self.access.tensor}({inside})"
+        by = f"the entries of {self.access.tensor}({inside})" + (f" and {self.rows} for each {self.parent}" if self.rows else "")
+        return f"{self.parent} = {self.inner}, in piece {self.outer} of {self.count} by {by}"

@@ -48,7 +48,8 @@ def build(step: type[Primitive], given: tuple[object, ...], concrete: Concrete) 
         return found if isinstance(found, Refusal) else step(found)  # type: ignore[call-arg]
     needed = len(wanted) - len(_left_out(step))
     if not needed <= len(given) <= len(wanted):
-        number = f"{needed}" if needed == len(wanted) else f"{needed} or {len(wanted)}"
+        between = "to" if len(wanted) - needed > 1 else "or"
+        number = f"{needed}" if needed == len(wanted) else f"{needed} {between} {len(wanted)}"
         return Refusal("S003", f"{step.word()} takes {number} arguments, not {len(given)}", f"write {usage(step)}")
     values = []
     for place, ((name, kind), value) in enumerate(zip(wanted.items(), given, strict=False)):

@@ -8,9 +8,10 @@ from types import MappingProxyType
 
 from sparseloom.core.names import Names
 from sparseloom.core.once import cached_property, once_for_each
-from sparseloom.core.trees import Node, rewrite, walk
+from sparseloom.core.trees import Node, rewrite
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
+from sparseloom.notation.contents import accesses_in
 from sparseloom.notation.nodes import Access, Assign, Expr, Forall, IndexVar, Sequence, Stmt, SuchThat, Tag, TensorVar, Where
 from sparseloom.relations.relation import Line, Relation, carried
 
@@ -67,10 +68,9 @@ def assignments(stmt: Stmt) -> Iterator[Assign]:
     return (found for found in statements(stmt) if isinstance(found, Assign))
 
 
-@once_for_each
 def accesses(root: Expr | Assign) -> tuple[Access, ...]:
     """The accesses of an expression or an assignment, from left to right."""
-    return tuple(found for found in walk(root, Expr) if isinstance(found, Access))
+    return accesses_in(root)
 
 
 @once_for_each

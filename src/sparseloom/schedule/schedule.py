@@ -48,9 +48,12 @@ class Schedule:
         """Strip-mine ``i`` into blocks of constant size."""
         return self._do(primitives.Split, i, outer, inner, size)
 
-    def divide(self, i: Variable, outer: Variable, inner: Variable, count: int, access: Access | str | None = None) -> Self:
-        """Cut ``i`` into a constant number of blocks: of equal size, or with equally many entries of ``access``."""
-        return self._do(primitives.Divide, i, outer, inner, count, *(() if access is None else (access,)))
+    def divide(
+        self, i: Variable, outer: Variable, inner: Variable, count: int, access: Access | str | None = None, rows: int | None = None
+    ) -> Self:
+        """Cut ``i`` into a constant number of blocks: of equal size, or with equally many entries of ``access`` and ``rows`` for each i."""
+        given = (i, outer, inner, count) if access is None and rows is None else (i, outer, inner, count, access)
+        return self._do(primitives.Divide, *given, *(() if rows is None else (rows,)))
 
     def fuse(self, i: Variable, j: Variable, fused: Variable) -> Self:
         """Collapse two directly nested loops into one."""

@@ -165,9 +165,12 @@ class _Values(Ranges[Integers]):
         variables = self.graph.stored(relation.access)
         group = _ranks([self.of(v) for v in variables[: variables.index(relation.parent)]] or [np.zeros(len(self.space.points), np.int64)])
         row, piece = self.of(relation.parent), np.zeros(len(self.space.points), np.int64)
+        level, extent = relation.access.tensor.format.levels[variables.index(relation.parent)], self.extent(relation.parent)
         for point in range(len(piece)):
             mine = group == group[point]
-            before, total = int(np.sum(mine & (row < row[point]))), int(np.sum(mine))
+            stored = np.arange(extent[point]) if level.full else np.unique(row[mine])
+            before = int(np.sum(mine & (row < row[point]))) + relation.rows * int(np.sum(stored < row[point]))
+            total = int(np.sum(mine)) + relation.rows * len(stored)
             piece[point] = max(b for b in range(relation.count) if b * total // relation.count <= before)
         return piece
 
