@@ -20,7 +20,6 @@ from sparseloom.core.errors import DeviceError, ShapeError
 from sparseloom.doors import doors, specialized
 from sparseloom.execution import Specialization
 from sparseloom.formats.format import Format
-from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.text import placeholder
@@ -80,10 +79,8 @@ class Statement:
         doors.learn(door, given, self.special, places, numbers, by_value)
 
     def run_product(self, variables: Sequence[IndexVar], summed: IndexVar, factors: Sequence[Access], sizes: Sequence[int]) -> Storage:
-        """Compute the sum of a product. One with a dense tensor has hardly an empty place, so it is dense on either side, as in SciPy."""
-        is_full = any(operand.format.is_dense for operand in self.operands.values())
-        rhs = Reduce("add", (summed,), Apply("multiply", tuple(factors)))
-        return self.run(variables, rhs, sizes, dense(len(variables)) if is_full else None)
+        """Compute the sum of a product."""
+        return self.run(variables, Reduce("add", (summed,), Apply("multiply", tuple(factors))), sizes)
 
 
 def variables(count: int) -> tuple[IndexVar, ...]:
