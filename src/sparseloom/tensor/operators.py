@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.conversion import convert
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, value_dtype
@@ -91,7 +92,15 @@ def variables(count: int) -> tuple[IndexVar, ...]:
 def elementwise(op: str, *given: Given) -> Storage:
     """An operator of ``core.algebra`` on tensors, arrays and numbers, broadcast as NumPy does."""
     made = doors.through(op, *given)
-    return _elementwise(op, given) if made is None else made
+    found = _elementwise(op, given) if made is None else made
+    return found if found.values.dtype.kind != "b" or found.format.is_dense else _without_falsehoods(found)
+
+
+def _without_falsehoods(made: Storage) -> Storage:
+    """Truth values that are stored only where they are true, so that ``(A != A).nnz`` is 0."""
+    if made.fill or made.format.blocks or not all(level.compact for level in made.format.levels) or made.values.all():
+        return made
+    return convert(made, made.format, drop_zeros=True)
 
 
 def _elementwise(op: str, given: Sequence[Given]) -> Storage:

@@ -28,6 +28,7 @@ from sparseloom.tensor.hints import missing_attribute
 from sparseloom.tensor.indexing import select, transposed
 from sparseloom.tensor.interop import cupy, dlpack, scipy, torch
 from sparseloom.tensor.interop.numpy import to_numpy
+from sparseloom.tensor.keys import Mask
 from sparseloom.tensor.operators import cast
 from sparseloom.tensor.repr import html_of, text_of
 
@@ -210,7 +211,7 @@ class Tensor(Arithmetic):
         parts = key if isinstance(key, tuple) else (key,)
         if not any(isinstance(part, IndexVar) for part in parts) and (parts or self.ndim):
             storage = self.storage
-            part = select(storage, key)
+            part = select(storage, tuple(_plain(part) for part in parts))
             if not part.shape:
                 return part.values[0]
             return type(self)(part if storage.format.is_dense else apart(part, storage))
@@ -227,7 +228,9 @@ class Tensor(Arithmetic):
         variables = tuple(part for part in parts if isinstance(part, IndexVar))
         if len(variables) != len(parts):
             raise NotationError(
-                "entries of a tensor cannot be set; assign with index variables, as in y[i] = ..., or change the array it was made of"
+                "entries of a tensor cannot be set one by one, because each would move all that are stored\n"
+                "  help: take them down with B = A.builder(), B[i, j] = value, and A = B.build(), which moves them once; "
+                "or assign with index variables, as in y[i] = ..."
             )
         value = lift(value)
         self._assignment = assign(self.storage, self.name, variables, value)
@@ -326,6 +329,13 @@ class Tensor(Arithmetic):
 
     def _repr_html_(self) -> str:
         return html_of(self._storage, self.name, self._assignment)
+
+
+def _plain(part: Any) -> Any:
+    """A part of a key: a tensor as an array of positions, or as a mask that says where it is true."""
+    if not isinstance(part, Tensor):
+        return part
+    return Mask(part.shape, part.nonzero()) if part.dtype.kind == "b" and part.ndim else part.to_numpy()
 
 
 def _rebuilt(
