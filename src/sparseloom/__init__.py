@@ -20,7 +20,21 @@ from sparseloom.relations.bound import BoundType
 from sparseloom.runtime.shelf import release_memory
 from sparseloom.runtime.teams import get_threads, set_threads
 from sparseloom.schedule.schedule import Schedule
-from sparseloom.tensor import Builder, Expression, Tensor, asarray, from_arrays, from_coo, full, indices, random, read, write, zeros
+from sparseloom.tensor import (
+    Builder,
+    Expression,
+    Tensor,
+    array_api,
+    asarray,
+    from_arrays,
+    from_coo,
+    full,
+    indices,
+    random,
+    read,
+    write,
+    zeros,
+)
 from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.surface.table import TABLE
 
@@ -44,9 +58,9 @@ __all__ = [
     "DeviceError", "Expression", "Format", "FormatError", "GPUBlock", "GPUThread", "GPUWarp", "Gallop", "IgnoreRaces", "IndexVar",
     "Insert", "Kernel", "MaxConstraint", "MaxExact", "MinConstraint", "MinExact", "NoRaces", "NotationError", "ParallelReduction",
     "RaceWarning", "Schedule", "ScheduleError", "Semiring", "ShapeError", "SparseloomError", "SparseloomWarning", "StorageError",
-    "Temporary", "Tensor", "ToolchainError", "TwoFinger", "__version__", "asarray", "bcsr", "coo", "csc", "csf", "csr", "dcsc", "dcsr",
-    "dense", "dia", "einsum", "ell", "evaluate", "from_arrays", "from_coo", "full", "get_threads", "indices", "plan", "program", "random",
-    "read", "release_memory", "set_threads", "write", "zeros",
+    "Temporary", "Tensor", "ToolchainError", "TwoFinger", "__version__", "array_api", "asarray", "bcsr", "coo", "csc", "csf", "csr",
+    "dcsc", "dcsr", "dense", "dia", "einsum", "ell", "evaluate", "from_arrays", "from_coo", "full", "get_threads", "indices", "plan",
+    "program", "random", "read", "release_memory", "set_threads", "write", "zeros",
 ]  # fmt: skip
 __all__ += [name for name in TABLE if name not in __all__]  # functions on whole tensors stand in one table
 __all__.sort()

@@ -199,6 +199,13 @@ class Tensor(Arithmetic):
         """The modes in reverse order, over the same arrays: the transpose of a csr matrix is csc."""
         return self.transpose()
 
+    @property
+    def mT(self) -> Self:
+        """The last two modes exchanged, over the same arrays."""
+        if self.ndim < 2:
+            raise ShapeError(f"a tensor of shape {self.shape} has no two modes to exchange")
+        return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+
     def transpose(self, *axes: Any) -> Self:
         """The modes in another order (reversed, if none is given), over the same arrays."""
         given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
@@ -289,6 +296,11 @@ class Tensor(Arithmetic):
         return float(self.item())
 
     def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.ndim:
+            raise DTypeError(f"only an integer of order 0 is an index, not a tensor of {self.dtype} with {self.ndim} modes")
         return int(self.item())
 
     def __complex__(self) -> complex:

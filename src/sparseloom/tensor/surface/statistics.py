@@ -42,11 +42,8 @@ def _position(x: Any, axis: Any, keepdims: bool, largest: bool) -> Any:
     mode = 0 if axis is None else mode_of(axis, tensor.ndim)
     if not given.shape[mode]:
         raise ShapeError(f"no entries: {name} along mode {mode} of shape {given.shape} does not exist")
-    if are_dense(given):
-        made = by_numpy(getattr(np, name), given, mode)
-    else:
-        made = _first_extreme(grouped(given, (mode,), name), largest)
-    made = tensor_of(made)
+    is_dense = are_dense(given)
+    made = tensor_of(by_numpy(getattr(np, name), given, mode) if is_dense else _first_extreme(grouped(given, (mode,), name), largest))
     if keepdims:
         return reshape(made, (1,) * tensor.ndim if axis is None else (*tensor.shape[:mode], 1, *tensor.shape[mode + 1 :]))
     return _scalar(made, axis)
