@@ -19,9 +19,10 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
-from sparseloom.formats.named import coo
+from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.pack import pack, unpack
 from sparseloom.formats.storage import Storage, derived, sealed
+from sparseloom.runtime.settings import settings
 from sparseloom.tensor.interop.numpy import dense_storage, from_numpy, to_numpy
 from sparseloom.tensor.keys import Part, parts_of
 from sparseloom.tensor.picking import pick, select_mode
@@ -74,6 +75,23 @@ def transposed(storage: Storage, axes: tuple[int, ...]) -> Storage:
     """The modes in another order: the arrays stay, only the format's mode order changes."""
     shape = tuple(storage.shape[old] for old in axes)
     return Storage(_transposed(storage.format, axes), shape, storage.levels, storage.values, storage.fill, storage.seal)
+
+
+def by_rows(storage: Storage) -> Storage:
+    """A csc matrix as csr. A small one is sorted here: that is quicker than to ask how."""
+    if storage.format != csc:
+        return storage
+    count = len(storage.values)
+    if count >= settings.small_conversion:
+        return convert(storage, csr)
+    pos, crd = storage.levels[1].arrays["pos"], storage.levels[1].arrays["crd"]
+    bits = count.bit_length()
+    order = np.sort((crd.astype(np.int64) << bits) | np.arange(count)) & ((1 << bits) - 1)
+    rows = np.zeros(storage.shape[0] + 1, pos.dtype)
+    np.cumsum(np.bincount(crd, minlength=storage.shape[0]), out=rows[1:])
+    columns = np.repeat(np.arange(storage.shape[1], dtype=crd.dtype), np.diff(pos))[order]
+    levels = (storage.levels[0], LevelData({"pos": rows, "crd": columns}))
+    return sealed(Storage(csr, storage.shape, levels, storage.values[order], storage.fill))
 
 
 @lru_cache(maxsize=256)

@@ -21,14 +21,16 @@ from sparseloom.core.errors import DeviceError, ShapeError
 from sparseloom.doors import doors, specialized
 from sparseloom.execution import Specialization
 from sparseloom.formats.format import Format
+from sparseloom.formats.named import csc, csr
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.text import placeholder
 from sparseloom.plan.problem import declared
-from sparseloom.tensor.indexing import select
+from sparseloom.tensor.indexing import by_rows, select
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.interop.numpy import dense_storage, to_numpy
 
+_MIXED = ((csr, csc), (csc, csr))  # a product of these is stored by rows, and needs both of them by rows
 Argument = Storage | Scalar | np.generic
 Array = Storage | NDArray[Any]
 Given = Argument | NDArray[Any]
@@ -122,6 +124,8 @@ def _elementwise(op: str, given: Sequence[Given]) -> Storage:
 
 def matmul(left: Array, right: Array) -> Storage:
     """``left @ right`` as NumPy's matmul: vectors are rows or columns, and modes before the last two broadcast."""
+    if isinstance(left, Storage) and isinstance(right, Storage) and (left.format, right.format) in _MIXED:
+        left, right = (by_rows(left), by_rows(right)) if left.device == right.device == "cpu" else (left, right)
     made = doors.through("@", left, right)
     return _matmul(left, right) if made is None else made
 

@@ -212,7 +212,8 @@ class Tensor(Arithmetic):
         order = tuple(int(axis) % max(self.ndim, 1) for axis in given) if given else tuple(reversed(range(self.ndim)))
         if sorted(order) != list(range(self.ndim)):
             raise ShapeError(f"transpose{axes} must name each of the {self.ndim} modes once")
-        return type(self)(transposed(self.storage, order))
+        # Levels and arrays are the same, and so is what was found true of them.
+        return type(self)(transposed(self.storage, order), guard=self._guard)
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
