@@ -13,10 +13,11 @@ from sparseloom.tensor.surface.table import TABLE, Function
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "functions.md"
 HEAD = """# Functions on whole tensors
 
-All of them take tensors of any format, arrays, SciPy's matrices and numbers, and broadcast as NumPy does. What is sparse stays sparse
-where absent entries stay zero; a result that is something else almost everywhere (`cumsum`, `argsort`, `isclose`) is dense, and refused
-where memory does not hold it. `sl.f(x)` is always there, and `np.f(x)` calls it. The methods are those that NumPy's arrays have.
-The names of the array API (2025.12) are those of `x.__array_namespace__()`, which is `sl.array_api`; every one is compared with array-api-strict.
+All of them take tensors of any format, arrays, SciPy's matrices and numbers, and broadcast as NumPy does. What is sparse stays
+sparse where absent entries stay zero; a result that is something else almost everywhere (`cumsum`, `argsort`, `isclose`) is
+dense, and refused where memory does not hold it. `sl.f(x)` is always there, and `np.f(x)` calls it. The methods are those that
+NumPy's arrays have. The names of the array API (2025.12) are those of `x.__array_namespace__()`, which is `sl.array_api`; every
+one is compared with array-api-strict.
 
 ```python
 >>> import numpy as np, sparseloom as sl
