@@ -8,6 +8,8 @@ array([ 10., 320.])
 
 from __future__ import annotations
 
+from typing import Any
+
 from sparseloom.core.algebra import Semiring
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
@@ -18,19 +20,28 @@ from sparseloom.relations.bound import BoundType
 from sparseloom.runtime.shelf import release_memory
 from sparseloom.runtime.teams import get_threads, set_threads
 from sparseloom.schedule.schedule import Schedule
-from sparseloom.tensor import Expression, Tensor, asarray, from_arrays, from_coo, full, indices, random, read, write, zeros
+from sparseloom.tensor import (
+    Builder,
+    Expression,
+    Tensor,
+    array_api,
+    asarray,
+    from_arrays,
+    from_coo,
+    full,
+    indices,
+    random,
+    read,
+    write,
+    zeros,
+)
 from sparseloom.tensor.bound_kernel import BoundKernel
+from sparseloom.tensor.surface.table import TABLE
 
 from sparseloom.core.errors import (  # isort: skip
     CompilerBug, ConversionWarning, DeviceError, DTypeError, FormatError, NotationError, RaceWarning, ScheduleError, ShapeError,
     SparseloomError, SparseloomWarning, StorageError, ToolchainError,
 )
-from sparseloom.tensor.functions import (  # isort: skip
-    absolute, all, any, arccos, arcsin, arctan, arctan2, cbrt, ceil, conjugate, cos, cosh, equal, exp, expm1, floor, hypot, imag,
-    isfinite, isinf, isnan, log, log1p, log2, log10, logical_and, logical_not, logical_or, logical_xor, max, maximum, min, minimum,
-    not_equal, power, prod, real, sign, sin, sinh, sqrt, square, sum, tan, tanh, trunc, where,
-)
-
 __version__ = "0.1.0"
 
 CPUThread, CPUVector = Unit.CPUThread, Unit.CPUVector
@@ -43,14 +54,25 @@ TwoFinger, Gallop = Merge.TwoFinger, Merge.Gallop
 Append, Insert = Assembly.Append, Assembly.Insert
 
 __all__ = [
-    "Append", "Atomics", "BoundKernel", "CPUThread", "CPUVector", "CompilerBug", "ConversionWarning", "DTypeError", "DeviceError",
-    "Expression", "Format", "FormatError", "GPUBlock", "GPUThread", "GPUWarp", "Gallop", "IgnoreRaces", "IndexVar", "Insert", "Kernel",
-    "MaxConstraint", "MaxExact", "MinConstraint", "MinExact", "NoRaces", "NotationError", "ParallelReduction", "RaceWarning", "Schedule",
-    "ScheduleError", "Semiring", "ShapeError", "SparseloomError", "SparseloomWarning", "StorageError", "Temporary", "Tensor",
-    "ToolchainError", "TwoFinger", "__version__", "absolute", "all", "any", "arccos", "arcsin", "arctan", "arctan2", "asarray", "bcsr",
-    "cbrt", "ceil", "conjugate", "coo", "cos", "cosh", "csc", "csf", "csr", "dcsc", "dcsr", "dense", "dia", "einsum", "ell", "equal",
-    "evaluate", "exp", "expm1", "floor", "from_arrays", "from_coo", "full", "get_threads", "hypot", "imag", "indices", "isfinite",
-    "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "max", "maximum", "min",
-    "minimum", "not_equal", "plan", "power", "prod", "program", "random", "read", "real", "release_memory", "set_threads", "sign", "sin",
-    "sinh", "sqrt", "square", "sum", "tan", "tanh", "trunc", "where", "write", "zeros",
+    "Append", "Atomics", "BoundKernel", "Builder", "CPUThread", "CPUVector", "CompilerBug", "ConversionWarning", "DTypeError",
+    "DeviceError", "Expression", "Format", "FormatError", "GPUBlock", "GPUThread", "GPUWarp", "Gallop", "IgnoreRaces", "IndexVar",
+    "Insert", "Kernel", "MaxConstraint", "MaxExact", "MinConstraint", "MinExact", "NoRaces", "NotationError", "ParallelReduction",
+    "RaceWarning", "Schedule", "ScheduleError", "Semiring", "ShapeError", "SparseloomError", "SparseloomWarning", "StorageError",
+    "Temporary", "Tensor", "ToolchainError", "TwoFinger", "__version__", "array_api", "asarray", "bcsr", "coo", "csc", "csf", "csr",
+    "dcsc", "dcsr", "dense", "dia", "einsum", "ell", "evaluate", "from_arrays", "from_coo", "full", "get_threads", "indices", "plan",
+    "program", "random", "read", "release_memory", "set_threads", "write", "zeros",
 ]  # fmt: skip
+__all__ += [name for name in TABLE if name not in __all__]  # functions on whole tensors stand in one table
+__all__.sort()
+
+
+def __getattr__(name: str) -> Any:
+    """A function on whole tensors, out of the table of all of them."""
+    if name not in TABLE:
+        raise AttributeError(f"module 'sparseloom' has no attribute {name!r}")
+    found = globals()[name] = TABLE[name].call
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *TABLE})

@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparseloom.core.algebra import Semiring, semiring
 from sparseloom.core.dtypes import DType, value_dtype
-from sparseloom.core.errors import FormatError, NotationError, ScheduleError
+from sparseloom.core.errors import FormatError, NotationError, ScheduleError, ShapeError
 from sparseloom.doors import doors
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense, name_of
@@ -271,6 +272,15 @@ def einsum(
     if threads is not None:
         with on_threads(threads):
             return einsum(subscripts, *operands, out=out, dtype=dtype, format=format, target=target, optimize=optimize)
+    if isinstance(out, np.ndarray):
+        format = "dense" if format is None else format
+        common = _dtype_beside(out, operands, dtype)
+        if common is not None:
+            computed = einsum(subscripts, *operands, dtype=common, format=format, target=target, optimize=optimize)
+            if computed.shape != out.shape:
+                raise ShapeError(f"out has the shape {out.shape}, but the result has {computed.shape}")
+            np.copyto(out, computed.to_numpy())
+            return computed
     given = [operand.storage if type(operand) is Tensor else operand for operand in operands]
     is_usual = out is None and dtype is None and format is None and target in (None, DEFAULT) and optimize is True
     door = ("einsum", subscripts) if is_usual and operands and isinstance(subscripts, str) else None
@@ -285,6 +295,16 @@ def einsum(
     if [storage.shape for storage in storages.values()] == [getattr(value, "shape", None) for value in given]:
         kernel.teach(doors, door, given, storages)
     return result
+
+
+def _dtype_beside(out: NDArray[Any], operands: Sequence[Any], dtype: Any) -> DType | None:
+    """The dtype in which NumPy computes into an array that no kernel fills: of another dtype, or in another order; None if one does."""
+    arrays = [operand for operand in operands if hasattr(operand, "dtype")]
+    if not arrays or not out.flags.writeable or len(arrays) < sum(not isinstance(operand, list) for operand in operands):
+        return None
+    kind = _dtype(dtype) or np.result_type(*(array.dtype for array in arrays))
+    common = np.result_type(kind, out.dtype)
+    return common if common == out.dtype and (common != kind or not out.flags.c_contiguous) else None
 
 
 def _einsum(

@@ -205,3 +205,24 @@ def test_a_fill_is_kept_by_kernels_too(size: int) -> None:
     tensor = sl.asarray(dense, format="csr", fill=7.0)
     assert (tensor.fill, tensor.nnz) == (7, 1)
     np.testing.assert_array_equal(tensor.to_numpy(), dense)
+
+
+def test_results_without_a_format_follow_the_rule() -> None:
+    """Operators, ``evaluate`` and ``einsum`` agree: by rows, or by columns where all operands are; dense where one variable is."""
+    dense = np.ones((6, 6))
+    made = {"csr": sl.random((6, 6), 0.4, "csr", seed=1)}
+    made |= {name: made["csr"].to(name) for name in ("csc", "dcsr", "coo", "ell", "bcsr(2,2)")} | {"dense": sl.asarray(dense)}
+    products = {
+        ("csr", "csr"): "csr", ("csr", "csc"): "csr", ("csc", "csr"): "csr", ("csc", "csc"): "csc", ("dcsr", "dcsr"): "dcsr",
+        ("coo", "csr"): "dcsr", ("ell", "csr"): "csr", ("bcsr(2,2)", "bcsr(2,2)"): "csr", ("csr", "dense"): "dense(2)",
+        ("dense", "dcsr"): "dense(2)",
+    }  # fmt: skip
+    for (left, right), format in products.items():
+        a, b = made[left], made[right]
+        results = a @ b, sl.evaluate("C(i,k) = A(i,j) * B(j,k)", A=a, B=b), sl.einsum("ij,jk->ik", a, b)
+        assert [str(result.format) for result in results] == [format] * 3, (left, right)
+    a = made["csr"]
+    assert [str(t.format) for t in (a @ a.T, a.T @ a, a.T @ a.T, a + a.T, a.T + a.T)] == ["csr", "csr", "csc", "csr", "csc"]
+    assert str(sl.evaluate("C(i,k) = A(j,i) * B(k,j)", A=a, B=a).format) == "csc"  # as a.T @ a.T
+    assert str(sl.evaluate("C(i,j) = (A(i,j) + d(i)) * e(j)", A=a, d=dense[0], e=dense[0]).format) == "dense(2)"
+    assert str(sl.evaluate("C(i,j) = A(i,j) * P(i,k) * Q(k,j)", A=a, P=dense, Q=dense).format) == "csr"

@@ -358,3 +358,20 @@ def test_a_nan_that_zeros_may_have_made_is_looked_into_by_one_nest(rng: np.rando
     x[7] = np.inf
     wanted = sl.einsum("ij,jk,k->i", a, a, x, optimize=False).to_numpy()
     np.testing.assert_array_equal(np.isnan(sl.einsum("ij,jk,k->i", a, a, x).to_numpy()), np.isnan(wanted))
+
+
+def test_einsum_fills_any_array(rng: np.random.Generator) -> None:
+    """Of a wider dtype, with gaps, in another order, and dense where the result would be sparse."""
+    a = sl.random((4, 4), 0.5, "csr", seed=1)
+    expected = a.to_numpy() @ a.to_numpy()
+    outputs = np.zeros((4, 4)), np.zeros((4, 4), complex), np.zeros((8, 8))[::2, ::2], np.zeros((4, 4)).T
+    for out in outputs:
+        sl.einsum("ij,jk->ik", a, a, out=out)
+        np.testing.assert_allclose(out, expected)
+    counted = np.zeros((), np.int64)
+    sl.einsum("i->", np.full(3, 100, np.int8), out=counted)
+    assert counted == 300  # as in NumPy, computed in the dtype of all of them
+    with pytest.raises(sl.ShapeError, match=r"^out has the shape \(4, 4\), but the result has \(4,\)"):
+        sl.einsum("ij->i", a, out=outputs[2])
+    with pytest.raises(sl.DTypeError, match="out holds float32"):
+        sl.einsum("ij,jk->ik", a, a, out=np.zeros((4, 4), np.float32))

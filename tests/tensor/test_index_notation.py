@@ -190,8 +190,8 @@ def test_what_is_refused() -> None:
         bool(A[i, j] > 0)
     with pytest.raises(DTypeError, match="cannot be iterated"):
         iter(A[i, j])
-    with pytest.raises(NotationError, match=r"for a whole tensor write A.sum\(axis\)"):
-        functions.sum(A, 0)
+    with pytest.raises(NotationError, match=r"sl.sum reduces an expression over index variables, as in sl.sum\(j, A\[i, j\]\)"):
+        functions.sum(A[i, j])
     with pytest.raises(NotationError, match=r"the first argument of sl\.sum must be index variables"):
         functions.sum(0, A[i, j])
     with pytest.raises(NotationError, match="sqrt takes 1 argument, not 2"):

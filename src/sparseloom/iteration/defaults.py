@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sparseloom.core.trees import Node, rewrite
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level
 from sparseloom.formats.levels.compressed import Compressed
@@ -19,29 +20,44 @@ from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Red
 def default_format(assign: Assign) -> Format:
     """The result's format by the rule of the surface.
 
-    Dense, unless the result has two or more modes, stays zero where nothing is stored, and every term stores the innermost variable
-    sparsely; then it is stored as the operands that drive it.
+    Dense, unless the result has two or more modes, and is zero wherever the sparse operands that one of its variables indexes are absent,
+    for each of them. Then it is stored as the operands that have all of its variables, if they are stored alike; else by rows, or by
+    columns where all sparse operands are. Levels above the innermost are compressed only where an operand without dense ones has them.
     """
     if assign.op is not None:
         # What the result held before is a term like the others.
         assign = Assign(assign.lhs, Apply("add", (assign.lhs, assign.rhs)))
     indices = assign.lhs.indices
-    fallback = dense(len(indices))
-    if len(indices) < 2 or len(set(indices)) < len(indices) or fill_of(assign.rhs) != 0:
-        return fallback
-    drivers = [driver for term in terms(assign.rhs) for driver in [_driver(term, indices)]]
-    if any(driver is None for driver in drivers):
-        return fallback
-    whole = [d for d in drivers if d is not None and set(d.indices) == set(indices) and len(d.indices) == len(indices)]
-    if len(whole) == len(drivers):
-        first = whole[0]
-        same = all(d.indices == first.indices and d.tensor.format == first.tensor.format for d in whole)
-        form = first.tensor.format if same else plain(first.tensor.format)
-        modes = tuple(indices.index(first.indices[mode]) for mode in form.modes)
-        kept = Format(form.levels, modes, tuple(form.blocks[first.indices.index(v)] for v in indices) if form.blocks else ())
+    if len(indices) < 2 or len(set(indices)) < len(indices) or not all(_vanishes_without(assign.rhs, var) for var in indices):
+        return dense(len(indices))
+    return _as_operands(assign) or _by_rows_or_columns(assign)
+
+
+def _vanishes_without(rhs: Expr, var: IndexVar) -> bool:
+    """Whether an expression is zero where every sparse operand that ``var`` indexes is absent, whatever the others hold."""
+
+    def rule(found: Node) -> Node | None:
+        if isinstance(found, Access) and var not in found.indices and not found.tensor.format.is_dense:
+            return Access(replace(found.tensor, format=dense(len(found.indices)), fill=0, partial=False), found.indices)
+        return None
+
+    return fill_of(rewrite(rhs, rule)) == 0
+
+
+def _as_operands(assign: Assign) -> Format | None:
+    """The format of the operands that drive the terms, if each of them has all of the result's variables and they are stored alike."""
+    indices = assign.lhs.indices
+    drivers = [_driver(term, indices) for term in terms(assign.rhs)]
+    first = drivers[0]
+    if first is None or any(d is None or d.indices != first.indices or d.tensor.format != first.tensor.format for d in drivers):
+        return None
+    form = first.tensor.format
+    for candidate in (form, plain(form)):
+        modes = tuple(indices.index(first.indices[mode]) for mode in candidate.modes)
+        kept = Format(candidate.levels, modes, tuple(candidate.blocks[first.indices.index(v)] for v in indices) if candidate.blocks else ())
         if _can_be_assembled(assign, kept):
             return kept
-    return Format(tuple(_kind(assign, var) for var in indices), tuple(range(len(indices))))
+    return None
 
 
 def _can_be_assembled(assign: Assign, form: Format) -> bool:
@@ -64,17 +80,36 @@ def terms(expr: Expr) -> list[Expr]:
 
 
 def _driver(term: Expr, indices: tuple[IndexVar, ...]) -> Access | None:
-    """The operand that stores the result's innermost variable sparsely, one with all of the variables if there is one."""
-    accesses = accesses_in(term)
-    sparse = [a for a in accesses if _stores_sparsely(a, indices[-1]) or (set(a.indices) == set(indices) and not a.tensor.format.is_dense)]
-    return next((a for a in sparse if set(a.indices) == set(indices)), sparse[0] if sparse else None)
+    """The first sparse operand that has all of the result's variables and no others, if there is one."""
+    return next((a for a in _sparse(term) if len(a.indices) == len(indices) and set(a.indices) == set(indices)), None)
 
 
-def _stores_sparsely(access: Access, var: IndexVar) -> bool:
-    form = access.tensor.format
-    return any(not level.full and access.indices[mode] == var for level, mode in zip(form.levels, form.modes, strict=True))
+def _sparse(expr: Expr) -> list[Access]:
+    """The accesses to operands that are not dense."""
+    return [access for access in accesses_in(expr) if not access.tensor.format.is_dense]
 
 
-def _kind(assign: Assign, var: IndexVar) -> Level:
-    accesses = accesses_in(assign.rhs)
-    return Compressed() if any(_stores_sparsely(a, var) for a in accesses) else Dense()
+def _by_rows_or_columns(assign: Assign) -> Format:
+    """A result whose innermost level is compressed, in the order of its modes, or by columns where all sparse operands are."""
+    indices, operands = assign.lhs.indices, _sparse(assign.rhs)
+    votes = [_is_by_columns(access, indices) for access in operands] if len(indices) == 2 else []
+    modes = (1, 0) if votes and any(votes) and not any(vote is False for vote in votes) else tuple(range(len(indices)))
+    outer: list[Level] = [_outer(indices[mode], operands) for mode in modes[:-1]]
+    return Format((*outer, Compressed()), modes)
+
+
+def _is_by_columns(access: Access, indices: tuple[IndexVar, ...]) -> bool | None:
+    """Whether an operand has the result's columns outside its rows; None if it does not say."""
+    stored = list(dict.fromkeys(access.indices[mode] for mode in access.tensor.format.modes))
+    row, column = (stored.index(var) if var in stored else None for var in indices)
+    if len(stored) < 2 or (row is None and column is None):
+        return None
+    if row is None or column is None:
+        return column == 0 if row is None else row > 0
+    return column < row
+
+
+def _outer(var: IndexVar, operands: list[Access]) -> Level:
+    """A level above the innermost: compressed where an operand that has no dense level stores it so, as in DCSR and CSF."""
+    hypersparse = [a for a in operands if not any(level.full for level in a.tensor.format.levels)]
+    return Compressed() if any(var in access.indices for access in hypersparse) else Dense()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.tensor.assignment import Assignment
+from sparseloom.tensor.builder import Builder
 from sparseloom.tensor.creation import asarray, from_arrays, from_coo, full, random, zeros
 from sparseloom.tensor.expression import Expression, indices
 from sparseloom.tensor.io.files import read, write
+from sparseloom.tensor.surface import namespace as array_api
+from sparseloom.tensor.surface.methods import FAMILIES
 from sparseloom.tensor.tensor import Tensor
 
 __all__ = [
-    "Assignment", "Expression", "IndexVar", "Tensor", "asarray", "from_arrays", "from_coo", "full", "indices", "random", "read", "write",
-    "zeros",
+    "FAMILIES", "Assignment", "Builder", "Expression", "IndexVar", "Tensor", "array_api", "asarray", "from_arrays", "from_coo", "full",
+    "indices", "random", "read", "write", "zeros",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import as_inexact, value_dtype
-from sparseloom.core.errors import CompilerBug, DTypeError
+from sparseloom.core.errors import CompilerBug, DTypeError, ShapeError
 from sparseloom.formats.storage import Storage, apart
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.tensor.expression import Expression
@@ -20,10 +21,11 @@ from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.operators import Argument, Array, Given, dot, elementwise, matmul, product
 from sparseloom.tensor.reductions import as_float, reduce, reduced_count
+from sparseloom.tensor.surface.table import TABLE, for_numpy
 
 _BITWISE = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "invert": "logical_not"}
-_SPELLED_OTHERWISE = {"fabs": "absolute"}
-_METHODS = {name: name for name in "sum prod min max any all mean transpose copy".split()} | {"amin": "min", "amax": "max"}
+_SPELLED_OTHERWISE = {"bitwise_invert": "invert", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
+_OF_LINALG = ("norm", "matrix_power", "tensordot", "matmul", "outer", "vecdot", "matrix_transpose")
 _ATTRIBUTES = ("shape", "ndim", "size", "real", "imag")
 A = TypeVar("A", bound="Arithmetic")
 
@@ -31,6 +33,11 @@ A = TypeVar("A", bound="Arithmetic")
 def _operator(op: str, swapped: bool = False) -> Callable[[A, Any], A]:
     """The method behind an operator; where it is swapped, the tensor stands on the right."""
     return lambda tensor, other: tensor._binary(op, other, swapped)
+
+
+def _by_numpy(op: str, swapped: bool = False) -> Callable[[A, Any], A]:
+    """As ``_operator``, for what the table of functions offers; on truth values bits are logical operators."""
+    return lambda tensor, other: tensor._tabled(op, other, swapped)
 
 
 class Arithmetic:
@@ -58,20 +65,30 @@ class Arithmetic:
     def _unary(self, op: str) -> Self:
         return self._made(elementwise(op, self.storage))
 
-    def _bitwise(self, op: str, *others: Any) -> Self:
-        """Bitwise operators are logical ones on truth values; on integers they are not offered."""
-        arguments = as_arguments((self, *others))
-        if arguments is None:
+    def _tabled(self, op: str, other: Any, swapped: bool = False) -> Self:
+        if as_argument(other) is None:
             return NotImplemented  # type: ignore[no-any-return]  # Python then asks the other operand
-        if not _are_truths(arguments):
-            raise DTypeError("& | ^ ~ are offered on tensors of truth values only; compare first, as in (A > 0) & (B > 0)")
-        return self._made(elementwise(op, *arguments))
+        return self._computed(op, (other, self) if swapped else (self, other))  # type: ignore[no-any-return]
+
+    def _computed(self, op: str, values: Sequence[Any]) -> Any:
+        """A function of the table on values that are all known."""
+        arguments = as_arguments(values)
+        if op in _BITWISE and arguments is not None and _are_truths(arguments):
+            return self._made(elementwise(_BITWISE[op], *arguments))
+        return TABLE[op].call(*values)
 
     __add__, __radd__ = _operator("add"), _operator("add", swapped=True)
     __sub__, __rsub__ = _operator("subtract"), _operator("subtract", swapped=True)
     __mul__, __rmul__ = _operator("multiply"), _operator("multiply", swapped=True)
     __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", swapped=True)
     __pow__, __rpow__ = _operator("power"), _operator("power", swapped=True)
+    __floordiv__, __rfloordiv__ = _by_numpy("floor_divide"), _by_numpy("floor_divide", swapped=True)
+    __mod__, __rmod__ = _by_numpy("remainder"), _by_numpy("remainder", swapped=True)
+    __lshift__, __rlshift__ = _by_numpy("left_shift"), _by_numpy("left_shift", swapped=True)
+    __rshift__, __rrshift__ = _by_numpy("right_shift"), _by_numpy("right_shift", swapped=True)
+    __and__, __rand__ = _by_numpy("bitwise_and"), _by_numpy("bitwise_and", swapped=True)
+    __or__, __ror__ = _by_numpy("bitwise_or"), _by_numpy("bitwise_or", swapped=True)
+    __xor__, __rxor__ = _by_numpy("bitwise_xor"), _by_numpy("bitwise_xor", swapped=True)
     __lt__, __le__ = _operator("less"), _operator("less_equal")
     __gt__, __ge__ = _operator("greater"), _operator("greater_equal")
     __eq__, __ne__ = _operator("equal"), _operator("not_equal")  # type: ignore[assignment]
@@ -87,18 +104,13 @@ class Arithmetic:
         return self._unary("absolute")
 
     def __invert__(self) -> Self:
-        return self._bitwise("logical_not")
+        return self._computed("invert", (self,))  # type: ignore[no-any-return]
 
-    def __and__(self, other: Any) -> Self:
-        return self._bitwise("logical_and", other)
+    def __divmod__(self, other: Any) -> tuple[Self, Self]:
+        return self // other, self % other
 
-    def __or__(self, other: Any) -> Self:
-        return self._bitwise("logical_or", other)
-
-    def __xor__(self, other: Any) -> Self:
-        return self._bitwise("logical_xor", other)
-
-    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+    def __rdivmod__(self, other: Any) -> tuple[Self, Self]:
+        return other // self, other % self
 
     def __matmul__(self, other: Any) -> Self:
         argument = _given(other)
@@ -139,31 +151,45 @@ class Arithmetic:
         name = _SPELLED_OTHERWISE.get(ufunc.__name__, ufunc.__name__)
         if method == "reduce" and out is None and not options.keys() - {"axis", "dtype", "keepdims"}:
             return self._reduced(name, options.get("axis", 0), options.get("dtype"), None, bool(options.get("keepdims")))
-        given = as_arguments(inputs)
-        if method != "__call__" or out is not None or options or given is None:
-            raise _not_offered(f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else ""), out is not None or bool(options))
+        if method != "__call__" or options.keys() - {"where", "dtype", "casting"} or as_arguments(inputs) is None:
+            raise _not_offered(f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else ""), bool(options) or out is not None)
+        made = self._called(name, inputs)
+        if options.get("dtype") is not None:
+            made = made.astype(options["dtype"], copy=False)
+        where = options.get("where", True)
+        if out is None and where is not True:
+            raise _not_offered(f"where= of np.{ufunc.__name__} without out=", False)
+        return made if out is None else written(made, out[0] if isinstance(out, tuple) else out, where, options.get("casting", "same_kind"))
+
+    def _called(self, name: str, inputs: Sequence[Any]) -> Any:
+        """The function of the name of a ufunc."""
+        given = as_arguments(inputs) or []
         match name:
             case "matmul":
                 return self._made(matmul(_as_array(given[0]), _as_array(given[1])))
             case "positive":
                 return +self
-            case _ if name in _BITWISE and _are_truths(given):
-                return self._made(elementwise(_BITWISE[name], *given))
+            case "divmod":
+                return self._computed("floor_divide", inputs), self._computed("remainder", inputs)
             case _ if name in OPERATORS:
                 return self._made(elementwise(name, *given))
-        raise _not_offered(f"np.{ufunc.__name__}", False)
+            case _ if name in TABLE:
+                return self._computed(name, inputs)
+        raise _not_offered(f"np.{name}", False)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """NumPy's other functions, ``np.func(*args, **kwargs)``: a few have a method, and the rest work on dense tensors only.
+        """NumPy's other functions, ``np.func(*args, **kwargs)``: those of the table, and the rest on dense tensors only.
 
-        Without this, some of them would swallow the refusal of a sparse tensor and answer wrongly: ``np.array_equal`` would say False.
+        Without this, some of them would swallow the refusal of a sparse tensor and answer wrongly.
         """
         name, first = func.__name__, args[0] if args else None
-        if isinstance(first, Arithmetic):
-            if name in _METHODS:
-                return getattr(first, _METHODS[name])(*args[1:], **kwargs)
-            if name in _ATTRIBUTES and len(args) == 1 and not kwargs:
-                return getattr(first, name)
+        if isinstance(first, Arithmetic) and name in _ATTRIBUTES and len(args) == 1 and not kwargs:
+            return getattr(first, name)
+        if name == "copy" and isinstance(first, Arithmetic):
+            return +first
+        found = for_numpy(name) if func.__module__ == "numpy" or name in _OF_LINALG else None
+        if found is not None:
+            return found(*args, **{key: value for key, value in kwargs.items() if value is not np._NoValue})
         return func(*_as_arrays(args, name), **{key: _as_arrays(value, name) for key, value in kwargs.items()})
 
     def _reduced(self, op: str, axis: Any, dtype: Any, out: None, keepdims: bool) -> Any:
@@ -207,7 +233,9 @@ class Arithmetic:
         with np.errstate(all="ignore"):
             if not isinstance(total, Arithmetic):
                 return (total / count).astype(wanted)
-            return self._made(from_numpy(np.asarray(to_numpy(total.storage) / count).astype(wanted)).storage)
+            storage = total.storage
+            fill = wanted.type(storage.fill / count).item() if not storage.format.is_dense else storage.fill
+            return self._made(replace(storage, values=(storage.values / count).astype(wanted), fill=fill))
 
     def matvec(self, x: Any) -> NDArray[Any]:
         """``A @ x`` as a NumPy array, for one vector or several, so that the tensor serves as a ``scipy.sparse.linalg`` operator."""
@@ -272,6 +300,23 @@ def _as_arrays(value: Any, name: str) -> Any:
         case list() | tuple():
             return type(value)(_as_arrays(part, name) for part in value)
     return value
+
+
+def written(made: Any, out: Any, where: Any, casting: Any) -> Any:
+    """What a ufunc writes to ``out=``, an array or a dense tensor, and where it writes at all."""
+    if isinstance(made, tuple):
+        raise _not_offered("out= of two results", False)
+    if isinstance(out, Arithmetic) and not out.storage.format.is_dense:
+        raise DTypeError("out= of a ufunc must be an array or a dense tensor; the result of a sparse one is a tensor of its own")
+    target = to_numpy(out.storage) if isinstance(out, Arithmetic) else out
+    chosen = to_numpy(where.storage) if isinstance(where, Arithmetic) else where
+    try:
+        np.copyto(target, to_numpy(made.storage), casting, chosen)
+    except TypeError as problem:
+        raise DTypeError(f"out= cannot hold the result: {problem}") from None
+    except ValueError as problem:
+        raise ShapeError(f"out= cannot hold the result: {problem}") from None
+    return out
 
 
 def _not_offered(what: str, options: bool) -> DTypeError:

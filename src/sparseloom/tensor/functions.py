@@ -13,17 +13,19 @@ from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.errors import NotationError
 from sparseloom.notation.nodes import IndexVar, Reduce
 from sparseloom.tensor.arithmetic import as_argument, as_arguments
+from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.expression import Expression, apply, lift
 from sparseloom.tensor.operators import elementwise
 from sparseloom.tensor.tensor import Tensor
 
-_ELEMENTWISE = (
-    "absolute", "arccos", "arcsin", "arctan", "arctan2", "cbrt", "ceil", "conjugate", "cos", "cosh", "equal",
-    "exp", "expm1", "floor", "hypot", "imag", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "not_equal", "power",
-    "real", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "where",
+ELEMENTWISE = (
+    "absolute", "add", "arccos", "arcsin", "arctan", "arctan2", "cbrt", "ceil", "conjugate", "cos", "cosh", "divide", "equal",
+    "exp", "expm1", "floor", "greater", "greater_equal", "hypot", "imag", "isfinite", "isinf", "isnan", "less",
+    "less_equal", "log", "log10", "log1p", "log2",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "not_equal", "power",
+    "real", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
 )  # fmt: skip
-__all__ = [*_ELEMENTWISE, "sum", "prod", "min", "max", "any", "all"]
+__all__ = [*ELEMENTWISE, "sum", "prod", "min", "max", "any", "all"]
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -47,27 +49,30 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 (
-    absolute, arccos, arcsin, arctan, arctan2, cbrt, ceil, conjugate, cos, cosh, equal,
-    exp, expm1, floor, hypot, imag, isfinite, isinf, isnan, log, log10, log1p, log2,
-    logical_and, logical_not, logical_or, logical_xor, maximum, minimum, not_equal, power,
-    real, sign, sin, sinh, sqrt, square, tan, tanh, trunc, where,
-) = map(_function, _ELEMENTWISE)  # fmt: skip
+    absolute, add, arccos, arcsin, arctan, arctan2, cbrt, ceil, conjugate, cos, cosh, divide, equal,
+    exp, expm1, floor, greater, greater_equal, hypot, imag, isfinite, isinf, isnan, less, less_equal, log, log10, log1p, log2,
+    logical_and, logical_not, logical_or, logical_xor, maximum, minimum, multiply, negative, not_equal, power,
+    real, sign, sin, sinh, sqrt, square, subtract, tan, tanh, trunc, where,
+) = map(_function, ELEMENTWISE)  # fmt: skip
 
 
-def _reduction(name: str, op: str) -> Callable[[Any, Any], Expression]:
-    """The reduction that combines an expression over all values of some variables."""
+def _reduction(name: str, op: str) -> Callable[..., Any]:
+    """The reduction that combines an expression over all values of some variables, or a tensor along modes."""
 
-    def reduction(variables: Any, expression: Any) -> Expression:
-        if isinstance(variables, Tensor):
-            raise NotationError(f"sl.{name} reduces expressions over index variables; for a whole tensor write A.{name}(axis)")
+    def reduction(variables: Any, /, *arguments: Any, **options: Any) -> Any:
         bound = variables if isinstance(variables, tuple) else (variables,)
-        if not bound or not builtins.all(isinstance(variable, IndexVar) for variable in bound):
-            raise NotationError(f"the first argument of sl.{name} must be index variables, as in sl.{name}(j, A[i, j])")
-        body = lift(expression)
+        if len(arguments) == 1 and isinstance(arguments[0], Expression):
+            if not bound or not builtins.all(isinstance(variable, IndexVar) for variable in bound):
+                raise NotationError(f"the first argument of sl.{name} must be index variables, as in sl.{name}(j, A[i, j])")
+        elif not builtins.any(isinstance(variable, (IndexVar, Expression)) for variable in bound):
+            return getattr(asarray(variables), name)(*arguments, **options)
+        if len(arguments) != 1 or options:
+            raise NotationError(f"sl.{name} reduces an expression over index variables, as in sl.{name}(j, A[i, j])")
+        body = lift(arguments[0])
         return Expression(Reduce(op, bound, body.node), body.operands, (body,))
 
     reduction.__name__ = reduction.__qualname__ = name
-    reduction.__doc__ = f"The {name} of an expression over one variable or a tuple of them: ``{name}(j, A[i, j])``."
+    reduction.__doc__ = f"The {name} of an expression over variables, ``{name}(j, A[i, j])``, or of a tensor along modes."
     return reduction
 
 

@@ -6,7 +6,6 @@ of a CSR-like format is cut out without looking at the rest.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -15,25 +14,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.errors import NotationError
+from sparseloom.conversion import convert
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
-from sparseloom.formats.named import coo
+from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.pack import pack, unpack
 from sparseloom.formats.storage import Storage, derived, sealed
+from sparseloom.runtime.settings import settings
 from sparseloom.tensor.interop.numpy import dense_storage, from_numpy, to_numpy
-
-Selector = int | slice | NDArray[np.int64]
+from sparseloom.tensor.keys import Part, parts_of
+from sparseloom.tensor.picking import pick, select_mode
 
 
 def select(storage: Storage, key: Any) -> Storage:
-    """The part of a tensor that a key of integers, slices, ``...`` and at most one array of positions asks for."""
-    selectors = _selectors(key, storage.shape)
+    """The part of a tensor that a key of integers, slices, ``...``, None, arrays of positions and masks asks for."""
+    parts = parts_of(key, storage.shape)
     if storage.format.is_dense and not storage.format.blocks:
-        part = from_numpy(to_numpy(storage)[tuple(selectors)]).storage
+        part = from_numpy(np.asarray(to_numpy(storage)[tuple(parts)])).storage
         return replace(part, fill=storage.fill)
+    selectors: list[int | slice] = [part for part in parts if isinstance(part, (int, slice))]
+    if len(selectors) < len(parts):
+        return _pick_modes(storage, parts)
     match storage.format.levels, selectors:
         case (Dense(), Compressed(ordered=True, unique=True)), [int(), int()]:
             return dense_storage(np.asarray(_entry(storage, selectors)))
@@ -43,7 +46,7 @@ def select(storage: Storage, key: Any) -> Storage:
     return _select_entries(storage, selectors)
 
 
-def _is_row(format: Format, selectors: Sequence[Selector]) -> bool:
+def _is_row(format: Format, selectors: Sequence[int | slice]) -> bool:
     """Whether one whole row of a CSR-like storage is wanted."""
     outer, inner = (selectors[mode] for mode in format.modes)
     return isinstance(outer, int) and isinstance(inner, slice) and inner == slice(None)
@@ -74,6 +77,23 @@ def transposed(storage: Storage, axes: tuple[int, ...]) -> Storage:
     return Storage(_transposed(storage.format, axes), shape, storage.levels, storage.values, storage.fill, storage.seal)
 
 
+def by_rows(storage: Storage) -> Storage:
+    """A csc matrix as csr. A small one is sorted here: that is quicker than to ask how."""
+    if storage.format != csc:
+        return storage
+    count = len(storage.values)
+    if count >= settings.small_conversion:
+        return convert(storage, csr)
+    pos, crd = storage.levels[1].arrays["pos"], storage.levels[1].arrays["crd"]
+    bits = count.bit_length()
+    order = np.sort((crd.astype(np.int64) << bits) | np.arange(count)) & ((1 << bits) - 1)
+    rows = np.zeros(storage.shape[0] + 1, pos.dtype)
+    np.cumsum(np.bincount(crd, minlength=storage.shape[0]), out=rows[1:])
+    columns = np.repeat(np.arange(storage.shape[1], dtype=crd.dtype), np.diff(pos))[order]
+    levels = (storage.levels[0], LevelData({"pos": rows, "crd": columns}))
+    return sealed(Storage(csr, storage.shape, levels, storage.values[order], storage.fill))
+
+
 @lru_cache(maxsize=256)
 def _transposed(format: Format, axes: tuple[int, ...]) -> Format:
     new_place = {old: new for new, old in enumerate(axes)}
@@ -81,65 +101,17 @@ def _transposed(format: Format, axes: tuple[int, ...]) -> Format:
     return Format(format.levels, modes, tuple(format.blocks[old] for old in axes) if format.blocks else ())
 
 
-def _selectors(key: Any, shape: tuple[int, ...]) -> list[Selector]:
-    """One selector per mode: in-range integers, slices, and arrays of in-range positions."""
-    keys = list(key) if isinstance(key, tuple) else [key]
-    ellipses = [place for place, part in enumerate(keys) if part is Ellipsis]
-    if len(ellipses) > 1:
-        raise IndexError("an index can have only one ellipsis ('...')")
-    named = len(keys) - len(ellipses)
-    if named > len(shape):
-        raise IndexError(f"the tensor has {len(shape)} modes, but {named} were indexed")
-    place = ellipses[0] if ellipses else len(keys)
-    keys[place : place + 1] = [slice(None)] * (len(shape) - named)
-    selectors = [_selector(part, mode, size) for mode, (part, size) in enumerate(zip(keys, shape, strict=True))]
-    arrays = sum(isinstance(part, np.ndarray) for part in selectors)
-    if arrays > 1:
-        raise NotationError("a tensor can be indexed by an array in one mode at a time; index twice, as in A[rows][:, columns]")
-    if arrays and any(isinstance(part, int) for part in selectors):
-        raise NotationError("an array and an integer cannot index together; index twice, as in A[rows][:, 0]")
-    return selectors
+def _pick_modes(storage: Storage, parts: Sequence[Part]) -> Storage:
+    """As ``pick``, in the same format where one array picks positions of one mode and every mode is kept."""
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    slices = [part for part in parts if isinstance(part, slice)]
+    if not storage.format.is_unique:
+        storage = convert(storage, coo(len(storage.shape)))
+    stays = len(arrays) == 1 and arrays[0].ndim == 1 and len(slices) + 1 == len(parts)
+    return pick(storage, parts, storage.format if stays else None)
 
 
-def _selector(part: Any, mode: int, size: int) -> Selector:
-    if isinstance(part, slice):
-        return part
-    if part is None:
-        raise NotationError("a tensor cannot get a new mode by indexing with None; use to_numpy(), or index notation")
-    if isinstance(part, (list, np.ndarray)):
-        array = np.asarray(part)
-        if array.ndim != 1:
-            raise NotationError(f"an array that indexes must have one dimension, not {array.ndim}; for a mask of all modes use sl.where")
-        return _positions(array, mode, size)
-    if isinstance(part, (bool, np.bool_)):
-        raise NotationError("a truth value cannot index a tensor; use sl.where")
-    try:
-        position = operator.index(part)
-    except TypeError:
-        raise NotationError(
-            f"{type(part).__name__} cannot index a tensor; use integers, slices, '...', an array of positions, or index variables"
-        ) from None
-    if not -size <= position < size:
-        raise IndexError(f"position {position} is outside mode {mode}, which has size {size}")
-    return position % size
-
-
-def _positions(array: NDArray[Any], mode: int, size: int) -> NDArray[np.int64]:
-    """An array of positions or a mask, as positions from 0."""
-    if array.dtype == np.bool_:
-        if len(array) != size:
-            raise IndexError(f"a mask of length {len(array)} cannot select from mode {mode}, which has size {size}")
-        return np.flatnonzero(array)
-    if array.size and array.dtype.kind not in "iu":
-        raise NotationError(f"an array of {array.dtype} cannot index a tensor; positions are integers")
-    positions = array.astype(np.int64)
-    outside = (positions < -size) | (positions >= size)
-    if outside.any():
-        raise IndexError(f"position {positions[outside][0]} is outside mode {mode}, which has size {size}")
-    return np.where(positions < 0, positions + size, positions)
-
-
-def _narrow_outermost(storage: Storage, selectors: list[Selector]) -> tuple[Storage, list[Selector]]:
+def _narrow_outermost(storage: Storage, selectors: list[int | slice]) -> tuple[Storage, list[int | slice]]:
     """Cut the wanted range of rows out of a CSR-like storage, as views."""
     match storage.format.levels:
         case (Dense(), Compressed()):
@@ -148,10 +120,10 @@ def _narrow_outermost(storage: Storage, selectors: list[Selector]) -> tuple[Stor
             return storage, selectors
     wanted = selectors[mode]
     rows = slice(wanted, wanted + 1) if isinstance(wanted, int) else wanted
-    begin, end, step = rows.indices(storage.shape[mode]) if isinstance(rows, slice) else (0, 0, 0)
+    begin, end, step = rows.indices(storage.shape[mode])
     if step != 1:
         return storage, selectors
-    rest: Selector = 0 if isinstance(wanted, int) else slice(None)
+    rest: int | slice = 0 if isinstance(wanted, int) else slice(None)
     end = max(begin, end)
     pos, crd = storage.levels[1].arrays["pos"], storage.levels[1].arrays["crd"]
     first, last = int(pos[begin]), int(pos[end])
@@ -162,7 +134,7 @@ def _narrow_outermost(storage: Storage, selectors: list[Selector]) -> tuple[Stor
     return derived(narrow, storage), [rest if m == mode else part for m, part in enumerate(selectors)]
 
 
-def _select_entries(storage: Storage, selectors: list[Selector]) -> Storage:
+def _select_entries(storage: Storage, selectors: list[int | slice]) -> Storage:
     """Keep the entries that every selector wants, with their new coordinates."""
     if all(isinstance(part, slice) and part == slice(None) for part in selectors):
         return storage
@@ -172,7 +144,7 @@ def _select_entries(storage: Storage, selectors: list[Selector]) -> Storage:
     shape: list[int] = []
     modes: list[int] = []
     for mode, part in enumerate(selectors):
-        chosen, new, size = _select_mode(coordinates[mode][entries], part, storage.shape[mode])
+        chosen, new, size = select_mode(coordinates[mode][entries], part, storage.shape[mode])
         entries = entries[chosen]
         kept = [column[chosen] for column in kept]
         if not isinstance(part, int):
@@ -181,27 +153,6 @@ def _select_entries(storage: Storage, selectors: list[Selector]) -> Storage:
             modes.append(mode)
     stacked = np.stack(kept) if kept else np.empty((0, len(entries)), np.int64)
     return sealed(pack(_format_of(storage.format, modes), shape, stacked, values[entries], storage.fill))
-
-
-def _select_mode(column: NDArray[np.int64], part: Selector, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Which entries a selector wants, their new coordinates, and the new size of the mode."""
-    match part:
-        case int():
-            chosen = np.flatnonzero(column == part)
-            return chosen, column[chosen], 1
-        case slice():
-            wanted = range(size)[part]
-            offset = column - wanted.start
-            places = offset // wanted.step
-            chosen = np.flatnonzero((offset % wanted.step == 0) & (places >= 0) & (places < len(wanted)))
-            return chosen, places[chosen], len(wanted)
-    # A position may be wanted several times: each entry is repeated once per place that wants its coordinate.
-    order = np.argsort(part, kind="stable")
-    begin, end = np.searchsorted(part, column, "left", order), np.searchsorted(part, column, "right", order)
-    often = end - begin
-    chosen = np.repeat(np.arange(len(column)), often)
-    within = np.arange(len(chosen)) - np.repeat(np.cumsum(often) - often, often)
-    return chosen, order[np.repeat(begin, often) + within], len(part)
 
 
 def _format_of(format: Format, kept: list[int]) -> Format:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.conversion import convert
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, value_dtype
@@ -20,15 +21,16 @@ from sparseloom.core.errors import DeviceError, ShapeError
 from sparseloom.doors import doors, specialized
 from sparseloom.execution import Specialization
 from sparseloom.formats.format import Format
-from sparseloom.formats.named import dense
+from sparseloom.formats.named import csc, csr
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.text import placeholder
 from sparseloom.plan.problem import declared
-from sparseloom.tensor.indexing import select
+from sparseloom.tensor.indexing import by_rows, select
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.interop.numpy import dense_storage, to_numpy
 
+_MIXED = ((csr, csc), (csc, csr))  # a product of these is stored by rows, and needs both of them by rows
 Argument = Storage | Scalar | np.generic
 Array = Storage | NDArray[Any]
 Given = Argument | NDArray[Any]
@@ -80,10 +82,8 @@ class Statement:
         doors.learn(door, given, self.special, places, numbers, by_value)
 
     def run_product(self, variables: Sequence[IndexVar], summed: IndexVar, factors: Sequence[Access], sizes: Sequence[int]) -> Storage:
-        """Compute the sum of a product. One with a dense tensor has hardly an empty place, so it is dense on either side, as in SciPy."""
-        is_full = any(operand.format.is_dense for operand in self.operands.values())
-        rhs = Reduce("add", (summed,), Apply("multiply", tuple(factors)))
-        return self.run(variables, rhs, sizes, dense(len(variables)) if is_full else None)
+        """Compute the sum of a product."""
+        return self.run(variables, Reduce("add", (summed,), Apply("multiply", tuple(factors))), sizes)
 
 
 def variables(count: int) -> tuple[IndexVar, ...]:
@@ -94,7 +94,15 @@ def variables(count: int) -> tuple[IndexVar, ...]:
 def elementwise(op: str, *given: Given) -> Storage:
     """An operator of ``core.algebra`` on tensors, arrays and numbers, broadcast as NumPy does."""
     made = doors.through(op, *given)
-    return _elementwise(op, given) if made is None else made
+    found = _elementwise(op, given) if made is None else made
+    return found if found.values.dtype.kind != "b" or found.format.is_dense else _without_falsehoods(found)
+
+
+def _without_falsehoods(made: Storage) -> Storage:
+    """Truth values that are stored only where they are true, so that ``(A != A).nnz`` is 0."""
+    if made.fill or made.format.blocks or not all(level.compact for level in made.format.levels) or made.values.all():
+        return made
+    return convert(made, made.format, drop_zeros=True)
 
 
 def _elementwise(op: str, given: Sequence[Given]) -> Storage:
@@ -116,6 +124,8 @@ def _elementwise(op: str, given: Sequence[Given]) -> Storage:
 
 def matmul(left: Array, right: Array) -> Storage:
     """``left @ right`` as NumPy's matmul: vectors are rows or columns, and modes before the last two broadcast."""
+    if isinstance(left, Storage) and isinstance(right, Storage) and (left.format, right.format) in _MIXED:
+        left, right = (by_rows(left), by_rows(right)) if left.device == right.device == "cpu" else (left, right)
     made = doors.through("@", left, right)
     return _matmul(left, right) if made is None else made
 

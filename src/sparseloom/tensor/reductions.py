@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.conversion import convert
+from sparseloom.conversion import convert, store
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.doors import doors
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.compressed import Compressed
+from sparseloom.formats.named import entries
+from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Reduce
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
@@ -56,7 +58,12 @@ def _reduce(op: str, given: Storage, axis: Any, dtype: DType | None, keepdims: b
     if not keepdims:
         return result
     shape = tuple(1 if mode in axes else size for mode, size in enumerate(storage.shape))
-    return from_numpy(np.ascontiguousarray(to_numpy(result)).reshape(shape)).storage
+    if result.format.is_dense:
+        return from_numpy(np.ascontiguousarray(to_numpy(result)).reshape(shape)).storage
+    coordinates, values = unpack(result)
+    places = np.zeros((len(shape), len(values)), np.int64)
+    places[[mode for mode in range(len(shape)) if mode not in axes]] = coordinates
+    return store(entries(len(shape)), shape, places, values, result.fill)
 
 
 def reduced_count(shape: Sequence[int], axis: Any) -> int:

@@ -28,6 +28,7 @@ from sparseloom.tensor.hints import missing_attribute
 from sparseloom.tensor.indexing import select, transposed
 from sparseloom.tensor.interop import cupy, dlpack, scipy, torch
 from sparseloom.tensor.interop.numpy import to_numpy
+from sparseloom.tensor.keys import Mask
 from sparseloom.tensor.operators import cast
 from sparseloom.tensor.repr import html_of, text_of
 
@@ -198,19 +199,27 @@ class Tensor(Arithmetic):
         """The modes in reverse order, over the same arrays: the transpose of a csr matrix is csc."""
         return self.transpose()
 
+    @property
+    def mT(self) -> Self:
+        """The last two modes exchanged, over the same arrays."""
+        if self.ndim < 2:
+            raise ShapeError(f"a tensor of shape {self.shape} has no two modes to exchange")
+        return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+
     def transpose(self, *axes: Any) -> Self:
         """The modes in another order (reversed, if none is given), over the same arrays."""
         given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
         order = tuple(int(axis) % max(self.ndim, 1) for axis in given) if given else tuple(reversed(range(self.ndim)))
         if sorted(order) != list(range(self.ndim)):
             raise ShapeError(f"transpose{axes} must name each of the {self.ndim} modes once")
-        return type(self)(transposed(self.storage, order))
+        # Levels and arrays are the same, and so is what was found true of them.
+        return type(self)(transposed(self.storage, order), guard=self._guard)
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         if not any(isinstance(part, IndexVar) for part in parts) and (parts or self.ndim):
             storage = self.storage
-            part = select(storage, key)
+            part = select(storage, tuple(_plain(part) for part in parts))
             if not part.shape:
                 return part.values[0]
             return type(self)(part if storage.format.is_dense else apart(part, storage))
@@ -227,7 +236,9 @@ class Tensor(Arithmetic):
         variables = tuple(part for part in parts if isinstance(part, IndexVar))
         if len(variables) != len(parts):
             raise NotationError(
-                "entries of a tensor cannot be set; assign with index variables, as in y[i] = ..., or change the array it was made of"
+                "entries of a tensor cannot be set one by one, because each would move all that are stored\n"
+                "  help: take them down with B = A.builder(), B[i, j] = value, and A = B.build(), which moves them once; "
+                "or assign with index variables, as in y[i] = ..."
             )
         value = lift(value)
         self._assignment = assign(self.storage, self.name, variables, value)
@@ -288,6 +299,11 @@ class Tensor(Arithmetic):
     def __int__(self) -> int:
         return int(self.item())
 
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.ndim:
+            raise DTypeError(f"only an integer of order 0 is an index, not a tensor of {self.dtype} with {self.ndim} modes")
+        return int(self.item())
+
     def __complex__(self) -> complex:
         return complex(self.item())
 
@@ -326,6 +342,13 @@ class Tensor(Arithmetic):
 
     def _repr_html_(self) -> str:
         return html_of(self._storage, self.name, self._assignment)
+
+
+def _plain(part: Any) -> Any:
+    """A part of a key: a tensor as an array of positions, or as a mask that says where it is true."""
+    if not isinstance(part, Tensor):
+        return part
+    return Mask(part.shape, part.nonzero()) if part.dtype.kind == "b" and part.ndim else part.to_numpy()
 
 
 def _rebuilt(

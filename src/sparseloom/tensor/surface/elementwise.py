@@ -1,0 +1,171 @@
+"""Element-wise functions beside the operators of index notation: limits, rounding, closeness, choices, differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sparseloom.core.errors import NotationError, ShapeError
+from sparseloom.formats.storage import apart
+from sparseloom.tensor import functions
+from sparseloom.tensor.arithmetic import as_arguments
+from sparseloom.tensor.expression import Expression
+from sparseloom.tensor.operators import elementwise
+from sparseloom.tensor.surface.entries import mode_of, tensor_of
+from sparseloom.tensor.surface.mapped import mapped
+from sparseloom.tensor.surface.shape import concatenate
+from sparseloom.tensor.surface.table import enter, offered
+from sparseloom.tensor.tensor import Tensor
+
+# The operators of index notation that the array API has under another name; the others have their own, or none.
+_STANDARD = {
+    "absolute": "abs", "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "conjugate": "conj", "power": "pow",
+    "cbrt": None,
+}  # fmt: skip
+
+for _name in functions.ELEMENTWISE:
+    if _name != "where":
+        enter(getattr(functions, _name), "element-wise", None, None, _STANDARD.get(_name, ""))
+    del _name
+
+
+def _on(function: Callable[..., Any], *values: Any) -> Tensor:
+    """A function of NumPy's on anything array-like."""
+    arguments = as_arguments(values)
+    if arguments is None:
+        raise NotationError(f"{function.__name__} takes tensors, arrays and numbers, not {', '.join(type(v).__name__ for v in values)}")
+    return mapped(function, arguments)
+
+
+@offered("element-wise", methods=None, standard="")
+def where(condition: Any, *choices: Any) -> Any:
+    """One of two where a condition holds and the other elsewhere; of a condition alone, where it holds, as ``nonzero``."""
+    if not choices and not isinstance(condition, Expression):
+        return tensor_of(condition).nonzero()
+    return functions.where(condition, *choices)
+
+
+@offered("element-wise", standard="")
+def clip(x: Any, /, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None) -> Any:
+    """Values within limits, either of which may be left out."""
+    low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+    made = tensor_of(x)
+    kind = made.dtype
+    if low is not None:
+        made = functions.maximum(made, low)
+    if high is not None:
+        made = functions.minimum(made, high)
+    return Tensor(apart(made.storage, made.storage)) if low is None and high is None and made.dtype == kind else made
+
+
+@offered("element-wise", numpy="round around", standard="")
+def round(x: Any, /, decimals: int = 0) -> Tensor:
+    """Rounded to so many decimals, halves to even."""
+
+    def rounded(values: Any) -> Any:
+        return np.round(values, decimals)
+
+    return _on(rounded, tensor_of(x))
+
+
+@offered("element-wise", methods=None)
+def fix(x: Any, /) -> Any:
+    """Rounded towards zero."""
+    return functions.trunc(x)
+
+
+@offered("element-wise", methods=None)
+def nan_to_num(x: Any, /, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """With numbers in place of NaN and infinities."""
+
+    def numbers(values: Any) -> Any:
+        return np.nan_to_num(values, nan=nan, posinf=posinf, neginf=neginf)
+
+    return _on(numbers, tensor_of(x))
+
+
+def _differ(rtol: float, atol: float, equal_nan: bool) -> Callable[[Any, Any], Any]:
+    def differ(a: Any, b: Any) -> Any:
+        return ~np.isclose(a, b, rtol, atol, equal_nan)
+
+    return differ
+
+
+@offered("element-wise", methods=None)
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Whether values are as good as equal; true where nothing is stored, so that the result is dense."""
+    return functions.logical_not(_on(_differ(rtol, atol, equal_nan), a, b))  # type: ignore[no-any-return]
+
+
+@offered("element-wise", methods=None)
+def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether all values are as good as equal. What neither stores is not visited."""
+    return not _on(_differ(rtol, atol, equal_nan), a, b).any()
+
+
+@offered("element-wise", methods=None)
+def array_equal(a: Any, b: Any, equal_nan: bool = False) -> bool:
+    """Whether two tensors have the same shape and values. What neither stores is not visited."""
+    first, second = tensor_of(a), tensor_of(b)
+    if first.shape != second.shape:
+        return False
+    differ = _on(_differ(0.0, 0.0, True), first, second) if equal_nan else functions.not_equal(first, second)
+    return not differ.any()
+
+
+@offered("element-wise", methods=None, standard="")
+def isin(x: Any, test: Any, /, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Whether values are among some others."""
+    among = tensor_of(test).to_numpy()
+
+    def found(values: Any) -> Any:
+        return np.isin(values, among, invert=invert)
+
+    return _on(found, tensor_of(x))
+
+
+@offered("element-wise", methods=None, standard="")
+def positive(x: Any, /) -> Tensor:
+    """The same values."""
+    return +tensor_of(x)
+
+
+@offered("element-wise", methods=None)
+def angle(x: Any, /, deg: bool = False) -> Tensor:
+    """The angle of complex numbers; of an absent zero it is 0."""
+
+    def angles(values: Any) -> Any:
+        return np.angle(values, deg)
+
+    return _on(angles, tensor_of(x))
+
+
+@offered("element-wise", methods=None, numpy="astype", standard="")
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """Values of another dtype, in the same structure."""
+    return tensor_of(x).astype(dtype, copy)
+
+
+@offered("element-wise", methods=None, standard="")
+def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """The difference of neighbours along a mode, ``n`` times over."""
+    made = tensor_of(x)
+    if not made.ndim:
+        raise ShapeError("diff needs a tensor with at least one mode")
+    mode = mode_of(axis, made.ndim)
+    parts = [tensor_of(part) for part in (prepend, made, append) if part is not None]
+    made = concatenate(parts, mode) if len(parts) > 1 else made
+    ahead = (slice(None),) * mode
+    for _ in range(n):
+        op = "not_equal" if made.dtype.kind == "b" else "subtract"
+        made = Tensor(elementwise(op, made[(*ahead, slice(1, None))].storage, made[(*ahead, slice(None, -1))].storage))
+    return made
+
+
+@offered("element-wise", methods=None)
+def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
+    """The quotient rounded down, and the remainder."""
+    return _on(np.floor_divide, x, y), _on(np.remainder, x, y)
+

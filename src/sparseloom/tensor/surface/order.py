@@ -1,0 +1,255 @@
+"""Values in order: sorted, the largest few, the different ones; and where they are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparseloom.core.errors import DTypeError, ShapeError
+from sparseloom.formats.room import require_array
+from sparseloom.tensor.surface.entries import Index, are_dense, by_numpy, dense_tensor, entries_of, linear, mode_of, tensor_of
+from sparseloom.tensor.surface.groups import Groups, filled, grouped, spread, without_fill
+from sparseloom.tensor.surface.shape import ravel
+from sparseloom.tensor.surface.table import offered
+from sparseloom.tensor.tensor import Tensor
+
+
+@offered("order", numpy="sort", standard="")
+def sort(
+    x: Any, /, axis: int | None = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None, descending: bool = False
+) -> Tensor:
+    """The values along a mode in ascending order, absent ones between the smaller and the larger; without an axis, all of them."""
+    tensor = tensor_of(x) if axis is not None else ravel(x)
+    mode = mode_of(-1 if axis is None else axis, tensor.ndim)
+    if are_dense(tensor):
+        made = by_numpy(np.sort, tensor, mode)
+    else:
+        groups = without_fill(grouped(tensor, (mode,), "sort"))
+        ranked = groups.sorted_by(np.lexsort((groups.values, groups.numbers)))
+        behind = ~_precedes(ranked.values, ranked.fill)
+        places = ranked.ranks + np.where(behind, ranked.extent - np.repeat(ranked.counts, ranked.counts), 0)
+        made = spread(ranked, mode, places, ranked.values, tensor.shape, tensor.fill)
+    return made[(slice(None),) * mode + (slice(None, None, -1),)] if descending else made  # type: ignore[no-any-return]
+
+
+def _precedes(values: NDArray[Any], fill: Any) -> NDArray[np.bool_]:
+    """Which values stand before the fill when sorted; NaN comes last, and complex numbers go by their real parts first."""
+    if values.dtype.kind == "c":
+        keys = np.append(values, fill)
+        ranks = np.argsort(np.argsort(keys, kind="stable"), kind="stable")
+        before: NDArray[np.bool_] = ranks[:-1] < ranks[-1]
+        return before
+    return np.asarray((values < fill) | ((values == values) & bool(fill != fill)))
+
+
+@offered("order", numpy="argsort", standard="")
+def argsort(
+    x: Any, /, axis: int | None = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None, descending: bool = False
+) -> Tensor:
+    """The places along a mode that sort it, equal values in their order. Every place has one, so the result is dense."""
+    tensor = tensor_of(x) if axis is not None else ravel(x)
+    mode = mode_of(-1 if axis is None else axis, tensor.ndim)
+    require_array(tensor.shape, 8)
+    if not descending:
+        return by_numpy(np.argsort, tensor, mode, "stable")  # type: ignore[no-any-return]
+    turned = np.flip(tensor.to_numpy(), mode)
+    return dense_tensor(tensor.shape[mode] - 1 - np.flip(np.argsort(turned, mode, "stable"), mode))
+
+
+class TopK(NamedTuple):
+    """The largest values along a mode, and where they are."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@offered("order", numpy=None)
+def topk(x: Any, /, k: int, axis: int = -1, largest: bool = True) -> TopK:
+    """The ``k`` largest values along a mode in descending order and their places, or the smallest; of equal ones the first."""
+    tensor = tensor_of(x)
+    mode = mode_of(axis, tensor.ndim)
+    if not 0 <= k <= tensor.shape[mode]:
+        raise ShapeError(f"topk cannot take {k} of the {tensor.shape[mode]} values along mode {mode}")
+    if tensor.dtype.kind == "c":
+        raise DTypeError("complex numbers have no order, so there is no largest or smallest one")
+    sparse = tensor if not are_dense(tensor) else tensor.to("s" * tensor.ndim)
+    groups = without_fill(grouped(sparse, (mode,), "topk"))
+    ranked = groups.sorted_by(np.lexsort((groups.places, _downwards(groups.values) if largest else groups.values, groups.numbers)))
+    values, places = _best(ranked, groups, k, largest)
+    kept = (*groups.shape, k)
+    require_array(kept, 8)
+    made = []
+    for part, rest in ((values, groups.fill), (places, np.arange(k))):
+        rows = np.full((math.prod(groups.shape), k), rest, part.dtype)
+        rows[groups.keys] = part
+        made.append(dense_tensor(np.moveaxis(rows.reshape(kept), -1, mode)))
+    return TopK(*made)
+
+
+def _downwards(values: NDArray[Any]) -> NDArray[Any]:
+    """Keys that ascend where values descend; NaN first."""
+    if values.dtype.kind == "f":
+        return np.where(np.isnan(values), -np.inf, -values)
+    return values.max(initial=0) - values if values.dtype.kind != "b" else ~values
+
+
+def _best(ranked: Groups, groups: Groups, k: int, largest: bool) -> tuple[NDArray[Any], Index]:
+    """The first ``k`` of each group: better entries, then absent places from the first on, then worse entries."""
+    count = len(groups.starts)
+    values, places = np.full((count, k), groups.fill, groups.values.dtype), np.empty((count, k), np.int64)
+    better = ~_precedes(ranked.values, ranked.fill) if largest else _precedes(ranked.values, ranked.fill)
+    ahead = ranked.reduced(np.add, better.astype(np.int64))
+    absent = ranked.extent - ranked.counts
+    # The t-th absent place is t plus the number of entries that stand before it.
+    stored, wanted = groups.places - groups.ranks, np.arange(k)
+    keys = groups.numbers * (groups.extent + 1) + stored
+    rows = np.arange(count)[:, None]
+    before = np.searchsorted(keys, rows * (groups.extent + 1) + wanted, "right") - groups.starts[:, None]
+    slots = ahead[:, None] + wanted
+    fits = (slots < k) & (wanted < absent[:, None])
+    places[np.nonzero(fits)[0], slots[fits]] = (wanted + before)[fits]
+    target = ranked.ranks + np.where(better, 0, absent[ranked.numbers])
+    chosen = target < k
+    values[ranked.numbers[chosen], target[chosen]] = ranked.values[chosen]
+    places[ranked.numbers[chosen], target[chosen]] = ranked.places[chosen]
+    return values, places
+
+
+class Unique(NamedTuple):
+    """The different values of a tensor: where each is first met, which of them every value is, and how often each comes."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """The different values of a tensor, and how often each comes."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """The different values of a tensor, and which of them every value is."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def _unique(x: Any, equal_nan: bool, inverse: bool) -> tuple[NDArray[Any], Index, Index | None, Index]:
+    """The different values, where each is first met, which of them every value is if that is asked for, and their numbers."""
+    tensor = tensor_of(x)
+    if are_dense(tensor):
+        made = np.unique(tensor.to_numpy(), True, True, True, equal_nan=equal_nan)
+        return made[0], made[1], made[2].reshape(tensor.shape), made[3]
+    entries = entries_of(tensor)
+    keys = linear(entries.coordinates, tensor.shape, "unique")
+    order = np.argsort(keys)
+    keys, stored = keys[order], entries.values[order]
+    absent = tensor.size - len(keys)
+    # The fill stands behind the entries, where the first absent place is.
+    misses = np.flatnonzero(keys != np.arange(len(keys)))
+    gap = np.array([misses[0] if len(misses) else len(keys)], np.int64) if absent else np.empty(0, np.int64)
+    given = np.append(stored, stored.dtype.type(tensor.fill)) if absent else stored
+    places = np.concatenate((keys, gap))
+    sequence = np.argsort(places, kind="stable")
+    values, first, numbers, counts = np.unique(given[sequence], True, True, True, equal_nan=equal_nan)
+    back = np.empty(len(given), np.int64)
+    back[sequence] = numbers
+    if absent:
+        counts[back[-1]] += absent - 1
+    whole = filled(tensor.shape, keys, back[: len(keys)], back[-1] if absent else 0) if inverse else None
+    return values, places[sequence][first], whole, counts
+
+
+@offered("order", methods=None)
+def unique(
+    x: Any, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, *, equal_nan: bool = True
+) -> Any:
+    """The different values in ascending order, absent ones among them; with places, inverse and numbers as NumPy gives them."""
+    values, first, inverse, counts = _unique(x, equal_nan, return_inverse)
+    asked = ((first, return_index), (inverse, return_inverse), (counts, return_counts))
+    made = [dense_tensor(values), *(dense_tensor(np.asarray(part)) for part, wanted in asked if wanted)]
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+@offered("order", methods=None, standard="")
+def unique_values(x: Any, /) -> Tensor:
+    """The different values."""
+    return dense_tensor(_unique(x, False, False)[0])
+
+
+@offered("order", methods=None, standard="")
+def unique_counts(x: Any, /) -> UniqueCounts:
+    """The different values, and how often each comes."""
+    values, _, _, counts = _unique(x, False, False)
+    return UniqueCounts(dense_tensor(values), dense_tensor(counts))
+
+
+@offered("order", methods=None, standard="")
+def unique_inverse(x: Any, /) -> UniqueInverse:
+    """The different values, and which of them every value is."""
+    values, _, inverse, _ = _unique(x, False, True)
+    return UniqueInverse(dense_tensor(values), dense_tensor(np.asarray(inverse)))
+
+
+@offered("order", methods=None, standard="")
+def unique_all(x: Any, /) -> Unique:
+    """The different values, where each is first met, which of them every value is, and how often each comes."""
+    values, first, inverse, counts = _unique(x, False, True)
+    return Unique(*map(dense_tensor, (values, first, np.asarray(inverse), counts)))
+
+
+@offered("order", methods=None)
+def nonzero(x: Any, /) -> tuple[NDArray[np.int64], ...]:
+    """The coordinates of the values that are not zero, one array per mode."""
+    return tensor_of(x).nonzero()
+
+
+@offered("order", methods=None)
+def argwhere(x: Any, /) -> NDArray[np.int64]:
+    """The coordinates of the values that are not zero, one row each."""
+    return np.stack(tensor_of(x).nonzero(), axis=-1) if tensor_of(x).ndim else np.empty((int(bool(x)), 0), np.int64)
+
+
+@offered("order", methods=None)
+def flatnonzero(x: Any, /) -> NDArray[np.int64]:
+    """Which values in order are not zero."""
+    return ravel(x).nonzero()[0]
+
+
+@offered("order", standard="")
+def take(x: Any, indices: Any, /, axis: int | None = None, out: None = None, mode: str = "raise") -> Any:
+    """The parts at some positions of a mode; without an axis, of all values in order."""
+    tensor = tensor_of(x) if axis is not None else ravel(x)
+    place = mode_of(0 if axis is None else axis, tensor.ndim)
+    wanted = tensor_of(indices).to_numpy()
+    if mode != "raise":
+        size = tensor.shape[place]
+        wanted = wanted % size if mode == "wrap" else np.clip(wanted, 0, size - 1)
+    return tensor[(slice(None),) * place + (wanted if wanted.ndim else int(wanted),)]
+
+
+@offered("order", methods=None, standard="")
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
+    """One position along a mode for each of the others, as ``argsort`` gives them."""
+    tensor, wanted = tensor_of(x), tensor_of(indices).to_numpy()
+    mode = mode_of(axis, tensor.ndim)
+    if wanted.ndim != tensor.ndim:
+        raise ShapeError(f"take_along_axis needs as many modes for positions as the tensor has: {tensor.ndim}, not {wanted.ndim}")
+    others = [np.arange(size).reshape((-1,) + (1,) * (tensor.ndim - place - 1)) for place, size in enumerate(tensor.shape)]
+    return tensor[tuple(wanted if place == mode else other for place, other in enumerate(others))]  # type: ignore[no-any-return]
+
+
+@offered("order", methods=None, standard="")
+def searchsorted(x: Any, v: Any, /, side: Any = "left", sorter: Any = None) -> Tensor:
+    """Where values belong in a sorted vector, which is dense."""
+    if not are_dense(tensor_of(x)):
+        raise DTypeError("searchsorted needs a dense vector; write x.to('dense')")
+    order = None if sorter is None else tensor_of(sorter).to_numpy()
+    return dense_tensor(np.asarray(np.searchsorted(tensor_of(x).to_numpy(), tensor_of(v).to_numpy(), side, order)))

@@ -1,0 +1,348 @@
+"""Other shapes of the same values: reshaped, joined, turned around and repeated. Entries move; no value changes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sparseloom.core.dtypes import value_dtype
+from sparseloom.core.errors import ShapeError
+from sparseloom.formats.room import require_array
+from sparseloom.formats.storage import apart
+from sparseloom.tensor.operators import broadcast_shape
+from sparseloom.tensor.surface.entries import (
+    Entries,
+    are_dense,
+    by_numpy,
+    common_fill,
+    entries_of,
+    linear,
+    mode_of,
+    modes_of,
+    tensor_of,
+    unraveled,
+)  # fmt: skip
+from sparseloom.tensor.surface.table import offered
+from sparseloom.tensor.tensor import Tensor
+
+
+@offered("shape", standard="")
+def reshape(x: Any, /, shape: Any, *more: int, order: str = "C", copy: bool | None = None) -> Tensor:
+    """The same values in another shape; one size may be -1."""
+    tensor = tensor_of(x)
+    sizes = _sizes(tensor.size, shape if not more else (shape, *more))
+    if order not in ("C", "F", "A"):
+        raise ShapeError(f"the order of a new shape is 'C' or 'F', not {order!r}")
+    if order == "F":
+        return reshape(tensor.T, sizes[::-1]).T
+    if are_dense(tensor):
+        made = by_numpy(np.reshape, tensor, sizes)
+        return made.copy() if copy else made  # type: ignore[no-any-return]
+    entries = entries_of(tensor)
+    return entries.moved(sizes, unraveled(linear(entries.coordinates, tensor.shape, "reshape"), sizes)).tensor()
+
+
+def _sizes(size: int, shape: Any) -> tuple[int, ...]:
+    """The sizes of a new shape for so many values."""
+    try:
+        sizes = [operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
+    except TypeError:
+        raise ShapeError(f"a shape is an integer or a tuple of integers, not {shape!r}") from None
+    known = math.prod(n for n in sizes if n != -1)
+    if sizes.count(-1) == 1 and known and size % known == 0:
+        sizes[sizes.index(-1)] = size // known
+    if any(n < 0 for n in sizes) or math.prod(sizes) != size:
+        raise ShapeError(f"{size} values cannot have the shape {tuple(sizes)}")
+    return tuple(sizes)
+
+
+@offered("shape")
+def ravel(x: Any, /, order: str = "C") -> Tensor:
+    """All values in one mode, the last mode fastest."""
+    return reshape(x, -1, order=order)
+
+
+@offered("shape", numpy=None)
+def flatten(x: Any, /, order: str = "C") -> Tensor:
+    """As ``ravel``, in memory of its own."""
+    return ravel(x, order).copy()
+
+
+@offered("shape", methods=None, standard="")
+def expand_dims(x: Any, /, axis: Any) -> Tensor:
+    """New modes of size 1 at the places of ``axis``."""
+    tensor = tensor_of(x)
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    places = modes_of(axis, tensor.ndim + count)
+    rest = iter(tensor.shape)
+    return reshape(tensor, [1 if place in places else next(rest) for place in range(tensor.ndim + count)])
+
+
+@offered("shape", standard="")
+def squeeze(x: Any, /, axis: Any = None) -> Tensor:
+    """Without modes of size 1: all of them, or those of ``axis``."""
+    tensor = tensor_of(x)
+    gone = [m for m, size in enumerate(tensor.shape) if size == 1] if axis is None else modes_of(axis, tensor.ndim)
+    if wrong := [mode for mode in gone if tensor.shape[mode] != 1]:
+        raise ShapeError(f"mode {wrong[0]} of shape {tensor.shape} cannot be squeezed: its size is not 1")
+    return reshape(tensor, [size for mode, size in enumerate(tensor.shape) if mode not in gone])
+
+
+@offered("shape", methods=None, standard="")
+def broadcast_to(x: Any, /, shape: Any) -> Tensor:
+    """Stretched to a shape as NumPy broadcasts; entries are repeated."""
+    tensor = tensor_of(x)
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if broadcast_shape("broadcast_to", [tensor.shape, sizes]) != sizes:
+        raise ShapeError(f"a tensor of shape {tensor.shape} cannot be stretched to {sizes}")
+    if are_dense(tensor):
+        return by_numpy(np.broadcast_to, tensor, sizes)  # type: ignore[no-any-return]
+    return stretched(entries_of(tensor), sizes).tensor()
+
+
+def stretched(entries: Entries, shape: Sequence[int]) -> Entries:
+    """Entries repeated along modes that are new, or of size 1 before."""
+    lead = len(shape) - len(entries.shape)
+    old = (1,) * lead + entries.shape
+    columns = [np.zeros(entries.count, np.int64)] * lead + list(entries.coordinates)
+    grown = [mode for mode, size in enumerate(shape) if size != old[mode]]
+    often = math.prod(shape[mode] for mode in grown)
+    require_array((len(shape) + 1, often * entries.count), 8)
+    repeated = [np.repeat(column, often) for column in columns]
+    within = np.tile(np.arange(often), entries.count)
+    for mode, column in zip(grown, unraveled(within, [shape[mode] for mode in grown]), strict=True):
+        repeated[mode] = column
+    return replace(entries, values=np.repeat(entries.values, often)).moved(shape, repeated)
+
+
+@offered("shape", methods=None, standard="")
+def broadcast_arrays(*tensors: Any) -> list[Tensor]:
+    """All of them stretched to their common shape."""
+    given = [tensor_of(x) for x in tensors]
+    shape = broadcast_shape("broadcast_arrays", [x.shape for x in given])
+    return [broadcast_to(x, shape) for x in given]
+
+
+@offered("shape", methods=None, numpy="permute_dims", standard="")
+def permute_dims(x: Any, /, axes: Any = None) -> Tensor:
+    """The modes in another order, over the same arrays."""
+    return tensor_of(x).transpose() if axes is None else tensor_of(x).transpose(tuple(axes))
+
+
+@offered("shape", methods=None)
+def transpose(x: Any, /, axes: Any = None) -> Tensor:
+    """The modes in another order, reversed if none is given, over the same arrays."""
+    return permute_dims(x, axes)
+
+
+@offered("shape", methods=None, standard="")
+def matrix_transpose(x: Any, /) -> Tensor:
+    """The last two modes exchanged, over the same arrays."""
+    tensor = tensor_of(x)
+    if tensor.ndim < 2:
+        raise ShapeError(f"a tensor of shape {tensor.shape} has no two modes to exchange")
+    return swapaxes(tensor, -1, -2)
+
+
+@offered("shape")
+def swapaxes(x: Any, /, axis1: int, axis2: int) -> Tensor:
+    """Two modes exchanged, over the same arrays."""
+    tensor = tensor_of(x)
+    one, other = mode_of(axis1, tensor.ndim), mode_of(axis2, tensor.ndim)
+    order = list(range(tensor.ndim))
+    order[one], order[other] = other, one
+    return tensor.transpose(tuple(order))
+
+
+@offered("shape", methods=None, standard="")
+def moveaxis(x: Any, /, source: Any, destination: Any) -> Tensor:
+    """Modes at other places, over the same arrays; the others keep their order."""
+    tensor = tensor_of(x)
+    moved, places = modes_of(source, tensor.ndim), modes_of(destination, tensor.ndim)
+    if len(moved) != len(places):
+        raise ShapeError(f"moveaxis moves {len(moved)} modes to {len(places)} places")
+    order = [mode for mode in range(tensor.ndim) if mode not in moved]
+    for place, mode in sorted(zip(places, moved, strict=True)):
+        order.insert(place, mode)
+    return tensor.transpose(tuple(order))
+
+
+@offered("shape", methods=None, standard="")
+def flip(x: Any, /, axis: Any = None) -> Tensor:
+    """The order of coordinates reversed, along all modes or those of ``axis``."""
+    tensor = tensor_of(x)
+    modes = modes_of(axis, tensor.ndim)
+    if are_dense(tensor):
+        return by_numpy(np.flip, tensor, modes)  # type: ignore[no-any-return]
+    entries = entries_of(tensor)
+    sizes = zip(entries.coordinates, tensor.shape, strict=True)
+    return entries.moved(tensor.shape, [size - 1 - c if mode in modes else c for mode, (c, size) in enumerate(sizes)]).tensor()
+
+
+@offered("shape", methods=None)
+def fliplr(x: Any, /) -> Tensor:
+    """Reversed along the second mode."""
+    return flip(x, 1)
+
+
+@offered("shape", methods=None)
+def flipud(x: Any, /) -> Tensor:
+    """Reversed along the first mode."""
+    return flip(x, 0)
+
+
+@offered("shape", methods=None, standard="")
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
+    """Coordinates moved on by ``shift``, from the end to the beginning; without an axis, over all values in order."""
+    tensor = tensor_of(x)
+    if axis is None:
+        return reshape(roll(reshape(tensor, -1), shift, 0), tensor.shape)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if len(axes) == 1:
+        axes = axes * len(shifts)
+    if len(axes) != len(shifts):
+        raise ShapeError(f"roll has {len(shifts)} shifts for {len(axes)} modes")
+    entries = entries_of(tensor)
+    columns = list(entries.coordinates)
+    for by, mode in ((by, mode_of(one, tensor.ndim)) for by, one in zip(shifts, axes, strict=True)):
+        columns[mode] = (columns[mode] + operator.index(by)) % max(tensor.shape[mode], 1)
+    made = entries.moved(tensor.shape, columns).tensor()
+    return made.to(tensor.format) if are_dense(tensor) else made
+
+
+def _joined(tensors: Sequence[Tensor], axis: int, what: str) -> Tensor:
+    """Tensors one behind the other along a mode."""
+    first, *others = [tensor.shape for tensor in tensors]
+    if any(len(shape) != len(first) or _without(shape, axis) != _without(first, axis) for shape in others):
+        raise ShapeError(f"{what} cannot join the shapes {', '.join(map(str, (first, *others)))}: only mode {axis} may differ")
+    fill = common_fill(tensors, what)
+    parts = [entries_of(tensor) for tensor in tensors]
+    ends = np.cumsum([0, *(shape[axis] for shape in (first, *others))])
+    coordinates = np.concatenate([part.coordinates for part in parts], axis=1)
+    coordinates[axis] += np.repeat(ends[:-1], [part.count for part in parts])
+    like = next(part.like for part, tensor in zip(parts, tensors, strict=True) if not tensor.format.is_dense)
+    values = np.concatenate([part.values for part in parts])
+    shape = tuple(int(ends[-1]) if mode == axis else size for mode, size in enumerate(first))
+    return Entries(shape, coordinates, values.astype(_common(tensors)), fill, like).tensor()
+
+
+def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return shape[:axis] + shape[axis + 1 :]
+
+
+def _common(tensors: Sequence[Tensor]) -> Any:
+    return value_dtype(np.result_type(*(tensor.dtype for tensor in tensors)))
+
+
+@offered("shape", methods=None, numpy="concatenate concat", standard="concat")
+def concatenate(tensors: Any, /, axis: int | None = 0, *, dtype: Any = None) -> Tensor:
+    """Tensors one behind the other along a mode; without an axis, all of their values in one."""
+    given = [tensor_of(x) for x in tensors]
+    if not given:
+        raise ShapeError("concatenate needs at least one tensor")
+    if axis is None:
+        given, axis = [ravel(x) for x in given], 0
+    mode = mode_of(axis, given[0].ndim)
+    made = by_numpy(np.concatenate, given, mode) if are_dense(*given) else _joined(given, mode, "concatenate")
+    return made if dtype is None else made.astype(dtype, copy=False)
+
+
+@offered("shape", methods=None, numpy=None)
+def concat(tensors: Any, /, axis: int | None = 0) -> Tensor:
+    """``concatenate``, as the array API calls it."""
+    return concatenate(tensors, axis)
+
+
+@offered("shape", methods=None, standard="")
+def stack(tensors: Any, /, axis: int = 0) -> Tensor:
+    """Tensors of one shape along a new mode."""
+    given = [tensor_of(x) for x in tensors]
+    if len({x.shape for x in given}) != 1:
+        raise ShapeError(f"stack needs tensors of one shape, not {', '.join(str(x.shape) for x in given) or 'none'}")
+    return concatenate([expand_dims(x, axis) for x in given], mode_of(axis, given[0].ndim + 1))
+
+
+@offered("shape", methods=None)
+def vstack(tensors: Any, /) -> Tensor:
+    """One below the other; vectors are rows."""
+    return concatenate([_at_least(tensor_of(x), 2) for x in tensors], 0)
+
+
+@offered("shape", methods=None)
+def hstack(tensors: Any, /) -> Tensor:
+    """Side by side; vectors one behind the other."""
+    given = [_at_least(tensor_of(x), 1) for x in tensors]
+    return concatenate(given, 0 if given and given[0].ndim == 1 else 1)
+
+
+def _at_least(x: Tensor, order: int) -> Tensor:
+    return reshape(x, (1,) * (order - x.ndim) + x.shape) if x.ndim < order else x
+
+
+@offered("shape", methods=None)
+def block(blocks: Any, /) -> Tensor:
+    """One tensor of nested lists of blocks: the innermost lists are joined along the last mode."""
+    depth = _depth(blocks)
+    order = max(depth, _highest(blocks))
+    return _blocked(blocks, depth, order)
+
+
+def _depth(blocks: Any) -> int:
+    if not isinstance(blocks, list):
+        return 0
+    if not blocks:
+        raise ShapeError("block has an empty list")
+    depths = {_depth(part) for part in blocks}
+    if len(depths) > 1:
+        raise ShapeError("the lists of block must all be nested equally deep")
+    return 1 + depths.pop()
+
+
+def _highest(blocks: Any) -> int:
+    return max(map(_highest, blocks)) if isinstance(blocks, list) else tensor_of(blocks).ndim
+
+
+def _blocked(blocks: Any, depth: int, order: int) -> Tensor:
+    if not depth:
+        return _at_least(tensor_of(blocks), order)
+    return concatenate([_blocked(part, depth - 1, order) for part in blocks], -depth)
+
+
+@offered("shape", methods="", standard="")
+def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Tensor:
+    """Every coordinate of a mode so many times, one number for all or one for each; without an axis, of all values in order."""
+    tensor = tensor_of(x)
+    if axis is None:
+        return repeat(ravel(tensor), repeats, 0)
+    mode = mode_of(axis, tensor.ndim)
+    counts = tensor_of(repeats).to_numpy() if not isinstance(repeats, int) else repeats
+    places = np.repeat(np.arange(tensor.shape[mode]), counts)
+    return tensor[(slice(None),) * mode + (places,)]  # type: ignore[no-any-return]
+
+
+@offered("shape", methods=None, standard="")
+def tile(x: Any, /, reps: Any) -> Tensor:
+    """So many copies along every mode."""
+    tensor = tensor_of(x)
+    often = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
+    order = max(len(often), tensor.ndim)
+    often, made = (1,) * (order - len(often)) + often, _at_least(tensor, order)
+    for mode, count in enumerate(often):
+        if count != 1:
+            made = made[(slice(None),) * mode + (np.tile(np.arange(made.shape[mode]), count),)]
+    return made if made is not tensor else Tensor(apart(tensor.storage, tensor.storage))
+
+
+@offered("shape", methods=None, standard="")
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The parts of a tensor along a mode."""
+    tensor = tensor_of(x)
+    mode = mode_of(axis, tensor.ndim)
+    parts = (tensor[(slice(None),) * mode + (k,)] for k in range(tensor.shape[mode]))
+    return tuple(part if isinstance(part, Tensor) else tensor_of(part) for part in parts)

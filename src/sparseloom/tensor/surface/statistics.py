@@ -1,0 +1,297 @@
+"""Reductions beyond sums and extremes: where the largest value is, variances, norms, running sums, and those that leave out NaN."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sparseloom.core.dtypes import INT64, as_inexact, real_part, value_dtype
+from sparseloom.core.errors import DTypeError, ShapeError
+from sparseloom.formats.room import require_array
+from sparseloom.tensor import functions
+from sparseloom.tensor.surface.entries import are_dense, by_numpy, dense_tensor, mode_of, modes_of, revalued, tensor_of
+from sparseloom.tensor.surface.groups import Groups, grouped
+from sparseloom.tensor.surface.shape import ravel, reshape
+from sparseloom.tensor.surface.table import enter, offered
+from sparseloom.tensor.tensor import Tensor
+
+for _reduction in (functions.sum, functions.prod, functions.min, functions.max, functions.any, functions.all):
+    _also = f" a{_reduction.__name__}" if _reduction.__name__ in ("min", "max") else ""
+    enter(_reduction, "reductions", None, _reduction.__name__ + _also, "")
+    del _reduction, _also
+
+
+@offered("reductions", methods=None, standard="")
+def mean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The mean along modes, absent entries included."""
+    return tensor_of(x).mean(axis, dtype, out, keepdims)
+
+
+def _scalar(made: Any, axis: Any) -> Any:
+    """As NumPy's methods do: a number where nothing but one value is left, and no axis was named."""
+    return made.to_numpy()[()] if axis is None and isinstance(made, Tensor) and not made.ndim else made
+
+
+def _position(x: Any, axis: Any, keepdims: bool, largest: bool) -> Any:
+    tensor = tensor_of(x)
+    name = "argmax" if largest else "argmin"
+    given = tensor if axis is not None else ravel(tensor)
+    mode = 0 if axis is None else mode_of(axis, tensor.ndim)
+    if not given.shape[mode]:
+        raise ShapeError(f"no entries: {name} along mode {mode} of shape {given.shape} does not exist")
+    is_dense = are_dense(given)
+    made = tensor_of(by_numpy(getattr(np, name), given, mode) if is_dense else _first_extreme(grouped(given, (mode,), name), largest))
+    if keepdims:
+        return reshape(made, (1,) * tensor.ndim if axis is None else (*tensor.shape[:mode], 1, *tensor.shape[mode + 1 :]))
+    return _scalar(made, axis)
+
+
+def _first_extreme(groups: Groups, largest: bool) -> Tensor:
+    """The first place of the extreme value of each group; NaN is the most extreme, as in NumPy."""
+    if groups.values.dtype.kind == "c":
+        raise DTypeError("complex numbers have no order, so there is no largest or smallest one")
+    extreme = np.maximum if largest else np.minimum
+    best = groups.reduced(extreme)
+    whole = np.where(groups.is_partial, extreme(best, groups.fill), best)
+    of_entry = whole[groups.numbers]
+    hits = (groups.values == of_entry) | ((groups.values != groups.values) & (of_entry != of_entry))
+    stored = groups.reduced(np.minimum, np.where(hits, groups.places, groups.extent))
+    matches = groups.is_partial & ((whole == groups.fill) | ((whole != whole) & bool(groups.fill != groups.fill)))
+    return groups.result(np.where(matches, np.minimum(stored, groups.first_absent()), stored), 0)  # type: ignore[no-any-return]
+
+
+@offered("reductions", standard="")
+def argmax(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+    """The first place of the largest value along a mode; without an axis, among all values in order."""
+    return _position(x, axis, keepdims, True)
+
+
+@offered("reductions", standard="")
+def argmin(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+    """The first place of the smallest value along a mode; without an axis, among all values in order."""
+    return _position(x, axis, keepdims, False)
+
+
+@offered("reductions", standard="")
+def var(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+) -> Any:
+    """The variance along modes, absent entries included; ``ddof``, or ``correction``, is subtracted from their number."""
+    tensor = tensor_of(x)
+    modes, taken = modes_of(axis, tensor.ndim), ddof if correction is None else correction
+    kind = as_inexact(tensor.dtype) if dtype is None else value_dtype(dtype)
+    with np.errstate(all="ignore"):
+        if are_dense(tensor):
+            return _scalar(tensor_of(by_numpy(np.var, tensor, modes, None if dtype is None else kind, ddof=taken, keepdims=keepdims)), axis)
+        groups = grouped(tensor.astype(kind, copy=False), modes, "var")
+        absent = groups.extent - groups.counts
+        means = (groups.reduced(np.add) + np.where(absent > 0, groups.fill * absent, 0)) / groups.extent
+        apart = _squared(groups.values - means[groups.numbers])
+        total = groups.reduced(np.add, apart) + np.where(absent > 0, _squared(groups.fill - means) * absent, 0)
+        nothing = 0.0 if groups.extent > taken and np.isfinite(groups.fill) else np.nan
+        made = groups.result((total / max(groups.extent - taken, 0)).astype(real_part(kind)), nothing, modes, keepdims)
+    return _scalar(made, axis)
+
+
+def _squared(values: Any) -> Any:
+    return values.real**2 + values.imag**2 if np.iscomplexobj(values) else values**2
+
+
+@offered("reductions", standard="")
+def std(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+) -> Any:
+    """The standard deviation along modes, absent entries included."""
+    found = var(x, axis, dtype, None, ddof, keepdims, correction=correction)
+    return np.sqrt(found) if not isinstance(found, Tensor) else Tensor(revalued(found.storage, np.sqrt))
+
+
+@offered("reductions", methods=None, standard="")
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """How many values along modes are not zero."""
+    return functions.not_equal(tensor_of(x), 0).sum(axis, INT64, None, keepdims)
+
+
+@offered("reductions", methods=None)
+def ptp(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The largest value minus the smallest."""
+    tensor = tensor_of(x)
+    return tensor.max(axis, None, keepdims) - tensor.min(axis, None, keepdims)
+
+
+def _running(function: Any, x: Any, axis: Any, dtype: Any) -> Tensor:
+    tensor = tensor_of(x)
+    given = ravel(tensor) if axis is None else tensor
+    mode = 0 if axis is None else mode_of(axis, tensor.ndim)
+    require_array(given.shape, 8)
+    return by_numpy(function, given, mode, None if dtype is None else value_dtype(dtype))  # type: ignore[no-any-return]
+
+
+@offered("reductions")
+def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
+    """The running sum along a mode, or over all values in order. It has no gaps, so it is dense."""
+    return _running(np.cumsum, x, axis, dtype)
+
+
+@offered("reductions")
+def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
+    """The running product along a mode, or over all values in order; dense."""
+    return _running(np.cumprod, x, axis, dtype)
+
+
+def _cumulative(function: Callable[..., Tensor], initial: int, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Tensor:
+    tensor = tensor_of(x)
+    if axis is None and tensor.ndim > 1:
+        raise ShapeError(f"a tensor of shape {tensor.shape} has several modes; name the axis to run along")
+    mode = 0 if axis is None else mode_of(axis, tensor.ndim)
+    made = function(tensor, mode, dtype).to_numpy()
+    if include_initial:
+        made = np.concatenate((np.full((*made.shape[:mode], 1, *made.shape[mode + 1 :]), initial, made.dtype), made), mode)
+    return dense_tensor(made)
+
+
+@offered("reductions", methods=None, standard="")
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """The running sum along a mode, with a leading 0 if it is asked for; dense."""
+    return _cumulative(cumsum, 0, x, axis, dtype, include_initial)
+
+
+@offered("reductions", methods=None, standard="")
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """The running product along a mode, with a leading 1 if it is asked for; dense."""
+    return _cumulative(cumprod, 1, x, axis, dtype, include_initial)
+
+
+def _without_nan(x: Any, instead: Any) -> Tensor:
+    """A tensor with another value in place of NaN."""
+    tensor = tensor_of(x)
+    if tensor.dtype.kind not in "fc":
+        return tensor
+
+    def replaced(values: Any) -> Any:
+        return np.where(np.isnan(values), np.asarray(values).dtype.type(instead), values)
+
+    return Tensor(revalued(tensor.storage, replaced))
+
+
+def _counted(x: Any, axis: Any, keepdims: bool) -> Any:
+    """How many values along modes are not NaN."""
+    tensor = tensor_of(x)
+    missing = functions.isnan(tensor).sum(axis, INT64, None, keepdims)
+    return math.prod(tensor.shape[mode] for mode in modes_of(axis, tensor.ndim)) - missing
+
+
+@offered("reductions", methods=None)
+def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The sum along modes, NaN left out."""
+    return _without_nan(x, 0).sum(axis, dtype, out, keepdims)
+
+
+@offered("reductions", methods=None)
+def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The product along modes, NaN left out."""
+    return _without_nan(x, 1).prod(axis, dtype, out, keepdims)
+
+
+def _nan_extreme(x: Any, axis: Any, keepdims: bool, instead: float, name: str) -> Any:
+    found = getattr(_without_nan(x, instead), name)(axis, None, keepdims)
+    if tensor_of(x).dtype.kind != "f":
+        return found
+    counted = _counted(x, axis, keepdims)
+    if not isinstance(found, Tensor):
+        return found if counted else found.dtype.type(np.nan)
+    return functions.where(functions.equal(counted, 0), found.dtype.type(np.nan), found)
+
+
+@offered("reductions", methods=None)
+def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The smallest value along modes, NaN left out; NaN where there is nothing else."""
+    return _nan_extreme(x, axis, keepdims, np.inf, "min")
+
+
+@offered("reductions", methods=None)
+def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The largest value along modes, NaN left out; NaN where there is nothing else."""
+    return _nan_extreme(x, axis, keepdims, -np.inf, "max")
+
+
+@offered("reductions", methods=None)
+def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The mean along modes, NaN left out."""
+    kind = as_inexact(tensor_of(x).dtype) if dtype is None else value_dtype(dtype)
+    total, count = nansum(x, axis, kind, None, keepdims), _counted(x, axis, keepdims)
+    with np.errstate(all="ignore"):
+        if not isinstance(total, Tensor):
+            return (total / count).astype(kind)
+        return (total / count).astype(kind, copy=False)
+
+
+@offered("reductions", methods=None)
+def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    """The variance along modes, NaN left out."""
+    tensor = tensor_of(x)
+    center = nanmean(tensor, axis, dtype, None, True)
+    apart = functions.absolute(functions.subtract(tensor, center))
+    total, count = nansum(functions.square(apart), axis, None, None, keepdims), _counted(tensor, axis, keepdims)
+    with np.errstate(all="ignore"):
+        return total / functions.maximum(count - ddof, 0) if isinstance(total, Tensor) else total / max(count - ddof, 0)
+
+
+@offered("reductions", methods=None)
+def nanstd(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    """The standard deviation along modes, NaN left out."""
+    found = nanvar(x, axis, dtype, None, ddof, keepdims)
+    return functions.sqrt(found) if isinstance(found, Tensor) else np.sqrt(found)
+
+
+@offered("reductions", methods="")
+def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """NumPy's norm of vectors and matrices, but for those that need singular values."""
+    tensor = tensor_of(x)
+    modes = modes_of(axis, tensor.ndim)
+    magnitude = functions.absolute(tensor if tensor.dtype.kind in "fc" else tensor.astype(float))
+    match ord, len(modes):
+        case None | "fro", _:
+            found = functions.square(magnitude).sum(axis, None, None, keepdims)
+            return np.sqrt(found) if not isinstance(found, Tensor) else functions.sqrt(found)
+        case (np.inf | 1), 2:
+            return _matrix_norm(magnitude, modes, ord, keepdims, axis, "max")
+        case n, 2 if n in (-1, -np.inf):
+            return _matrix_norm(magnitude, modes, ord, keepdims, axis, "min")
+        case np.inf, 1:
+            return magnitude.max(axis, None, keepdims)
+        case n, 1 if n == -np.inf:
+            return magnitude.min(axis, None, keepdims)
+        case 0, 1:
+            return functions.not_equal(magnitude, 0).sum(axis, magnitude.dtype, None, keepdims)
+        case (int() | float()), 1:
+            return (magnitude**ord).sum(axis, None, None, keepdims) ** (1.0 / ord)
+    raise ShapeError(f"the norm {ord!r} over {len(modes)} modes is not offered\n  help: use np.linalg.norm(x.to_numpy(), {ord!r})")
+
+
+def _matrix_norm(magnitude: Tensor, modes: tuple[int, ...], ord: float, keepdims: bool, axis: Any, extreme: str) -> Any:
+    """The extreme of sums over rows, or over columns."""
+    summed, rest = modes if abs(ord) == 1 else modes[::-1]
+    sums = magnitude.sum(summed, None, None, True)
+    made = getattr(sums, extreme)((summed, rest), None, keepdims)
+    return _scalar(made, axis)
+
