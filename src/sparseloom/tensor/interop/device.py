@@ -5,6 +5,7 @@ What was found valid is known by the object it belongs to, as long as that lives
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -145,7 +146,14 @@ def _watch_cupyx(matrix: Any) -> Any:
     return matrix.indptr.data.ptr, matrix.indices.data.ptr, matrix.data.data.ptr, matrix.shape, matrix.data.dtype
 
 
+def wants_gradient(tensor: Any) -> bool:
+    """Whether PyTorch would record what is computed with this tensor of its, to find a gradient."""
+    return bool(getattr(tensor, "requires_grad", False)) and bool(sys.modules["torch"].is_grad_enabled())
+
+
 def _watch_torch(tensor: Any) -> Any:
+    if wants_gradient(tensor):
+        return object()  # unlike anything seen before, so that it is looked at, and refused
     if tensor.is_sparse_csr:
         return tensor.crow_indices().data_ptr(), tensor.col_indices().data_ptr(), tensor.values().data_ptr(), tensor.shape
     if tensor.is_sparse:
