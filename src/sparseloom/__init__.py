@@ -20,6 +20,7 @@ from sparseloom.runtime.teams import get_threads, set_threads
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.tensor import Expression, Tensor, asarray, from_arrays, from_coo, full, indices, random, read, write, zeros
 from sparseloom.tensor.bound_kernel import BoundKernel
+from sparseloom.tensor.neighbours import SparsePath, from_networkx, tensordot
 
 from sparseloom.core.errors import (  # isort: skip
     CompilerBug, ConversionWarning, DeviceError, DTypeError, FormatError, NotationError, RaceWarning, ScheduleError, ShapeError,
@@ -45,12 +46,13 @@ Append, Insert = Assembly.Append, Assembly.Insert
 __all__ = [
     "Append", "Atomics", "BoundKernel", "CPUThread", "CPUVector", "CompilerBug", "ConversionWarning", "DTypeError", "DeviceError",
     "Expression", "Format", "FormatError", "GPUBlock", "GPUThread", "GPUWarp", "Gallop", "IgnoreRaces", "IndexVar", "Insert", "Kernel",
-    "MaxConstraint", "MaxExact", "MinConstraint", "MinExact", "NoRaces", "NotationError", "ParallelReduction", "RaceWarning", "Schedule",
-    "ScheduleError", "Semiring", "ShapeError", "SparseloomError", "SparseloomWarning", "StorageError", "Temporary", "Tensor",
-    "ToolchainError", "TwoFinger", "__version__", "absolute", "all", "any", "arccos", "arcsin", "arctan", "arctan2", "asarray", "bcsr",
-    "cbrt", "ceil", "conjugate", "coo", "cos", "cosh", "csc", "csf", "csr", "dcsc", "dcsr", "dense", "dia", "einsum", "ell", "equal",
-    "evaluate", "exp", "expm1", "floor", "from_arrays", "from_coo", "full", "get_threads", "hypot", "imag", "indices", "isfinite",
-    "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "max", "maximum", "min",
-    "minimum", "not_equal", "plan", "power", "prod", "program", "random", "read", "real", "release_memory", "set_threads", "sign", "sin",
-    "sinh", "sqrt", "square", "sum", "tan", "tanh", "trunc", "where", "write", "zeros",
+    "MaxConstraint", "MaxExact", "MinConstraint", "MinExact", "NoRaces", "NotationError", "ParallelReduction", "RaceWarning",
+    "Schedule", "ScheduleError", "Semiring", "ShapeError", "SparsePath", "SparseloomError", "SparseloomWarning", "StorageError",
+    "Temporary", "Tensor", "ToolchainError", "TwoFinger", "__version__", "absolute", "all", "any", "arccos", "arcsin", "arctan",
+    "arctan2", "asarray", "bcsr", "cbrt", "ceil", "conjugate", "coo", "cos", "cosh", "csc", "csf", "csr", "dcsc", "dcsr", "dense",
+    "dia", "einsum", "ell", "equal", "evaluate", "exp", "expm1", "floor", "from_arrays", "from_coo", "from_networkx", "full",
+    "get_threads", "hypot", "imag", "indices", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "max", "maximum", "min", "minimum", "not_equal", "plan", "power", "prod", "program",
+    "random", "read", "real", "release_memory", "set_threads", "sign", "sin", "sinh", "sqrt", "square", "sum", "tan", "tanh",
+    "tensordot", "trunc", "where", "write", "zeros",
 ]  # fmt: skip

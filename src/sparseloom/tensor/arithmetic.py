@@ -14,6 +14,7 @@ from sparseloom.core.dtypes import as_inexact, value_dtype
 from sparseloom.core.errors import CompilerBug, DTypeError
 from sparseloom.formats.storage import Storage, apart
 from sparseloom.notation.nodes import IndexVar
+from sparseloom.tensor.blocks import joined, tensordot
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.indexing import transposed
 from sparseloom.tensor.intake import enter_aloud
@@ -39,6 +40,7 @@ class Arithmetic:
     """What can be computed with tensors. A subclass gives the storage and wraps results."""
 
     __slots__ = ()
+    __array_priority__ = 12.0  # Dask asks whose chunks decide how they are multiplied: ours beside NumPy's
     __hash__ = None  # type: ignore[assignment]  # as in NumPy: == compares element by element
 
     @property
@@ -173,6 +175,11 @@ class Arithmetic:
                 return getattr(first, _METHODS[name])(*args[1:], **kwargs)
             if name in _ATTRIBUTES and len(args) == 1 and not kwargs:
                 return getattr(first, name)
+        match name, args:
+            case "tensordot", (left, right, *axes):
+                return self._made(tensordot(_stored(left), _stored(right), *axes, **kwargs))
+            case "concatenate", ([*parts], *axis) if not kwargs.keys() - {"axis"}:
+                return self._made(joined([_stored(part) for part in parts], *axis or (kwargs.get("axis", 0),)))
         return func(*_as_arrays(args, name), **{key: _as_arrays(value, name) for key, value in kwargs.items()})
 
     def _reduced(self, op: str, axis: Any, dtype: Any, out: None, keepdims: bool) -> Any:
@@ -268,6 +275,11 @@ def _given(value: Any) -> Given | None:
 def _as_array(given: Given | None) -> Array:
     """An operand of ``@``; numbers become tensors of order 0, which ``matmul`` refuses with a reason."""
     return given if isinstance(given, Storage | np.ndarray) else from_numpy(np.asarray(given)).storage
+
+
+def _stored(value: Any) -> Storage:
+    """An operand of a function that takes whole tensors, and no numbers."""
+    return value.storage if isinstance(value, Arithmetic) else enter_aloud(value)
 
 
 def _are_truths(arguments: Sequence[Argument]) -> bool:

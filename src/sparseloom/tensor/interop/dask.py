@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from sparseloom.tensor.blocks import joined, tensordot
 from sparseloom.tensor.entry import Intake, converted
 from sparseloom.tensor.intake import enter_held
 from sparseloom.tensor.tensor import Tensor
@@ -26,10 +27,21 @@ def _computed(array: Any) -> Intake:
 
 @cache
 def register() -> None:
-    """Tell Dask that tensors may be chunks of its arrays."""
+    """Tell Dask that tensors may be chunks of its arrays, and how chunks are joined and multiplied."""
     from dask.array import register_chunk_type
+    from dask.array.core import concatenate_lookup, tensordot_lookup
 
     register_chunk_type(Tensor)
+    concatenate_lookup.register(Tensor, _joined)
+    tensordot_lookup.register(Tensor, _tensordot)
+
+
+def _joined(chunks: Sequence[Any], axis: int = 0) -> Tensor:
+    return Tensor(joined([enter_held(chunk).storage for chunk in chunks], axis))
+
+
+def _tensordot(left: Any, right: Any, axes: Any = 2) -> Tensor:
+    return Tensor(tensordot(enter_held(left).storage, enter_held(right).storage, axes))
 
 
 def give(tensor: Any, **options: Any) -> Any:

@@ -147,8 +147,13 @@ def _watch_cupyx(matrix: Any) -> Any:
 
 
 def wants_gradient(tensor: Any) -> bool:
-    """Whether PyTorch would record what is computed with this tensor of its, to find a gradient."""
-    return bool(getattr(tensor, "requires_grad", False)) and bool(sys.modules["torch"].is_grad_enabled())
+    """Whether PyTorch would record what is computed with this tensor of its, to find a gradient or a derivative."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    if getattr(tensor, "requires_grad", False) and torch.is_grad_enabled():
+        return True
+    return isinstance(tensor, torch.Tensor) and torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None
 
 
 def _watch_torch(tensor: Any) -> Any:

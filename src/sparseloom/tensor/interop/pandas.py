@@ -33,7 +33,7 @@ def _from_frame(frame: Any) -> Intake:
     sparse = [column for column in columns if _is_sparse(column)]
     if not sparse:
         return from_numpy(_numbers(frame))
-    dtype = value_dtype(np.result_type(*(column.dtype.subtype if _is_sparse(column) else column.dtype for column in columns)))
+    dtype = value_dtype(np.result_type(*(getattr(dtype, "subtype", dtype) for dtype in frame.dtypes)))
     fill = _common_fill(sparse)
     entries = [_column(column, fill) for column in columns]
     pos = np.concatenate(([0], np.cumsum([len(places) for places, _ in entries])))
@@ -120,7 +120,9 @@ def give(tensor: Any, **options: Any) -> Any:
 
 def _sparse(pandas: Any, length: int, places: NDArray[Any], values: NDArray[Any], fill: Any) -> Any:
     """One sparse column."""
-    from pandas._libs.sparse import IntIndex
+    made = pandas.arrays.SparseArray
+    if hasattr(made, "from_indices"):
+        return made.from_indices(values.copy(), places, length, fill_value=fill)
+    from pandas._libs.sparse import IntIndex  # before pandas 3.1
 
-    index = IntIndex(length, places.astype(np.int32))
-    return pandas.arrays.SparseArray(values.copy(), sparse_index=index, fill_value=fill)
+    return made(values.copy(), sparse_index=IntIndex(length, places.astype(np.int32)), fill_value=fill)
