@@ -8,6 +8,7 @@ array([ 10., 320.])
 
 from __future__ import annotations
 
+from sparseloom import accelerate
 from sparseloom.core.algebra import Semiring
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
@@ -48,9 +49,9 @@ __all__ = [
     "Expression", "Format", "FormatError", "GPUBlock", "GPUThread", "GPUWarp", "Gallop", "IgnoreRaces", "IndexVar", "Insert", "Kernel",
     "MaxConstraint", "MaxExact", "MinConstraint", "MinExact", "NoRaces", "NotationError", "ParallelReduction", "RaceWarning",
     "Schedule", "ScheduleError", "Semiring", "ShapeError", "SparsePath", "SparseloomError", "SparseloomWarning", "StorageError",
-    "Temporary", "Tensor", "ToolchainError", "TwoFinger", "__version__", "absolute", "all", "any", "arccos", "arcsin", "arctan",
-    "arctan2", "asarray", "bcsr", "cbrt", "ceil", "conjugate", "coo", "cos", "cosh", "csc", "csf", "csr", "dcsc", "dcsr", "dense",
-    "dia", "einsum", "ell", "equal", "evaluate", "exp", "expm1", "floor", "from_arrays", "from_coo", "from_networkx", "full",
+    "Temporary", "Tensor", "ToolchainError", "TwoFinger", "__version__", "absolute", "accelerate", "all", "any", "arccos", "arcsin",
+    "arctan", "arctan2", "asarray", "bcsr", "cbrt", "ceil", "conjugate", "coo", "cos", "cosh", "csc", "csf", "csr", "dcsc", "dcsr",
+    "dense", "dia", "einsum", "ell", "equal", "evaluate", "exp", "expm1", "floor", "from_arrays", "from_coo", "from_networkx", "full",
     "get_threads", "hypot", "imag", "indices", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_and",
     "logical_not", "logical_or", "logical_xor", "max", "maximum", "min", "minimum", "not_equal", "plan", "power", "prod", "program",
     "random", "read", "real", "release_memory", "set_threads", "sign", "sin", "sinh", "sqrt", "square", "sum", "tan", "tanh",
