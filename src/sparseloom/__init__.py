@@ -8,6 +8,9 @@ array([ 10., 320.])
 
 from __future__ import annotations
 
+import sparseloom.core.starting  # noqa: F401 - first of all: loading the rest takes time in which the command may be interrupted
+
+# isort: split
 from sparseloom import accelerate
 from sparseloom.core.algebra import Semiring
 from sparseloom.formats.format import Format

@@ -25,7 +25,7 @@ from sparseloom.tensor.operators import Statement, matmul, product, variables
 
 Method = Callable[[Any, Any], Any]
 
-LEAST = 20_000  # entries from which on a kernel is faster than SciPy's loop, whatever it has to be told
+LEAST = 100_000  # entries from which on a kernel is worth what it must be told
 _KINDS = frozenset(np.dtype(name) for name in "int32 int64 float32 float64 complex64 complex128".split())
 _FORMATS = {"csr": csr, "csc": csc}
 _METHODS = ("_matmul_vector", "_matmul_multivector", "_matmul_sparse", "_add_sparse", "_sub_sparse")
