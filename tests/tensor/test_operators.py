@@ -296,7 +296,7 @@ def test_f_of_zero_fills_in() -> None:
 
 def test_numpy_functions_do_not_answer_wrongly_for_sparse_tensors() -> None:
     a = matrix("csr")
-    for call in (lambda: np.array_equal(a, a), lambda: np.linalg.norm(a), lambda: np.concatenate([a, a]), lambda: np.allclose(a, 1)):
+    for call in (lambda: np.array_equal(a, a), lambda: np.linalg.norm(a), lambda: np.roll(a, 1), lambda: np.allclose(a, 1)):
         with pytest.raises(DTypeError, match=r"is not offered on sparse tensors; convert with to_numpy\(\) first"):
             call()
     dense = a.to("dense")

@@ -14,7 +14,7 @@ from sparseloom.core.dtypes import as_inexact, value_dtype
 from sparseloom.core.errors import CompilerBug, DTypeError
 from sparseloom.formats.storage import Storage, apart
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.tensor.blocks import tensordot
+from sparseloom.tensor.blocks import joined, tensordot
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.indexing import transposed
 from sparseloom.tensor.intake import enter_aloud
@@ -175,8 +175,11 @@ class Arithmetic:
                 return getattr(first, _METHODS[name])(*args[1:], **kwargs)
             if name in _ATTRIBUTES and len(args) == 1 and not kwargs:
                 return getattr(first, name)
-        if name == "tensordot":
-            return self._made(tensordot(_stored(args[0]), _stored(args[1]), *args[2:], **kwargs))
+        match name, args:
+            case "tensordot", (left, right, *axes):
+                return self._made(tensordot(_stored(left), _stored(right), *axes, **kwargs))
+            case "concatenate", ([*parts], *axis) if not kwargs.keys() - {"axis"}:
+                return self._made(joined([_stored(part) for part in parts], *axis or (kwargs.get("axis", 0),)))
         return func(*_as_arrays(args, name), **{key: _as_arrays(value, name) for key, value in kwargs.items()})
 
     def _reduced(self, op: str, axis: Any, dtype: Any, out: None, keepdims: bool) -> Any:
