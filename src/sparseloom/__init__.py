@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import sparseloom.core.starting  # noqa: F401 - first of all: loading the rest takes time in which the command may be interrupted
+
+# isort: split
+from sparseloom import accelerate
 from sparseloom.core.algebra import Semiring
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
@@ -36,6 +40,7 @@ from sparseloom.tensor import (
     zeros,
 )
 from sparseloom.tensor.bound_kernel import BoundKernel
+from sparseloom.tensor.neighbours import SparsePath, from_networkx
 from sparseloom.tensor.surface.table import TABLE
 
 from sparseloom.core.errors import (  # isort: skip
@@ -57,10 +62,11 @@ __all__ = [
     "Append", "Atomics", "BoundKernel", "Builder", "CPUThread", "CPUVector", "CompilerBug", "ConversionWarning", "DTypeError",
     "DeviceError", "Expression", "Format", "FormatError", "GPUBlock", "GPUThread", "GPUWarp", "Gallop", "IgnoreRaces", "IndexVar",
     "Insert", "Kernel", "MaxConstraint", "MaxExact", "MinConstraint", "MinExact", "NoRaces", "NotationError", "ParallelReduction",
-    "RaceWarning", "Schedule", "ScheduleError", "Semiring", "ShapeError", "SparseloomError", "SparseloomWarning", "StorageError",
-    "Temporary", "Tensor", "ToolchainError", "TwoFinger", "__version__", "array_api", "asarray", "bcsr", "coo", "csc", "csf", "csr",
-    "dcsc", "dcsr", "dense", "dia", "einsum", "ell", "evaluate", "from_arrays", "from_coo", "full", "get_threads", "indices", "plan",
-    "program", "random", "read", "release_memory", "set_threads", "write", "zeros",
+    "RaceWarning", "Schedule", "ScheduleError", "Semiring", "ShapeError", "SparsePath", "SparseloomError", "SparseloomWarning",
+    "StorageError", "Temporary", "Tensor", "ToolchainError", "TwoFinger", "__version__", "accelerate", "array_api", "asarray", "bcsr",
+    "coo", "csc", "csf", "csr", "dcsc", "dcsr", "dense", "dia", "einsum", "ell", "evaluate", "from_arrays", "from_coo",
+    "from_networkx", "full", "get_threads", "indices", "plan", "program", "random", "read", "release_memory", "set_threads", "write",
+    "zeros",
 ]  # fmt: skip
 __all__ += [name for name in TABLE if name not in __all__]  # functions on whole tensors stand in one table
 __all__.sort()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
+from sparseloom.cli.command import command
 
-from sparseloom.cli.main import main
-
-sys.exit(main())
+command()

@@ -13,7 +13,9 @@ from house.rules import RULES, Rule
 
 ROOT = Path(__file__).resolve().parents[2]
 # Loading any of these costs more than loading all of Sparseloom.
-NEIGHBOURS = frozenset("scipy rich torch jax cupy sparse numba".split())
+NEIGHBOURS = frozenset(
+    "scipy rich torch jax jaxlib cupy sparse numba pandas networkx xarray dask opt_einsum graphblas h5py".split()
+)
 # What only files and the command line need, and parts of the standard library that take long to load.
 LATER = frozenset(
     "sparseloom.cli sparseloom.tensor.io.mtx sparseloom.tensor.io.npy sparseloom.tensor.io.npz sparseloom.tensor.io.table "

@@ -6,12 +6,12 @@ import argparse
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 
 from sparseloom.cli.arguments import OptionError, Subcommands, add_statement, add_subcommand, dtypes, extents, named_values, require_known
+from sparseloom.cli.streams import is_stream, read_named, require_output, write_named, written_suffix
 from sparseloom.cli.terminal import facts, plural, say, seconds, working
 from sparseloom.core.algebra import semiring
 from sparseloom.core.dtypes import FLOAT64, DType
@@ -28,7 +28,6 @@ from sparseloom.program import kernel_for
 from sparseloom.targets.registry import DEFAULT, TARGETS
 from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray, from_coo, random
-from sparseloom.tensor.io.files import read, write
 from sparseloom.tensor.tensor import Tensor
 
 USUAL_EXTENT = 1000
@@ -50,9 +49,9 @@ def add_to(subcommands: Subcommands) -> None:
     add_statement(parser)
     parser.add_argument(
         "-i", "--input", action="append", default=[], metavar="NAME=FILE",
-        help="an operand's file (.mtx, .tns, .npz, .npy, also .mtx.gz and .tns.gz), or a number for a scalar; may be repeated",
+        help="an operand's file (.mtx, .tns, .npz, .npy, .mat, .h5; - is the standard input), or a number for a scalar; may be repeated",
     )  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="[NAME=]FILE", help="where the result goes; without it, a summary is printed")
+    parser.add_argument("-o", "--output", metavar="[NAME=]FILE", help="where the result goes (- is the standard output), if not a summary")
     parser.add_argument(
         "-d", "--extent", action="append", default=[], metavar="VARIABLE:SIZE",
         help=f"how far an index variable runs where no file says it (default: {USUAL_EXTENT}); may be repeated",
@@ -112,7 +111,7 @@ class Problem:
 def execute(options: argparse.Namespace) -> int:
     """Compute, then write or print the result."""
     problem = _problem(options)
-    target_file = _output(options.output, problem.result)
+    target_file = _output(options.output, problem)
     dtype_of = dtypes(options.dtype, problem.operands)
     given = _given(problem, dtype_of, options)
     sizes = _extents(problem, given, extents(options.extent))
@@ -131,7 +130,8 @@ def execute(options: argparse.Namespace) -> int:
     if target_file is None:
         print(result)
     else:
-        write(target_file, _as_matrix(result) if ".mtx" in Path(target_file).suffixes else result)
+        with working(f"writing {target_file}"):
+            write_named(target_file, _as_matrix(result) if ".mtx" in written_suffix(target_file, max(result.ndim, 2)) else result)
         if not options.quiet:
             say(f"wrote {target_file}")
     return 0
@@ -151,24 +151,33 @@ def _problem(options: argparse.Namespace) -> Problem:
     return problem
 
 
-def _output(text: str | None, result: str) -> str | None:
-    """The file of ``-o y=y.mtx``, or of ``-o y.mtx``."""
+def _output(text: str | None, problem: Problem) -> str | None:
+    """The file of ``-o y=y.mtx``, or of ``-o y.mtx``; one that could not be written is refused before anything is computed."""
+    result = problem.result
     name, mark, file = (text or "").partition("=")
     if mark and name.strip() != result:
         raise OptionError(f"-o names {name.strip()}, but the result is {result}\n  help: write -o {result}={file}")
-    return file if mark else text
+    target = file if mark else text
+    if target is not None:
+        require_output(target)
+        if problem.order(result) > 2 and ".mtx" in written_suffix(target, 3):
+            raise OptionError(f"{target} cannot hold {result}, which has {problem.order(result)} modes\n  help: write .tns or .npz")
+    return target
 
 
 def _given(problem: Problem, dtype_of: Mapping[str, DType], options: argparse.Namespace) -> dict[str, Tensor]:
     """The operands that come from files, or are numbers."""
     files = named_values(options.input, "=", "-i", "A=a.mtx")
     require_known(files, problem.operands, "-i")
+    streams = [name for name, file in files.items() if is_stream(file)]
+    if len(streams) > 1:
+        raise OptionError(f"-i gives the standard input to {streams[0]} and to {streams[1]}, but it can be read only once")
     found = {}
     for name, file in files.items():
         order = problem.order(name)
         number = None if order else _number(file)
         with working(f"reading {file}"):
-            tensor = asarray(number) if number is not None else _as_order(read(file), order)
+            tensor = asarray(number) if number is not None else _as_order(read_named(file), order)
             if tensor.ndim != order:
                 raise ShapeError(f"{file} holds a tensor of shape {tensor.shape}, but {name} has {plural(order, 'mode')} in the statement")
             found[name] = asarray(tensor, format=problem.format(name), dtype=dtype_of.get(name), name=name)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import TextIO
 
 from sparseloom.core.errors import SparseloomWarning
+from sparseloom.tensor.io.source import WATCHER
 from sparseloom.tensor.repr import with_unit
 from sparseloom.tensor.tensor import Tensor
+
+PATIENCE = 1.0  # seconds that may pass without a word
 
 
 def say(text: str) -> None:
@@ -26,14 +31,35 @@ def complain(text: str) -> None:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show on a terminal what is being done; say nothing elsewhere."""
+    """Show on a terminal what is being done, once it takes a second, and how much of a file is read; say nothing elsewhere."""
     if not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(f"{what} ..."):
+    began, share = time.monotonic(), [""]
+    status = Console(stderr=True).status(f"{what} ...")
+    ended = Event()
+
+    def show() -> None:
+        if ended.wait(PATIENCE):
+            return
+        status.start()
+        while not ended.wait(0.2):
+            status.update(f"{what} ...{share[0]} {time.monotonic() - began:.0f} s")
+
+    def hear(done: int, size: int) -> None:
+        share[0] = f" {100 * done / size:.0f} %," if size else ""
+
+    shown, before = Thread(target=show, daemon=True), WATCHER.set(hear)
+    shown.start()
+    try:
         yield
+    finally:
+        WATCHER.reset(before)
+        ended.set()
+        shown.join()
+        status.stop()
 
 
 @contextmanager

@@ -193,7 +193,7 @@ def _largest(storage: Storage, first: int, end: int) -> float:
     crd = storage.levels[0].arrays.get("crd")
     coordinates = np.arange(first, end + 1)
     if crd is not None:
-        begin, stop = np.searchsorted(crd, (first, end))
+        begin, stop = _first_at(crd, np.array((first, end)))
         if stop - begin < end - first:
             coordinates = np.append(np.unique(crd[begin:stop]), end)
     shares = _shares(storage, coordinates)
@@ -204,10 +204,16 @@ def _shares(storage: Storage, coordinates: Index) -> NDArray[np.float64] | None:
     """The share of all entries between each two of these coordinates of the first level; None where a level does not tell."""
     sizes = storage.format.level_sizes(storage.shape)
     crd = storage.levels[0].arrays.get("crd")
-    found: Index | None = coordinates if crd is None else np.searchsorted(crd, coordinates)
+    found: Index | None = coordinates if crd is None else _first_at(crd, coordinates)
     for level, data, size in list(zip(storage.format.levels, storage.levels, sizes, strict=True))[1:]:
         found = None if found is None else _below(level, data, size, found)
     return None if found is None else np.diff(found) / max(len(storage.values), 1)
+
+
+def _first_at(crd: NDArray[Any], coordinates: Index) -> Index:
+    """Where these coordinates would stand. NumPy makes a copy of the whole array if what is searched for is of another dtype."""
+    fits = not len(coordinates) or coordinates.max() <= np.iinfo(crd.dtype).max
+    return np.searchsorted(crd, coordinates.astype(crd.dtype) if fits else coordinates)
 
 
 def _below(level: Level, data: LevelData, size: int, places: Index) -> Index | None:

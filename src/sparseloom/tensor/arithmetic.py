@@ -19,6 +19,8 @@ from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.indexing import transposed
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
+from sparseloom.tensor.interop.registry import left_to, reader_for, wraps
+from sparseloom.tensor.interop.scipy_left import multiplies_as_matrix
 from sparseloom.tensor.operators import Argument, Array, Given, dot, elementwise, matmul, product
 from sparseloom.tensor.reductions import as_float, reduce, reduced_count
 from sparseloom.tensor.surface.table import TABLE, for_numpy
@@ -44,6 +46,7 @@ class Arithmetic:
     """What can be computed with tensors. A subclass gives the storage and wraps results."""
 
     __slots__ = ()
+    __array_priority__ = 12.0  # Dask asks whose chunks decide how they are multiplied: ours beside NumPy's
     __hash__ = None  # type: ignore[assignment]  # as in NumPy: == compares element by element
 
     @property
@@ -58,7 +61,7 @@ class Arithmetic:
     def _binary(self, op: str, other: Any, swapped: bool = False) -> Self:
         argument = _given(other)
         if argument is None:
-            return NotImplemented  # type: ignore[no-any-return]  # Python then asks the other operand
+            return left_to(other, op, self, swapped)  # type: ignore[no-any-return]
         pair = (argument, self.storage) if swapped else (self.storage, argument)
         return self._made(elementwise(op, *pair))
 
@@ -79,7 +82,7 @@ class Arithmetic:
 
     __add__, __radd__ = _operator("add"), _operator("add", swapped=True)
     __sub__, __rsub__ = _operator("subtract"), _operator("subtract", swapped=True)
-    __mul__, __rmul__ = _operator("multiply"), _operator("multiply", swapped=True)
+    __mul__ = _operator("multiply")
     __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", swapped=True)
     __pow__, __rpow__ = _operator("power"), _operator("power", swapped=True)
     __floordiv__, __rfloordiv__ = _by_numpy("floor_divide"), _by_numpy("floor_divide", swapped=True)
@@ -92,6 +95,9 @@ class Arithmetic:
     __lt__, __le__ = _operator("less"), _operator("less_equal")
     __gt__, __ge__ = _operator("greater"), _operator("greater_equal")
     __eq__, __ne__ = _operator("equal"), _operator("not_equal")  # type: ignore[assignment]
+
+    def __rmul__(self, other: Any) -> Self:
+        return self.__rmatmul__(other) if multiplies_as_matrix(type(other)) else self._binary("multiply", other, swapped=True)
 
     def __neg__(self) -> Self:
         return self._unary("negative")
@@ -114,11 +120,15 @@ class Arithmetic:
 
     def __matmul__(self, other: Any) -> Self:
         argument = _given(other)
-        return self._made(matmul(self.storage, _as_array(argument))) if argument is not None else NotImplemented
+        if argument is None:
+            return left_to(other, "matmul", self, False)  # type: ignore[no-any-return]
+        return self._made(matmul(self.storage, _as_array(argument)))
 
     def __rmatmul__(self, other: Any) -> Self:
         argument = _given(other)
-        return self._made(matmul(_as_array(argument), self.storage)) if argument is not None else NotImplemented
+        if argument is None:
+            return left_to(other, "matmul", self, True)  # type: ignore[no-any-return]
+        return self._made(matmul(_as_array(argument), self.storage))
 
     def dot(self, other: Any) -> Any:
         """NumPy's dot: ``A @ other`` up to two modes each, ``A * other`` for a number.
@@ -265,8 +275,11 @@ def as_argument(value: Any) -> Argument | None:
             return value.storage
         case np.generic() | bool() | int() | float() | complex():
             return value
-        case Expression() | IndexVar() | str() | bytes() | None | dict() | set() | numbers.Number():
+        case Expression() | IndexVar() | str() | bytes() | None | set() | numbers.Number():
             return None
+    kind = type(value)
+    if wraps(kind) or (isinstance(value, dict) and reader_for(kind) is None):
+        return None
     return enter_aloud(value)
 
 

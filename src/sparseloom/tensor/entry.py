@@ -36,6 +36,11 @@ class Intake(NamedTuple):
     guard: Guard | None = None  # of the caller's own arrays, where they are shared
 
 
+def converted(intake: Intake, note: str) -> Intake:
+    """What was made of an object that stores it otherwise: that it was copied is to be expected."""
+    return Intake(intake.storage, (note, *intake.notes), guard=intake.guard)
+
+
 Layout = tuple[tuple[int, ...], tuple[int, ...], DType]
 
 

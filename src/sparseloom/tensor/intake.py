@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,10 @@ from sparseloom.core.errors import ConversionWarning, DTypeError, ShapeError
 from sparseloom.core.notices import notify
 from sparseloom.formats.storage import Storage
 from sparseloom.tensor.entry import Intake
-from sparseloom.tensor.interop import cupy, pydata_sparse, scipy, torch
 from sparseloom.tensor.interop.device import from_device
 from sparseloom.tensor.interop.dlpack import from_dlpack
 from sparseloom.tensor.interop.numpy import from_numpy
-
-Reader = Callable[[Any], Intake]
+from sparseloom.tensor.interop.registry import Reader, reader_for
 
 _TAKEN = "NumPy and SciPy arrays, numbers, lists of numbers, and tensors with __dlpack__ or __cuda_array_interface__"
 
@@ -38,6 +35,12 @@ def enter_aloud(value: Any) -> Storage:
     return entry.storage
 
 
+def enter_held(value: Any) -> Intake:
+    """The storage of what a wrapper such as xarray's holds: a tensor, or any array-like."""
+    storage = getattr(value, "storage", None)
+    return Intake(storage) if isinstance(storage, Storage) else enter(value)
+
+
 def warn(entry: Intake) -> None:
     """Say what was copied."""
     notify("; ".join(entry.notes), ConversionWarning)
@@ -49,15 +52,8 @@ def _reader_for(kind: type) -> Reader:
         return from_numpy
     if issubclass(kind, (bool, int, float, complex, np.generic, list, tuple)):
         return _from_python
-    found = scipy.reader_for(kind)
-    if found is not None:
+    if (found := reader_for(kind)) is not None:
         return found
-    if (found := cupy.reader_for(kind)) is not None:
-        return found
-    if torch.is_torch(kind):
-        return torch.from_torch
-    if pydata_sparse.is_pydata_sparse(kind):
-        return pydata_sparse.from_pydata_sparse
     if hasattr(kind, "__dlpack__"):
         return from_dlpack
     if hasattr(kind, "__cuda_array_interface__"):

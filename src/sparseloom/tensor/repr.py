@@ -40,6 +40,12 @@ def html_of(storage: Storage, name: str | None, assignment: Assignment | None) -
     return f"<div style='display:flex;gap:1em;align-items:center'><table>{rows}</table>{picture}</div>"
 
 
+def inline_of(storage: Storage, width: int) -> str:
+    """One line of at most so many characters, for tables such as xarray's."""
+    line = f"<Tensor: {', '.join(_facts(storage, None)[1:])}>"
+    return line if len(line) <= width else f"{line[: max(width - 3, 0)]}..."
+
+
 def _values_text(storage: Storage) -> str:
     return np.array2string(to_numpy(storage), threshold=60, edgeitems=3, max_line_width=100)
 

@@ -14,26 +14,28 @@ from sparseloom.core.dtypes import DType, value_dtype
 from sparseloom.core.errors import DeviceError, DTypeError, NotationError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.pack import stored_count, unpack
-from sparseloom.formats.storage import Storage, apart, copied, hand_out, lend, open_up
+from sparseloom.formats.storage import Storage, apart, copied, lend, open_up
 from sparseloom.formats.text import as_format, parse_format
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.runtime.cuda.storages import placed, to_device, to_host
+from sparseloom.runtime.cuda.storages import placed, to_host
 from sparseloom.runtime.guard import Guard, still_valid
 from sparseloom.runtime.large import duplicate
 from sparseloom.tensor.arithmetic import Arithmetic
 from sparseloom.tensor.arrays import arrays_of, storage_of
 from sparseloom.tensor.assignment import Assignment, TensorSchedule, assign
 from sparseloom.tensor.expression import access, lift
+from sparseloom.tensor.giving import Giving
 from sparseloom.tensor.hints import missing_attribute
 from sparseloom.tensor.indexing import select, transposed
-from sparseloom.tensor.interop import cupy, dlpack, scipy, torch
+from sparseloom.tensor.interop import dlpack
 from sparseloom.tensor.interop.numpy import to_numpy
+from sparseloom.tensor.interop.scipy_left import is_operand_of_scipy, object_of
 from sparseloom.tensor.keys import Mask
 from sparseloom.tensor.operators import cast
-from sparseloom.tensor.repr import html_of, text_of
+from sparseloom.tensor.repr import html_of, inline_of, text_of
 
 
-class Tensor(Arithmetic):
+class Tensor(Arithmetic, Giving):
     """A tensor of any order, in any format.
 
     ``A[0]``, ``A[1:3]`` and the like give parts. ``A[i, j]`` with index variables gives an expression, and ``y[i] = expression``
@@ -170,18 +172,6 @@ class Tensor(Arithmetic):
         """``to_numpy()``, under SciPy's name."""
         return self.to_numpy()
 
-    def to_scipy(self) -> Any:
-        """A SciPy sparse array, over the same memory for csr, csc, coo and bcsr in main memory; other formats become csr or coo."""
-        return scipy.to_scipy(hand_out(to_host(self.storage)))
-
-    def to_torch(self) -> Any:
-        """A PyTorch tensor where this one is, over the same memory for dense, csr and csc."""
-        return torch.to_torch(hand_out(self.storage))
-
-    def to_cupy(self) -> Any:
-        """A CuPy array, or a matrix of cupyx.scipy.sparse, over the same memory; what is in main memory is copied to the device."""
-        return cupy.to_cupy(hand_out(to_device(self.storage)))
-
     def astype(self, dtype: Any, copy: bool = True) -> Self:
         """The same tensor with values of another dtype."""
         storage = self.storage
@@ -308,6 +298,8 @@ class Tensor(Arithmetic):
         return complex(self.item())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if is_operand_of_scipy():
+            return object_of(self)
         if not self.format.is_dense:
             raise DTypeError("a sparse tensor does not become an array silently, because it may be huge; write to_numpy()")
         if self.device != "cpu":
@@ -339,6 +331,10 @@ class Tensor(Arithmetic):
 
     def __repr__(self) -> str:
         return text_of(self._storage, self.name, self._assignment)
+
+    def _repr_inline_(self, max_width: int) -> str:
+        """One line, as xarray shows it."""
+        return inline_of(self._storage, max_width)
 
     def _repr_html_(self) -> str:
         return html_of(self._storage, self.name, self._assignment)

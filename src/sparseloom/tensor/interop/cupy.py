@@ -7,8 +7,9 @@ from typing import Any
 
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.named import coo, csc, csr
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, hand_out
 from sparseloom.runtime.cuda.arrays import DeviceArray
+from sparseloom.runtime.cuda.storages import to_device
 from sparseloom.runtime.cuda.streams import CUPY
 from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.interop.device import compressed_on_device, coordinates_on_device, flat, from_device
@@ -61,9 +62,11 @@ def _shape(matrix: Any) -> tuple[int, ...]:
 _READERS: dict[str, Callable[[Any], Intake]] = {"csr": _from_csr, "csc": _from_csc, "coo": _from_coo, "dia": _refused}
 
 
-def to_cupy(storage: Storage) -> Any:
+def give(tensor: Any) -> Any:
     """A CuPy array over the memory of a dense tensor on a device, or a sparse matrix over that of csr, csc and coo."""
     import cupy
+
+    storage = hand_out(to_device(tensor.storage))
 
     if storage.format.is_dense and not storage.format.blocks:
         return _array(cupy, storage.values, storage)

@@ -5,6 +5,7 @@ What was found valid is known by the object it belongs to, as long as that lives
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -145,7 +146,19 @@ def _watch_cupyx(matrix: Any) -> Any:
     return matrix.indptr.data.ptr, matrix.indices.data.ptr, matrix.data.data.ptr, matrix.shape, matrix.data.dtype
 
 
+def wants_gradient(tensor: Any) -> bool:
+    """Whether PyTorch would record what is computed with this tensor of its, to find a gradient or a derivative."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    if getattr(tensor, "requires_grad", False) and torch.is_grad_enabled():
+        return True
+    return isinstance(tensor, torch.Tensor) and torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None
+
+
 def _watch_torch(tensor: Any) -> Any:
+    if wants_gradient(tensor):
+        return object()  # unlike anything seen before, so that it is looked at, and refused
     if tensor.is_sparse_csr:
         return tensor.crow_indices().data_ptr(), tensor.col_indices().data_ptr(), tensor.values().data_ptr(), tensor.shape
     if tensor.is_sparse:

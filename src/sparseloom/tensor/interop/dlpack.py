@@ -20,7 +20,10 @@ _ON_THE_CPU = (1, 3)  # plain memory, and memory pinned for CUDA
 
 def from_dlpack(tensor: Any) -> Intake:
     """A dense tensor over the memory of another library's tensor."""
-    kind = int(tensor.__dlpack_device__()[0])
+    try:
+        kind = int(tensor.__dlpack_device__()[0])
+    except RuntimeError as problem:  # PyTorch's, of what torch.vmap and its like hand to a function
+        raise DTypeError(f"cannot share the memory of this {type(tensor).__name__}: {problem}") from None
     if kind in CUDA_KINDS:
         return from_device(tensor)
     if kind not in _ON_THE_CPU:

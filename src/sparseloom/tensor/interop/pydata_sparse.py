@@ -1,28 +1,64 @@
-"""PyData/Sparse: COO arrays share their coordinates and values, and keep their fill value; GCXS and DOK go through COO."""
+"""PyData/Sparse: COO arrays, and GCXS matrices, share their arrays both ways and keep their fill value; DOK goes through COO."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sparseloom.tensor.entry import Intake
+import numpy as np
+
+from sparseloom.conversion import convert
+from sparseloom.formats.named import coo, csc, csr
+from sparseloom.formats.storage import Storage, hand_out
+from sparseloom.runtime.cuda.storages import to_host
+from sparseloom.tensor.entry import Intake, converted
 from sparseloom.tensor.interop.numpy import from_numpy
-from sparseloom.tensor.interop.scipy import from_coordinates
+from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates
 
 
-def is_pydata_sparse(kind: type) -> bool:
-    """Whether this is one of the classes of the ``sparse`` package."""
-    return any(parent.__module__.partition(".")[0] == "sparse" for parent in kind.__mro__)
+def reader_for(kind: type) -> Callable[[Any], Intake] | None:
+    """How objects of this class are read, if it is one of the ``sparse`` package."""
+    return from_pydata_sparse if any(parent.__module__.partition(".")[0] == "sparse" for parent in kind.__mro__) else None
 
 
 def from_pydata_sparse(array: Any) -> Intake:
-    """Read a COO array, or what converts to one."""
-    notes: tuple[str, ...] = ()
-    if not hasattr(array, "coords"):
-        notes = (f"converted from PyData/Sparse's {type(array).__name__}, which has no counterpart here",)
-        array = array.to_coo() if hasattr(array, "to_coo") else array.tocoo()
+    """Read a COO array, a GCXS matrix, or what converts to COO."""
     shape = tuple(int(size) for size in array.shape)
     if not shape:
-        return from_numpy(array.todense())
-    entry = from_coordinates(shape, tuple(array.coords), array.data)
-    return entry._replace(storage=replace(entry.storage, fill=array.fill_value.item()), notes=entry.notes + notes)
+        return from_numpy(np.asarray(array.todense()))
+    if hasattr(array, "coords"):
+        return _with_fill(from_coordinates(shape, tuple(array.coords), array.data), array)
+    if len(shape) == 2 and getattr(array, "compressed_axes", None) in ((0,), (1,)):
+        format = csr if array.compressed_axes == (0,) else csc
+        return _with_fill(from_compressed(format, shape, array.indptr, array.indices, array.data), array)
+    entries = array.to_coo() if hasattr(array, "to_coo") else array.tocoo()
+    note = f"converted from PyData/Sparse's {type(array).__name__}, which has no counterpart here"
+    return converted(from_pydata_sparse(entries), note)
+
+
+def _with_fill(intake: Intake, array: Any) -> Intake:
+    fill = array.fill_value.item()
+    return intake if fill == 0 else intake._replace(storage=replace(intake.storage, fill=fill))
+
+
+def give(tensor: Any) -> Any:
+    """A GCXS matrix for csr and csc, else a COO array, with the tensor's fill value."""
+    import sparse
+
+    storage = hand_out(to_host(tensor.storage))
+    fill = storage.dtype.type(storage.fill)
+    if storage.format in (csr, csc):
+        level, axes = storage.levels[1].arrays, (0,) if storage.format == csr else (1,)
+        return sparse.GCXS((storage.values, level["crd"], level["pos"]), storage.shape, axes, fill_value=fill)
+    if not storage.shape:
+        return sparse.COO.from_numpy(storage.values.reshape(()), fill_value=fill)
+    coordinates, values = listed(storage)
+    return sparse.COO(coordinates, values, storage.shape, has_duplicates=False, sorted=True, fill_value=fill)
+
+
+def listed(storage: Storage) -> tuple[Any, Any]:
+    """The entries of a tensor in order: a row of coordinates for every mode, and the values."""
+    entries = convert(storage, coo(len(storage.shape)))
+    count = int(entries.levels[0].arrays["pos"][-1])
+    return np.stack([level.arrays["crd"][:count] for level in entries.levels]), entries.values[:count]

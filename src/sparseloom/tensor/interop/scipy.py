@@ -21,9 +21,10 @@ from sparseloom.formats.level import LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.offset import FURTHEST
 from sparseloom.formats.named import bcsr, coo, csc, csr, dia
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, hand_out
 from sparseloom.plan.statistics import LARGE
 from sparseloom.runtime.calling import address_of
+from sparseloom.runtime.cuda.storages import to_host
 from sparseloom.runtime.guard import are_rows
 from sparseloom.runtime.laying import MOST_KINDS, Kind, Laid, kind_of
 from sparseloom.tensor.arrays import plain_array
@@ -254,6 +255,11 @@ def as_scipy(storage: Storage) -> tuple[str, dict[str, Any]] | None:
 
 def _compressed(level: LevelData, values: NDArray[Any]) -> dict[str, Any]:
     return {"indptr": level.arrays["pos"], "indices": level.arrays["crd"], "data": values}
+
+
+def give(tensor: Any) -> Any:
+    """A SciPy sparse array over the memory of a tensor, which is copied to main memory if it is on a device."""
+    return to_scipy(hand_out(to_host(tensor.storage)))
 
 
 def to_scipy(storage: Storage) -> Any:

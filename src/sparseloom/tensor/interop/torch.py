@@ -1,34 +1,46 @@
-"""PyTorch: sparse CSR, CSC and COO tensors share their index and value arrays, in main memory and on a CUDA device, both ways.
+"""PyTorch: sparse CSR, CSC, BSR and COO tensors share their index and value arrays, in main memory and on a CUDA device, both ways.
 
-PyTorch itself is imported only to make a tensor of it.
+PyTorch itself is imported only to make a tensor of it. A tensor of which PyTorch wants a gradient is refused: none would flow.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.errors import DeviceError, DTypeError, FormatError, StorageError
-from sparseloom.formats.named import coo, csc, csr
+from sparseloom.formats.named import bcsr, coo, csc, csr
 from sparseloom.formats.pack import convert
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, hand_out
 from sparseloom.runtime.cuda.streams import TORCH
 from sparseloom.tensor.entry import Intake
-from sparseloom.tensor.interop.device import compressed_on_device, coordinates_on_device, flat, from_device
+from sparseloom.tensor.interop.device import compressed_on_device, coordinates_on_device, flat, from_device, wants_gradient
 from sparseloom.tensor.interop.dlpack import capsule, device_of, from_dlpack, shared_array
 from sparseloom.tensor.interop.numpy import to_numpy
-from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates
+from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates, is_bsr
 
 
-def is_torch(kind: type) -> bool:
-    """Whether this is PyTorch's tensor class or one derived from it."""
-    return any(parent.__module__ == "torch" and parent.__name__ == "Tensor" for parent in kind.__mro__)
+def reader_for(kind: type) -> Callable[[Any], Intake] | None:
+    """How objects of this class are read, if it is PyTorch's tensor class or one derived from it."""
+    is_tensor = any(parent.__module__ == "torch" and parent.__name__ == "Tensor" for parent in kind.__mro__)
+    return from_torch if is_tensor else None
+
+
+def _refuse_gradient(tensor: Any) -> None:
+    """Refuse a tensor of which a gradient is wanted: results are constants to PyTorch, so that it would be wrong in silence."""
+    if wants_gradient(tensor):
+        raise DTypeError(
+            "the PyTorch tensor requires a gradient, but none flows through what is computed here\n"
+            "  help: give tensor.detach() if it is not wanted, or compute under torch.no_grad()"
+        )
 
 
 def from_torch(tensor: Any) -> Intake:
     """Read a PyTorch tensor of any layout that has a counterpart here."""
+    _refuse_gradient(tensor)
     if tensor.device.type == "cuda":
         return _from_cuda(tensor)
     if tensor.device.type != "cpu":
@@ -37,11 +49,15 @@ def from_torch(tensor: Any) -> Intake:
     shape = tuple(int(size) for size in tensor.shape)
     match str(tensor.layout):
         case "torch.strided":
-            return from_dlpack(tensor.resolve_conj())
+            return from_dlpack(tensor.resolve_conj().resolve_neg())
         case "torch.sparse_csr":
             return from_compressed(csr, shape, *map(shared_array, (tensor.crow_indices(), tensor.col_indices(), tensor.values())))
         case "torch.sparse_csc":
             return from_compressed(csc, shape, *map(shared_array, (tensor.ccol_indices(), tensor.row_indices(), tensor.values())))
+        case "torch.sparse_bsr":
+            three = tensor.crow_indices(), tensor.col_indices(), tensor.values()
+            rows, columns = map(int, three[2].shape[-2:])
+            return from_compressed(bcsr((rows, columns)), shape, *map(shared_array, three))
         case "torch.sparse_coo":
             if tensor.dense_dim():
                 raise StorageError("hybrid sparse tensors of PyTorch are not taken; give tensor.to_dense() or its indices and values")
@@ -78,9 +94,10 @@ def _to_cuda(torch: Any, storage: Storage) -> Any:
     arrays = [torch.from_dlpack(array) for array in (storage.values, *storage.indices)]
     if storage.format in (csr, csc):
         make = torch.sparse_csr_tensor if storage.format == csr else torch.sparse_csc_tensor
-        return make(arrays[1], arrays[2], arrays[0], storage.shape)
+        return make(arrays[1], arrays[2], arrays[0], storage.shape, check_invariants=False)
     if storage.format == coo(len(storage.shape)):
-        return torch.sparse_coo_tensor(torch.stack(arrays[2:]).to(torch.int64), arrays[0], storage.shape)._coalesced_(True)
+        places = torch.stack(arrays[2:]).to(torch.int64)
+        return torch.sparse_coo_tensor(places, arrays[0], storage.shape, check_invariants=False)._coalesced_(True)
     raise FormatError(f"PyTorch has no sparse tensor like {storage.format}\n  help: convert it first: t.to_host().to('csr').to_device()")
 
 
@@ -97,9 +114,11 @@ class _Shared:
         return device_of(self._storage)
 
 
-def to_torch(storage: Storage) -> Any:
-    """A PyTorch tensor over the same memory: strided for dense, sparse_csr, sparse_csc or sparse_coo for these."""
+def give(tensor: Any) -> Any:
+    """A PyTorch tensor over the same memory: strided for dense, sparse_csr, sparse_csc, sparse_bsr or sparse_coo for these."""
     import torch
+
+    storage = hand_out(tensor.storage)
 
     if storage.fill != 0:
         raise StorageError(f"PyTorch's sparse tensors can only leave out zeros, and absent entries are {storage.fill}; use to_numpy()")
@@ -113,11 +132,15 @@ def to_torch(storage: Storage) -> Any:
     if format in (csr, csc):
         make = torch.sparse_csr_tensor if format == csr else torch.sparse_csc_tensor
         pos, crd = (torch.from_numpy(_writable(storage.levels[1].arrays[name])) for name in ("pos", "crd"))
-        return make(pos, crd, torch.from_numpy(_writable(storage.values)), storage.shape)
+        return make(pos, crd, torch.from_numpy(_writable(storage.values)), storage.shape, check_invariants=False)
+    if is_bsr(storage):
+        pos, crd = (torch.from_numpy(_writable(storage.levels[1].arrays[name])) for name in ("pos", "crd"))
+        blocks = torch.from_numpy(_writable(storage.values.reshape(-1, *format.blocks)))
+        return torch.sparse_bsr_tensor(pos, crd, blocks, storage.shape, check_invariants=False)
     entries = convert(storage, coo(order))
     coordinates = np.stack([level.arrays["crd"] for level in entries.levels]).astype(np.int64)
-    made = torch.sparse_coo_tensor(torch.from_numpy(coordinates), torch.from_numpy(_writable(entries.values)), storage.shape)
-    return made._coalesced_(True)
+    arrays = torch.from_numpy(coordinates), torch.from_numpy(_writable(entries.values))
+    return torch.sparse_coo_tensor(*arrays, storage.shape, check_invariants=False)._coalesced_(True)
 
 
 def _writable(array: NDArray[Any]) -> NDArray[Any]:

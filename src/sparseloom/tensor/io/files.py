@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.storage import Storage, sealed
 from sparseloom.tensor.creation import asarray
-from sparseloom.tensor.io.source import fault
+from sparseloom.tensor.io.source import fault, replacing
 from sparseloom.tensor.tensor import Tensor
 
 Reader = Callable[[Path, Format | str | None], Storage]
 Writer = Callable[[Path, Storage], None]
 
-_SUFFIXES = (".mtx", ".mtx.gz", ".tns", ".tns.gz", ".npz", ".npy")
+_SUFFIXES = (".mtx", ".mtx.gz", ".tns", ".tns.gz", ".npz", ".npy", ".mat", ".h5", ".bsp.npz")
 
 
 def read(path: str | os.PathLike[str], format: Format | str | None = None, name: str | None = None) -> Tensor:
-    """Read a tensor from an .mtx, .tns (each also .gz), .npz or .npy file.
+    """Read a tensor from an .mtx, .tns (each also .gz), .npz, .npy, .mat or .h5 (binsparse) file.
 
-    Without ``format``, a matrix comes as csr, a tensor of other order as csf, and an array or an archive as it was stored.
-    The file is not trusted: it is read in pieces, and a file that is damaged, holds other than it declares, asks for more memory
-    than there is, or is no plain file is a ``StorageError``. A missing or unreadable one is the system's ``OSError``.
+    Without ``format``, a matrix comes as csr, a tensor of other order as csf, and an array or an archive as it was stored. Of several
+    arrays in a .mat file, ``name`` says which. The file is not trusted: it is read in pieces, and a file that is damaged, holds other
+    than it declares, asks for more memory than there is, or is no plain file is a ``StorageError``. A missing or unreadable one is the
+    system's ``OSError``.
     """
     path = _named(path)
-    reader, _ = _kind_of(path)
+    reader, _ = _kind_of(path, name)
     try:
         # The reader stores what it reads in this format at once: another one may have a place for every row of a huge matrix.
         storage = reader(path, format)
@@ -38,13 +40,22 @@ def read(path: str | os.PathLike[str], format: Format | str | None = None, name:
 
 
 def write(path: str | os.PathLike[str], tensor: object) -> None:
-    """Write a tensor, or anything ``asarray`` takes, to an .mtx, .tns (each also .gz), .npz or .npy file.
+    """Write a tensor, or anything ``asarray`` takes: .mtx, .tns (each also .gz), .npz, .npy, .mat, or binsparse's .h5 and .bsp.npz.
 
     The file appears whole or not at all: what stood there before stays until the new one is complete. Only a plain file is replaced.
     """
     path = _named(path)
-    _, writer = _kind_of(path)
-    writer(path, asarray(tensor).storage)
+    given = asarray(tensor)
+    _, writer = _kind_of(path, given.name)
+    writer(path, given.storage)
+
+
+def require_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse a name under which nothing could be written, before there is anything to write."""
+    named = _named(path)
+    _kind_of(named)
+    with replacing(named, is_tried=True):
+        pass
 
 
 def _named(path: object) -> Path:
@@ -54,10 +65,10 @@ def _named(path: object) -> Path:
     return Path(os.fsdecode(name) if isinstance(name, bytes) else name)
 
 
-def _kind_of(path: Path) -> tuple[Reader, Writer]:
+def _kind_of(path: Path, variable: str | None = None) -> tuple[Reader, Writer]:
     """Who reads and writes this kind of file. They are loaded when a file is at hand: most programs have none."""
     name = path.name.lower()
-    match next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), None):
+    match next((suffix for suffix in sorted(_SUFFIXES, key=len, reverse=True) if name.endswith(suffix)), None):
         case ".mtx" | ".mtx.gz":
             from sparseloom.tensor.io.mtx import read_mtx, write_mtx
 
@@ -66,6 +77,19 @@ def _kind_of(path: Path) -> tuple[Reader, Writer]:
             from sparseloom.tensor.io.tns import read_tns, write_tns
 
             return read_tns, write_tns
+        case ".bsp.npz":
+            from sparseloom.tensor.io.binsparse import write_bsp_npz
+            from sparseloom.tensor.io.npz import read_npz
+
+            return read_npz, write_bsp_npz
+        case ".h5":
+            from sparseloom.tensor.io.binsparse import read_h5, write_h5
+
+            return read_h5, write_h5
+        case ".mat":
+            from sparseloom.tensor.io.mat import read_mat, write_mat
+
+            return partial(read_mat, name=variable), partial(write_mat, name=variable)
         case ".npz":
             from sparseloom.tensor.io.npz import read_npz, write_npz
 

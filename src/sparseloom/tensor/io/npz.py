@@ -1,7 +1,8 @@
 """Archives of arrays (.npz), never pickled.
 
 CSR, CSC, COO, BCSR and DIA are written as SciPy's ``save_npz`` does, so that SciPy reads them. Other formats, and fills other than
-zero, have a layout of their own: the format's letters, the shape, the fill, and the arrays by level (pos1, crd1, ..., values).
+zero, have a layout of their own: the format's letters, the shape, the fill, and the arrays by level (pos1, crd1, ..., values). Archives
+with a description of binsparse's are read, too.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import parse_format
 from sparseloom.tensor.arrays import arrays_of, storage_of
 from sparseloom.tensor.interop.scipy import as_scipy, from_compressed, from_coordinates, from_diagonals
+from sparseloom.tensor.io.binsparse import KEY, from_described
 from sparseloom.tensor.io.npy import read_array
 from sparseloom.tensor.io.room import in_format
 from sparseloom.tensor.io.source import fault, open_plain, replacing
@@ -46,7 +48,7 @@ def read_npz(path: Path, format: Format | str | None = None) -> Storage:
     with open_plain(path) as file:
         arrays = _Members(path, file)
         try:
-            storage = _own(arrays) if _OWN in arrays else _scipys(path, arrays)
+            storage = _own(arrays) if _OWN in arrays else _described(arrays) if KEY in arrays else _scipys(path, arrays)
         except KeyError as missing:
             raise fault(path, f"the array {missing} is missing; there are {', '.join(sorted(arrays))}") from None
         except SparseloomError as problem:
@@ -150,6 +152,11 @@ def _own(arrays: _Members) -> Storage:
     if fill.ndim:
         raise StorageError(f"the fill must be one value, not an array of shape {fill.shape}")
     return storage_of(format, shape, arrays.besides(_OWN, "shape", "fill"), fill.item())
+
+
+def _described(arrays: _Members) -> Storage:
+    """Binsparse's layout."""
+    return from_described(_text(arrays[KEY]), arrays)
 
 
 def _shape(array: NDArray[Any]) -> tuple[int, ...]:

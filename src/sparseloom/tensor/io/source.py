@@ -12,6 +12,7 @@ import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -27,6 +28,10 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
+
+
+WATCHER: ContextVar[Callable[[int, int], None] | None] = ContextVar("WATCHER", default=None)
+"""Who wants to know how many bytes of how many are read, while a text file is."""
 
 
 class Sink(Protocol):
@@ -68,11 +73,12 @@ def _require_plain(path: Path, status: os.stat_result, verb: str) -> None:
 
 def pieces(path: Path, file: IO[bytes]) -> Iterator[bytes]:
     """The bytes of an open file, decompressed if its name ends in ``.gz``, at most ``PIECE`` at a time."""
-    if is_gzipped(path):
-        yield from _decompressed(path, file)
-    else:
-        while piece := file.read(PIECE):
-            yield piece
+    tell = WATCHER.get()
+    size = os.fstat(file.fileno()).st_size if tell is not None else 0
+    for piece in _decompressed(path, file) if is_gzipped(path) else iter(lambda: file.read(PIECE), b""):
+        if tell is not None:
+            tell(file.tell(), size)
+        yield piece
 
 
 def is_gzipped(path: Path) -> bool:
@@ -109,8 +115,8 @@ def _damaged(path: Path) -> StorageError:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Write beside ``path``, then move into place: a failed write leaves the old file as it was."""
+def replacing(path: Path, is_tried: bool = False) -> Iterator[IO[bytes]]:
+    """Write beside ``path``, then move into place: a failed write leaves the old file as it was. Trying it leaves it so, too."""
     try:
         before = _status(path, "write")
         _require_plain(path, before, "write")
@@ -125,7 +131,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             if mode is not None:
                 os.fchmod(file.fileno(), mode)  # what only its owner could read stays so
             yield file
-        part.replace(target)
+        if not is_tried:
+            part.replace(target)
     finally:
         part.unlink(missing_ok=True)
 

@@ -1,13 +1,15 @@
 """Tables of numbers in text: one row per line, the same number of columns in each, coordinates before values.
 
-The text is parsed block by block, each at once; only where that fails is a block read again, line by line, to say where.
+The text is parsed block by block, each at once: long files in C, several blocks at a time; what is not plain by NumPy. Only where that
+fails is a block read again, line by line, to say where.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,9 +20,11 @@ from numpy.typing import NDArray
 from sparseloom.core.dtypes import FLOAT64, INT32, INT64, DType
 from sparseloom.core.errors import StorageError
 from sparseloom.runtime.forks import whole_step
+from sparseloom.runtime.teams import get_threads
 from sparseloom.tensor.io.lines import Block, Lines
+from sparseloom.tensor.io.parser import parse_rows
 from sparseloom.tensor.io.room import Room
-from sparseloom.tensor.io.source import Sink, fault, shortened
+from sparseloom.tensor.io.source import Sink, fault, is_gzipped, shortened
 
 UINT64: DType = np.dtype(np.uint64)
 _LARGEST = np.iinfo(np.int64).max
@@ -29,6 +33,7 @@ _EXACT = 2**53  # beyond this a float64 skips integers
 _TAB, _BREAK, _RETURN, _SPACE = 9, 10, 13, 32
 _LONGEST = 40  # letters of an integer that may fit into 64 bits; who writes more zeros in front is out of luck
 _LINES_AT_ONCE = 200_000
+WORTH = 1 << 16  # bytes of a block from which on the parser in C is worth compiling
 _NO_TYPE = "the integers of this file are too large or too small for one 64-bit type"
 
 
@@ -73,15 +78,55 @@ Inspect = Callable[[Block, Rows], None]
 
 def read_rows(lines: Lines, layout: Layout, inspect: Inspect = lambda block, rows: None) -> Rows:
     """Read all that is left of a file. ``inspect`` sees every block, and raises what it has against it."""
-    found, last_line = _Gathered(layout, Room(lines.path)), lines.number
-    for block in lines.blocks():
-        rows = found.add(block)
+    found, last = _Gathered(layout, Room(lines.path), whole=_room_for_all(lines, layout)), None
+    first_line = lines.number
+    for block, plain in _parsed_ahead(lines.blocks(), layout):
+        rows = found.add(block, plain)
         if rows is not None:
             inspect(block, rows)
-            last_line = block.last_line or last_line
+            last = block
     if layout.declared is not None and found.count < layout.declared:
-        raise fault(lines.path, f"{layout.declared} {layout.what} are declared, but the file ends after {found.count}", last_line)
+        line = (last.last_line if last is not None else None) or first_line
+        raise fault(lines.path, f"{layout.declared} {layout.what} are declared, but the file ends after {found.count}", line)
     return found.joined()
+
+
+def _room_for_all(lines: Lines, layout: Layout) -> Rows | None:
+    """Arrays for as many rows as are declared, if the file is long enough to hold them; integers may come in two dtypes."""
+    if layout.declared is None or layout.shape is None or layout.integral or not layout.columns or is_gzipped(lines.path):
+        return None
+    if layout.declared > lines.path.stat().st_size // (2 * layout.columns) + 1:
+        return None
+    kind = INT32 if max(layout.shape, default=0) <= _NARROW else INT64
+    return Rows(np.empty((layout.order, layout.declared), kind), np.empty((layout.declared, layout.words), FLOAT64))
+
+
+def _parsed_ahead(blocks: Iterator[Block], layout: Layout) -> Iterator[tuple[Block, Rows | None]]:
+    """Every block in order, with its rows if it is plain. Long ones are parsed by several threads while others are read."""
+    if layout.order + layout.words == 0:
+        return
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    waiting: deque[tuple[Block, Future[Rows | None] | None]] = deque()
+    with ThreadPoolExecutor(get_threads(), "sparseloom-parser") as pool:
+        for block in blocks:
+            is_long = len(block.body) >= WORTH
+            waiting.append((block, pool.submit(_plain_rows, block.body, layout) if is_long else None))
+            if len(waiting) > 2 * get_threads():
+                first, rows = waiting.popleft()
+                yield first, None if rows is None else rows.result()
+        for block, rows in waiting:
+            yield block, None if rows is None else rows.result()
+
+
+def _plain_rows(text: bytes, layout: Layout) -> Rows | None:
+    """The rows of a block, if the parser in C takes all of it."""
+    found = parse_rows(text, layout.order, layout.shape, layout.words, layout.integral)
+    if found is None:
+        return None
+    coordinates, values = found
+    largest = coordinates.max(initial=0) if layout.shape is None else max(layout.shape, default=0)
+    return Rows(coordinates.astype(INT32 if largest <= _NARROW else INT64), values)
 
 
 @dataclass
@@ -94,23 +139,31 @@ class _Gathered:
     coordinates: list[NDArray[Any]] = field(default_factory=list)
     values: list[NDArray[Any]] = field(default_factory=list)
     negative: tuple[int, bytes] | None = None  # the first line with a negative value
+    whole: Rows | None = None  # room for all that are declared, where that is known to be true enough
 
-    def add(self, block: Block) -> Rows | None:
-        """Take the rows of one more block, if it has any."""
+    def add(self, block: Block, plain: Rows | None = None) -> Rows | None:
+        """Take the rows of one more block, if it has any; ``plain``, if they are known already."""
         layout = self.layout
-        words = _words(block, layout.columns)
-        if not words.rows:
+        words = None if plain is not None else _words(block, layout.columns)
+        count = len(plain.values) if plain is not None else words.rows if words is not None else 0
+        if not count:
             return None
-        count = words.rows
         if layout.declared is not None and self.count + count > layout.declared:
             raise block.fault(layout.declared - self.count, f"{layout.declared} {layout.what} are declared, but more follow")
-        columns, values = (_integers if layout.integral else _numbers)(block, layout, words)
-        rows = Rows(_coordinates(block, columns, layout), values)
+        rows = plain
+        if rows is None and words is not None:
+            columns, values = (_integers if layout.integral else _numbers)(block, layout, words)
+            rows = Rows(_coordinates(block, columns, layout), values)
+        assert rows is not None
         self._check_signs(block, rows.values)
-        self.count += count
-        self.coordinates.append(rows.coordinates)
-        self.values.append(rows.values)
         self.room.take(rows.coordinates.nbytes + rows.values.nbytes)
+        if self.whole is not None and rows.values.dtype == self.whole.values.dtype:
+            self.whole.coordinates[:, self.count : self.count + count] = rows.coordinates
+            self.whole.values[self.count : self.count + count] = rows.values
+        else:
+            self.coordinates.append(rows.coordinates)
+            self.values.append(rows.values)
+        self.count += count
         return rows
 
     def _check_signs(self, block: Block, values: NDArray[Any]) -> None:
@@ -124,6 +177,8 @@ class _Gathered:
 
     def joined(self) -> Rows:
         """The rows of all blocks; each block is let go as soon as it is copied."""
+        if self.whole is not None:
+            return Rows(self.whole.coordinates[:, : self.count], self.whole.values[: self.count])
         wide = any(part.dtype == INT64 for part in self.coordinates)
         coordinates = np.empty((self.layout.order, self.count), INT64 if wide else INT32)
         kinds = {part.dtype for part in self.values} or {INT64 if self.layout.integral else FLOAT64}

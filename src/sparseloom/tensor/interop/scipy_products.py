@@ -1,0 +1,213 @@
+"""SciPy's own products and sums through our kernels: ``A @ x``, ``A @ X``, ``A @ B``, ``A + B`` and ``A - B`` of its CSR and CSC.
+
+The methods behind SciPy's operators are replaced while this is asked for. Each looks whether its operands are ours to take (large enough,
+of a dtype for which both have the same rules, sorted and without repetitions), and otherwise does what SciPy does.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from threading import RLock
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from sparseloom.core.errors import ToolchainError
+from sparseloom.doors import doors
+from sparseloom.formats.named import csc, csr
+from sparseloom.formats.storage import Storage, hand_out
+from sparseloom.notation.nodes import Apply, Expr, Reduce
+from sparseloom.tensor.interop.numpy import to_numpy
+from sparseloom.tensor.interop.scipy import from_compressed
+from sparseloom.tensor.operators import Statement, matmul, product, variables
+
+Method = Callable[[Any, Any], Any]
+
+LEAST = 100_000  # entries from which on a kernel is worth what it must be told
+_KINDS = frozenset(np.dtype(name) for name in "int32 int64 float32 float64 complex64 complex128".split())
+_FORMATS = {"csr": csr, "csc": csc}
+_METHODS = ("_matmul_vector", "_matmul_multivector", "_matmul_sparse", "_add_sparse", "_sub_sparse")
+_lock = RLock()
+_active: list[Acceleration] = []
+
+
+class Acceleration:
+    """Holds as long as it is wanted: until ``undo()``, or the end of a ``with`` block."""
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+        with _lock:
+            if not _active:
+                _install()
+            _active.append(self)
+
+    def undo(self) -> None:
+        """Give SciPy its own methods back, unless someone else wants them replaced, too."""
+        with _lock:
+            if self in _active:
+                _active.remove(self)
+                if not _active:
+                    _kept.clear()
+                    _remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        self.undo()
+
+
+def _owner() -> type:
+    """The class of SciPy's that has the methods of CSR and CSC."""
+    import scipy.sparse
+
+    found = next((kind for kind in scipy.sparse.csr_array.__mro__ if "_matmul_vector" in vars(kind)), None)
+    missing = [name for name in _METHODS if found is None or name not in vars(found)]
+    if found is None or missing:
+        raise ToolchainError(f"SciPy {scipy.__version__} has no {', '.join(missing)} to replace; products stay as they are")
+    return found
+
+
+_OWN: dict[str, Method] = {}
+
+
+def _install() -> None:
+    owner = _owner()
+    for name, made in zip(_METHODS, (_vector, _vectors, _sparse, _plus, _minus), strict=True):
+        _OWN[name] = vars(owner)[name]
+        setattr(owner, name, _replacing(name, made))
+
+
+def _remove() -> None:
+    owner = _owner()
+    for name, method in _OWN.items():
+        setattr(owner, name, method)
+    _OWN.clear()
+
+
+def _replacing(name: str, ours: Callable[[Any, Any], Any | None]) -> Method:
+    """The method that asks us first."""
+    own = _OWN[name]
+
+    def method(self: Any, other: Any) -> Any:
+        made = ours(self, other)
+        return own(self, other) if made is None else made
+
+    method.__name__ = name
+    method.__doc__ = own.__doc__
+    return method
+
+
+def _stored(matrix: Any) -> Storage | None:
+    """A CSR or CSC matrix over its own arrays; nothing if it has to be changed first."""
+    format = _FORMATS.get(matrix.format)
+    if format is None or matrix.ndim != 2 or matrix.dtype not in _KINDS or not matrix.has_canonical_format:
+        return None
+    entry = from_compressed(format, matrix.shape, matrix.indptr, matrix.indices, matrix.data)
+    if entry.notes:
+        return None
+    _keep(matrix, entry.storage)
+    return entry.storage
+
+
+_kept: dict[int, tuple[weakref.ref[Any], Storage]] = {}
+"""What was made of matrices, by their numbers, as long as they live: how their entries are spread need not be found out again."""
+
+
+def _keep(matrix: Any, storage: Storage) -> None:
+    key = id(matrix)
+    known = _kept.get(key)
+    if known is None or known[0]() is not matrix:
+        _kept[key] = weakref.ref(matrix, lambda _: _kept.pop(key, None)), storage
+    elif known[1] is not storage:
+        _kept[key] = known[0], storage
+
+
+def _is_worth(*operands: Any) -> bool:
+    """Whether matrices have enough entries, all together."""
+    return sum(len(operand.data) for operand in operands) >= _active[-1].least if _active else False
+
+
+def _array(other: Any) -> Any:
+    """A dense operand in C order; nothing if its dtype has other rules."""
+    return np.ascontiguousarray(other) if type(other) is np.ndarray and other.dtype in _KINDS else None
+
+
+def _vector(matrix: Any, other: Any) -> Any | None:
+    stored = _stored(matrix) if _is_worth(matrix) else None
+    vector = _array(other)
+    if stored is None or vector is None or other.shape != matrix.shape[1:]:
+        return None
+    return product(stored, vector)
+
+
+def _vectors(matrix: Any, other: Any) -> Any | None:
+    stored = _stored(matrix) if _is_worth(matrix) else None
+    array = _array(other)
+    if stored is None or array is None or other.ndim != 2 or other.shape[0] != matrix.shape[1]:
+        return None
+    return np.ascontiguousarray(to_numpy(matmul(stored, array)))
+
+
+def _pair(matrix: Any, other: Any) -> tuple[Storage, Storage] | None:
+    """Two matrices of one format, as SciPy brings them to that of the first."""
+    if matrix.format not in _FORMATS or other.ndim != 2 or not hasattr(other, "data") or not _is_worth(matrix, other):
+        return None
+    like = other if other.format == matrix.format else matrix.__class__(other)
+    left, right = _stored(matrix), _stored(like)
+    return None if left is None or right is None else (left, right)
+
+
+def _sparse(matrix: Any, other: Any) -> Any | None:
+    pair = _pair(matrix, other)
+    if pair is None or matrix.shape[1] != other.shape[0]:
+        return None
+    i, j, k = variables(3)
+    sizes = (matrix.shape[0], other.shape[1])
+    made = _computed("@", pair, ((i, k), (k, j)), (i, j), sizes, lambda left, right: Reduce("add", (k,), Apply("multiply", (left, right))))
+    return _given(matrix, made)
+
+
+def _plus(matrix: Any, other: Any) -> Any | None:
+    return _elementwise(matrix, other, "add")
+
+
+def _minus(matrix: Any, other: Any) -> Any | None:
+    return _elementwise(matrix, other, "subtract")
+
+
+def _elementwise(matrix: Any, other: Any, op: str) -> Any | None:
+    pair = _pair(matrix, other)
+    if pair is None or matrix.shape != other.shape:
+        return None
+    both = variables(2)
+    made = _given(matrix, _computed(op, pair, (both, both), both, matrix.shape, lambda left, right: Apply(op, (left, right))))
+    if np.count_nonzero(made.data) < len(made.data):
+        made.eliminate_zeros()  # SciPy's sums store none
+    return made
+
+
+def _computed(
+    op: str, pair: tuple[Storage, Storage], reads: Sequence[Any], written: Sequence[Any], sizes: Sequence[int],
+    expression: Callable[[Expr, Expr], Expr],
+) -> Storage:  # fmt: skip
+    """A statement on two matrices, in their format. It is looked up by their like."""
+    door = ("scipy", op)
+    made = doors.through(door, *pair)
+    if made is None:
+        statement = Statement()
+        rhs = expression(*(statement.access(storage, read) for storage, read in zip(pair, reads, strict=True)))
+        made = statement.run(written, rhs, sizes, pair[0].format)
+        statement.learn(door, pair, pair)
+    return made
+
+
+def _given(like: Any, made: Storage) -> Any:
+    """A result as a matrix of the class of an operand."""
+    stored = hand_out(made)
+    level = stored.levels[1].arrays
+    result = like.__class__((stored.values, level["crd"], level["pos"]), shape=stored.shape)
+    result.has_sorted_indices = result.has_canonical_format = True
+    return result

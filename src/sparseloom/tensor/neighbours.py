@@ -1,0 +1,38 @@
+"""What other libraries' objects become where more is to be said than ``asarray`` takes, and what they take from us beside tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparseloom.tensor.creation import asarray
+from sparseloom.tensor.interop import networkx, opt_einsum
+from sparseloom.tensor.tensor import Tensor
+
+
+def from_networkx(
+    graph: Any, nodelist: Sequence[Any] | None = None, weight: str | None = "weight", dtype: Any = float, name: str | None = None
+) -> Tensor:
+    """The adjacency matrix of a networkx graph, as csr: ``A[i, j]`` is the weight of the edge from node i to node j.
+
+    Nodes come in the order of ``nodelist``, or else of the graph. ``weight`` is the attribute that edges have it under; an edge
+    without one weighs 1, and so do all with ``weight=None``. Edges between the same two nodes are summed.
+    """
+    entry = networkx.from_graph(graph, nodelist=nodelist, weight=weight, dtype=dtype)
+    return Tensor(entry.storage, name, entry.notes, entry.guard)
+
+
+def SparsePath(*operands: Any) -> Any:
+    """An optimizer for ``opt_einsum.contract`` that knows how full the operands are; pass them, or their densities, in order.
+
+    ``opt_einsum.contract("ij,jk,kl->il", A, B, C, optimize=sl.SparsePath(A, B, C))``
+    """
+    return opt_einsum.optimizer([_density(operand) for operand in operands])
+
+
+def _density(operand: Any) -> float:
+    """The share of an operand that is stored."""
+    if isinstance(operand, (int, float)):
+        return float(operand)
+    tensor = asarray(operand)
+    return 1.0 if tensor.format.is_dense or not tensor.size else tensor.nnz / tensor.size
