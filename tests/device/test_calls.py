@@ -13,7 +13,9 @@ from device.stand_in import StandIn
 
 import sparseloom as sl
 from sparseloom.core.errors import DeviceError
+from sparseloom.formats.storage import open_up
 from sparseloom.program import _einsum_kernel, kernel_for
+from sparseloom.runtime import large
 
 ROWS = "split(i,b,t,32) parallelize(b,GPUBlock,NoRaces) parallelize(t,GPUThread,NoRaces)"
 SPMV = "y(i) = A(i,j) * x(j)"
@@ -227,3 +229,12 @@ def test_a_tensor_elsewhere_is_said_by_name(device: StandIn, at_once: None, A: s
         sl.einsum("ij,j->i", sl.asarray(A), x, target="cuda")
     with pytest.raises(DeviceError, match="x is on cuda, and C computes in main memory"):
         sl.evaluate(SPMV, A=A, x=sl.asarray(x).to_device(), target="c")
+
+
+def test_a_structure_that_others_may_change_is_copied_there(device: StandIn, A: sp.csr_array, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it is when the arrays of an operand were handed out; large ones are copied as small ones are."""
+    monkeypatch.setattr(large, "SHARED", 0)
+    S, C, D = (sl.asarray(given).to_device() for given in (A, np.ones((100, 4)), np.ones((80, 4))))
+    open_up(S.storage)
+    made = sl.program("Y(i,j) = S(i,j) * C(i,k) * D(j,k)", {"S": "csr", "Y": "csr"}, target="cuda")(S, C, D)
+    assert made.storage.indices[0].address != S.storage.indices[0].address

@@ -53,8 +53,9 @@ def large_room(count: int, dtype: DType) -> NDArray[Any] | None:
 
 
 def duplicate(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy of an array with one dimension. All threads copy one that is not small."""
-    if array.nbytes < SHARED or not array.flags.c_contiguous or (copy := _copying()) is None:
+    """A copy of an array with one dimension, wherever it is. All threads copy one in main memory that is not small."""
+    is_here = type(array) is np.ndarray
+    if not is_here or array.nbytes < SHARED or not array.flags.c_contiguous or (copy := _copying()) is None:
         return array.copy()
     room = large_room(array.size, array.dtype) if array.nbytes >= LARGE else None
     if room is None:

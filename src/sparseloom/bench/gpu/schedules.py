@@ -55,12 +55,13 @@ SPMV = {
 def spmm(width: int) -> dict[str, str]:
     """Schedules for so many columns: lanes run over columns, each over as many as lie beside each other."""
     rows = {f"{lanes} lanes per row, by {each}": _spmm_rows(width, lanes, each) for lanes, each in _shares(width)}
-    shares = [(lanes, each, run) for lanes, each in _shares(width) for run in RUNS]
-    runs = {f"{lanes} lanes, by {each}, runs of {run}": _spmm_runs(width, lanes, each, run) for lanes, each, run in shares}
+    runs = {f"{lanes} lanes, by {each}, runs of {run}": _spmm_runs(width, lanes, each, run) for lanes, each, run in _run_shares(width)}
     return {**rows, **runs, PAPER: _papers_spmm(width)}
 
 
-RUNS = (64, 128, 256)
+def _run_shares(width: int) -> list[tuple[int, int, int]]:
+    """Lanes, neighbours and entries of runs: a warp that takes columns one by one, and fewer lanes that take several."""
+    return [(LANES, 1, 64), (LANES, 1, 128), (LANES, 1, 256), (*_shares(width)[-1], 64)]
 
 
 def _shares(width: int) -> list[tuple[int, int]]:
@@ -110,7 +111,7 @@ def _papers_runs(width: int, columns: str) -> str:
 
 def sddmm(width: int) -> dict[str, str]:
     """Schedules for so many columns: some lanes go through some entries, and add up what they find for each."""
-    shares = [(lanes, each) for lanes in (4, 8, 16, 32) for each in (2, 4) if width // 8 <= lanes * each <= width]
+    shares = dict.fromkeys((min(LANES, width // (words * each)), each) for each in (2, 4) for words in (1, 2))
     return {f"{lanes} lanes, by {each}, {run} entries": _sddmm(width, lanes, each, run) for lanes, each in shares for run in (8, 32)}
 
 
@@ -125,7 +126,7 @@ _ENTRIES = "reorder(i,k,l,j) fuse(k,l,kl) fuse(i,kl,f) pos(f,p,B(i,k,l))"
 
 def mttkrp(width: int) -> dict[str, str]:
     """Schedules for so many columns, 32. With threads innermost every entry goes to the result by itself."""
-    shares = [(lanes, each, run) for lanes, each in _shares(width) for run in RUNS]
+    shares = _run_shares(width)
     runs = {f"{lanes} lanes, by {each}, runs of {run}": f"{_ENTRIES} {_runs(width, lanes, each, run, 'j')}" for lanes, each, run in shares}
     return {**runs, **{f"{ATOMIC}, {run}": _one_by_one(width, run) for run in (8, 64)}, PAPER: f"{_ENTRIES} {_papers_runs(width, 'j')}"}
 
