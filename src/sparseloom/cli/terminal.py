@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
 from typing import TextIO
 
 from sparseloom.core.errors import SparseloomWarning
@@ -39,7 +39,7 @@ def working(what: str) -> Iterator[None]:
 
     began, share = time.monotonic(), [""]
     status = Console(stderr=True).status(f"{what} ...")
-    ended = Event()
+    ended = threading.Event()
 
     def show() -> None:
         if ended.wait(PATIENCE):
@@ -51,7 +51,7 @@ def working(what: str) -> Iterator[None]:
     def hear(done: int, size: int) -> None:
         share[0] = f" {100 * done / size:.0f} %," if size else ""
 
-    shown, before = Thread(target=show, daemon=True), WATCHER.set(hear)
+    shown, before = threading.Thread(target=show, daemon=True), WATCHER.set(hear)
     shown.start()
     try:
         yield

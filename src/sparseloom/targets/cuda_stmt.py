@@ -215,7 +215,7 @@ class KernelStatements(Statements):
         number = "threadIdx.x" if self.lanes == 1 else f"threadIdx.x / {self.lanes}"
         brought = self._brought(loop)
         with self._unit(loop, number, self.threads // self.lanes, Level.WARP):
-            self._bring(loop, brought)
+            self._bring(loop, brought, self.threads // self.lanes)
         self._add_up(brought, self.lanes)
 
     def _threads_loop(self, loop: ir.For) -> None:
@@ -223,11 +223,13 @@ class KernelStatements(Statements):
         count = self.lanes if self.level is Level.WARP else self.threads
         meets = self.level is Level.WARP and self.reread
         brought, segments = self._brought(loop), [stmt for stmt in ir.stmts_of(loop.body) if isinstance(stmt, Segments)]
+        if segments and not _is_at_most(loop, count):
+            raise CompilerBug(loop, "lanes that bring a place each have one iteration")
         places = [self._place_brought(stmt) for stmt in segments]
         if meets:
             self._wait()
         with self._unit(loop, self._number if count > 1 else "0", count, Level.THREAD):
-            self._bring(loop, brought)
+            self._bring(loop, brought, count)
             for stmt, (place, value) in zip(segments, places, strict=True):
                 self.line(f"{place} = {self.expressions.index(stmt.index)};", f"{value} = {self.expressions.value(stmt.value)};")
         if meets:
@@ -245,11 +247,13 @@ class KernelStatements(Statements):
             self.line(f"{c_type(stmt.var.dtype)} {name} = {_nothing(stmt)};")
         return brought
 
-    def _bring(self, loop: ir.For, brought: dict[ir.Shuffle, str]) -> None:
-        """The body of a loop, and what it brings to shuffles."""
+    def _bring(self, loop: ir.For, brought: dict[ir.Shuffle, str], count: int) -> None:
+        """What one iteration does, and what it brings; where units have several iterations, to what the others brought."""
         self._sequence([stmt for stmt in ir.stmts_of(loop.body) if not isinstance(stmt, ir.Shuffle | Segments)])
         for stmt, name in brought.items():
-            self.line(f"{name} = {self.expressions.value(stmt.value)};")
+            value = self.expressions.piece(stmt.value, False)
+            made = value if _is_at_most(loop, count) else operate(stmt.op, [Piece(name), value], stmt.var.dtype)
+            self.line(f"{name} = {made.text};")
 
     def _add_up(self, brought: dict[ir.Shuffle, str], each: int) -> None:
         """The totals of what was brought, the same by so many threads ``each``: in the end all who run this have them."""

@@ -21,6 +21,7 @@ from sparseloom.runtime.cuda.dlpack import capsule_of
 from sparseloom.runtime.cuda.streams import DEFAULT_STREAM, LEGACY_STREAM, OWN, current_stream
 
 WORD = 16  # bytes that one instruction moves
+_UPDATED = 4  # bytes that are updated at once, at least
 ELSEWHERE = "the array is on a CUDA device, where NumPy cannot read it"
 HELP = "copy it to main memory first, with to_host() or to_numpy()"
 
@@ -183,9 +184,13 @@ def shared_by_dlpack(array: DeviceArray, shape: tuple[int, ...], strides: tuple[
 
 def empty(count: int, dtype: DType, ordinal: int = 0, source: str = OWN) -> DeviceArray:
     """Room for so many elements; what is in it is not defined."""
-    room = -(-count * dtype.itemsize // WORD) * WORD  # whole words, for updates of bytes are updates of words
+    used = count * dtype.itemsize
+    room = -(-used // WORD) * WORD
     owned = Owned(room, ordinal, current_stream(source, ordinal) if source else DEFAULT_STREAM)
-    return DeviceArray(owned.address, count, dtype, owned, ordinal, source)
+    made = DeviceArray(owned.address, count, dtype, owned, ordinal, source)
+    if used % _UPDATED:  # bytes are updated as words, of which the last is not all theirs
+        device(ordinal).clear(owned.address + used, _UPDATED - used % _UPDATED, made.stream())
+    return made
 
 
 def copied_in(array: NDArray[Any], ordinal: int = 0, source: str = OWN, is_positions: bool = False) -> DeviceArray:

@@ -22,7 +22,8 @@ def current_stream(source: str, ordinal: int = 0) -> int:
         return DEFAULT_STREAM
     if source == CUPY:
         return int(library.cuda.get_current_stream().ptr)
-    return int(library._C._cuda_getCurrentRawStream(ordinal))
+    raw = getattr(library._C, "_cuda_getCurrentRawStream", None)
+    return DEFAULT_STREAM if raw is None else int(raw(ordinal))  # a build without CUDA has none
 
 
 def common_source(sources: tuple[str, ...]) -> str:
