@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from threading import RLock
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,6 +18,7 @@ from sparseloom.doors import doors
 from sparseloom.formats.named import csc, csr
 from sparseloom.formats.storage import Storage, hand_out
 from sparseloom.notation.nodes import Apply, Expr, Reduce
+from sparseloom.runtime.forks import whole_step
 from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.interop.scipy import from_compressed
 from sparseloom.tensor.operators import Statement, matmul, product, variables
@@ -29,7 +29,6 @@ LEAST = 100_000  # entries from which on a kernel is worth what it must be told
 _KINDS = frozenset(np.dtype(name) for name in "int32 int64 float32 float64 complex64 complex128".split())
 _FORMATS = {"csr": csr, "csc": csc}
 _METHODS = ("_matmul_vector", "_matmul_multivector", "_matmul_sparse", "_add_sparse", "_sub_sparse")
-_lock = RLock()
 _active: list[Acceleration] = []
 
 
@@ -38,14 +37,14 @@ class Acceleration:
 
     def __init__(self, least: int) -> None:
         self.least = least
-        with _lock:
+        with whole_step:
             if not _active:
                 _install()
             _active.append(self)
 
     def undo(self) -> None:
         """Give SciPy its own methods back, unless someone else wants them replaced, too."""
-        with _lock:
+        with whole_step:
             if self in _active:
                 _active.remove(self)
                 if not _active:
