@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum
+from itertools import product
 
 from sparseloom.core.algebra import identity
 from sparseloom.core.errors import CompilerBug
@@ -393,14 +394,24 @@ def _nothing(stmt: ir.Shuffle | Segments) -> str:
 
 def _is_at_most(loop: ir.For, count: int) -> bool:
     """Whether a loop is known to have no more iterations than there are units. One that walks entries may have more."""
-    match loop.end:
-        case ir.Op("subtract", (ir.Op("minimum", limits), begin)) if loop.begin == ir.ZERO:
-            extents = [simplify(ir.Op("subtract", (limit, begin))) for limit in limits]
-        case ir.Op("minimum", limits):
-            extents = [simplify(ir.Op("subtract", (limit, loop.begin))) for limit in limits]
-        case end:
-            extents = [simplify(ir.Op("subtract", (end, loop.begin)))]
+    end, begin = loop.end, loop.begin
+    match end:
+        case ir.Op("subtract", (above, below)) if begin == ir.ZERO:
+            end, begin = above, below
+    extents = (simplify(ir.Op("subtract", (limit, begin))) for limit in _limits(end))
     return any(isinstance(extent, ir.Literal) and extent.value.real <= count for extent in extents)
+
+
+def _limits(expr: ir.Expr) -> Iterator[ir.Expr]:
+    """What an expression is at most: each of several that a minimum is taken of, also within a sum."""
+    match expr:
+        case ir.Op("minimum", args):
+            for arg in args:
+                yield from _limits(arg)
+        case ir.Op("add", args):
+            yield from (ir.Op("add", terms) for terms in product(*map(_limits, args)))
+        case _:
+            yield expr
 
 
 def _reread(loop: ir.For) -> frozenset[ir.Array]:
