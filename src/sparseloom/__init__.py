@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import sparseloom.core.starting  # noqa: F401 - first of all: loading the rest takes time in which the command may be interrupted
+import sparseloom.core.starting
 
 # isort: split
+import sparseloom.assigned  # noqa: F401 - it tells schedules how kernels are made
 from sparseloom import accelerate
 from sparseloom.core.algebra import Semiring
 from sparseloom.formats.format import Format

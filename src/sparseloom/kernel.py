@@ -15,7 +15,7 @@ from sparseloom.core.algebra import Semiring
 from sparseloom.core.dtypes import FLOAT64, DType, value_dtype
 from sparseloom.core.errors import NotationError, ShapeError, StorageError
 from sparseloom.doors import Doors
-from sparseloom.execution import Inspectable, Specialization
+from sparseloom.execution import Specialization
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
@@ -28,7 +28,7 @@ from sparseloom.passing import from_dict, name_is_an_option
 from sparseloom.plan.contraction import Path, Step
 from sparseloom.plan.problem import declared, known_sizes, usually_stored
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
-from sparseloom.replay import PlanText, plan_text, the_schedule
+from sparseloom.replay import PlanText, Shown, plan_text, the_schedule
 from sparseloom.runtime.binding import Call
 from sparseloom.runtime.cuda.storages import elsewhere
 from sparseloom.runtime.teams import known_count, on_threads
@@ -47,7 +47,7 @@ from sparseloom.tuning import Tuned, tune
 MOST_SPECIALIZED = 64  # how many combinations of formats, dtypes and shapes a kernel remembers
 
 
-class Kernel(Inspectable):
+class Kernel(Shown):
     """A statement that can be called on tensors.
 
     It is compiled when it first meets a combination of formats and dtypes, and remembers every one. Operands go by position in
@@ -103,9 +103,6 @@ class Kernel(Inspectable):
         self._recalled: dict[tuple[Any, ...], Recall | DeviceRecall] = {}
         self._assembled: weakref.WeakKeyDictionary[Storage, Mapping[str, Storage]] = weakref.WeakKeyDictionary()
         self._last: Specialization | Chain | None = None
-
-    def __repr__(self) -> str:
-        return f"<sparseloom kernel: {self._text}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         workspace = None if self._workspace is None else self._workspace.value

@@ -27,6 +27,7 @@ from sparseloom.plan.contraction import Path, Step
 from sparseloom.plan.problem import known_sizes
 from sparseloom.replay import PlanText
 from sparseloom.runtime.teams import on_threads
+from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.targets.target import Calling
 from sparseloom.tensor.creation import asarray
@@ -39,7 +40,7 @@ ON_DEVICE = "cuda"
 def program(
     text: str,
     formats: Mapping[str, Format | str] | None = None,
-    schedule: str | None = None,
+    schedule: str | Schedule | None = None,
     *,
     dtype: Any = None,
     semiring: Semiring | str | None = None,
@@ -52,7 +53,7 @@ def program(
 ) -> Kernel:
     """Compile a statement, or several, for given formats. Tensors without one are dense, the result too.
 
-    ``schedule`` says how the loops run, step by step: ``split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)``. It never changes the
+    ``schedule`` says how the loops run: ``split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)``, or a ``Schedule``. It never changes the
     result. ``deterministic`` refuses strategies that add in no fixed order, and chooses none on a GPU. ``workspace`` says in what rows of
     a sparse result are built whose entries come in no order: ``dense``, ``hash`` or ``sort``; left out, it follows from their length.
 
@@ -79,7 +80,7 @@ def program(
     script, resolved = _read(text, formats or {})
     last = script.last
     form = resolved.pop(last.parsed.result, dense(last.assign.lhs.tensor.order))
-    chosen = _plain(_schedule(script, schedule), optimize)
+    chosen = _plain(_schedule(script, schedule.text if isinstance(schedule, Schedule) else schedule), optimize)
     before = _before(script, chosen, {name: resolved.pop(name, None) or dense(order) for name, order in _made(script)})
     options = _dtype(dtype), _semiring(semiring), sizes, target, chosen, workspace, None, before, threads, deterministic
     kernel = Kernel(last.assign, text, resolved, form, *options)
@@ -123,7 +124,7 @@ def _before(script: Script, schedule: str | None, formats: Mapping[str, Format |
 def _schedule(script: Script, schedule: str | None) -> str | None:
     """The schedule of the last statement: as the program has it, or as it was given beside it."""
     if not isinstance(schedule, str | None):
-        raise ScheduleError(f"[S001] cannot read the schedule: it must be text, not {type(schedule).__name__}\n  help: pass its .text")
+        raise ScheduleError(f"[S001] cannot read the schedule: it must be text or a Schedule, not {type(schedule).__name__}")
     if schedule is None:
         return script.last.schedule
     if any(step.schedule is not None for step in script.steps):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import escape
 
 from sparseloom.chain import Chain
 from sparseloom.core.algebra import Semiring
 from sparseloom.core.errors import ScheduleError
-from sparseloom.execution import Specialization
+from sparseloom.execution import Inspectable, Specialization
 from sparseloom.formats.named import name_of
 from sparseloom.notation.nodes import TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.script import PLAIN
 from sparseloom.notation.terms import reopen, tensors_of
+from sparseloom.schedule.nests import IterationGraph
 
 
 class PlanText(str):
@@ -22,6 +24,25 @@ class PlanText(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class Shown(Inspectable):
+    """A kernel as it shows itself: its statement and its schedule; in notebooks also a picture of its loops."""
+
+    _text: str
+    _schedule: str | None
+    _last: Specialization | Chain | None
+
+    def __repr__(self) -> str:
+        known = self._last.plan.schedule if isinstance(self._last, Specialization) else self._schedule or ""
+        steps = "".join(f"\n  {step.strip()}" for step in known.split("\n") if step.strip())
+        return f"<sparseloom kernel: {self._text}{steps}>"
+
+    def _repr_html_(self) -> str:
+        made = self._inspected()
+        links = made.links if isinstance(made, Chain) else (made,) if isinstance(made, Specialization) else ()
+        pictures = (IterationGraph(link.stages.concrete.stmt)._repr_svg_() for link in links)
+        return f"<pre>{escape(repr(self))}</pre>{''.join(pictures)}"
 
 
 def plan_text(made: Specialization | Chain, ring: Semiring | None = None) -> PlanText:

@@ -320,10 +320,19 @@ such that
 >>> print(s.text)
 split(i, i0, i1, 2)
 parallelize(i0, CPUThread, NoRaces)
->>> s.compile()()
+>>> kernel = s.compile()
+>>> kernel
+<sparseloom kernel: y(i) = A(i,j) * x(j)
+  split(i, i0, i1, 2)
+  parallelize(i0, CPUThread, NoRaces)>
+>>> kernel() is y
+True
 >>> y.to_numpy()
 array([0., 1., 2., 3.])
 ```
+
+Operands are named as the statement has them: `s.pos(j, p, A[i, j])`, or `"A(i,j)"`. A schedule also goes into
+`sl.program(..., schedule=s)`, which takes its steps. In a notebook schedules and kernels show their loops with a picture.
 
 `s.provenance` shows how the variables come from each other, `s.iteration_graph` which operand each loop walks, and `s.picture(matrix)`
 in which order the entries of a small matrix are visited. All three print as text and show themselves as SVG in a notebook.

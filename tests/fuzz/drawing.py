@@ -10,15 +10,15 @@ import numpy as np
 from fuzz.families import FAMILIES, Family
 from fuzz.naming import nasty_names
 from fuzz.operands import RESULTS, Spec, draw_spec
-from fuzz.statements import Grammar, known_statement
+from fuzz.statements import Grammar, known_statement, with_numbers
 
 from sparseloom.core.algebra import SEMIRINGS, Scalar, Semiring
 from sparseloom.core.errors import DTypeError
 from sparseloom.core.trees import walk
 from sparseloom.notation.dtyping import reduced_dtype
-from sparseloom.notation.nodes import Access, Apply, Assign, IndexVar, Reduce, TensorVar
+from sparseloom.notation.nodes import Access, Apply, Assign, Fixed, IndexVar, Reduce, TensorVar
 from sparseloom.notation.printer import show
-from sparseloom.notation.terms import close_over, free_variables
+from sparseloom.notation.terms import close_over, free_variables, tell_apart
 from sparseloom.notation.text import declare, parse
 from sparseloom.schedule.own_names import rename
 
@@ -92,6 +92,11 @@ def accesses(assign: Assign) -> list[Access]:
     return [n for n in walk(assign) if isinstance(n, Access)]
 
 
+def numbers_of(assign: Assign) -> list[Fixed]:
+    """The numbers in the place of variables, from left to right."""
+    return [n for n in walk(assign) if isinstance(n, Fixed)]
+
+
 def cases(seed: int, stream: int, large: bool = False) -> Iterator[Case]:
     """An endless stream of cases; the pair (seed, number) decides each of them."""
     number = stream << 32
@@ -111,6 +116,8 @@ def draw(seed: int, number: int, large: bool = False) -> Case:
         assign = known_statement(random, family)
     else:
         assign = Grammar(random, family).statement(products_only=semiring is not None)
+    numbers = Random(f"numbers {seed}/{number}/{large}")
+    assign = with_numbers(assign, numbers) if numbers.random() < 0.08 else assign
     sizes = _draw_sizes(random, assign, large)
     specs = _draw_specs(random, family, assign, semiring, large)
     form = _draw_format(random, assign, large)
@@ -123,13 +130,17 @@ def draw(seed: int, number: int, large: bool = False) -> Case:
 
 def nastily_named(case: Case, random: Random) -> Case:
     """The same case, its variables and tensors called otherwise. What a ``+=`` adds to keeps its name."""
-    found = dict.fromkeys(n.name for n in walk(case.assign) if isinstance(n, IndexVar | TensorVar))
+    found = dict.fromkeys(n.name for n in walk(case.assign) if isinstance(n, IndexVar | TensorVar) and not isinstance(n, Fixed))
     names = nasty_names(found, random)
     if case.assign.op is not None:
         names.pop(case.assign.lhs.tensor.name, None)
+    renamed = rename(case.assign, names)
+    renamed = Assign(renamed.lhs, tell_apart(renamed.rhs), renamed.op)
+    pairs = zip(numbers_of(case.assign), numbers_of(renamed), strict=True)
+    names |= {before.name: after.name for before, after in pairs}
     return replace(
         case,
-        assign=rename(case.assign, names),
+        assign=renamed,
         sizes={names.get(name, name): size for name, size in case.sizes.items()},
         specs={names.get(name, name): spec for name, spec in case.specs.items()},
     )
@@ -176,7 +187,7 @@ def _draw_sizes(random: Random, assign: Assign, large: bool) -> dict[str, int]:
         points = 1
         for size in sizes.values():
             points *= max(size, 1)
-        if points <= MOST_POINTS:
+        if points <= MOST_POINTS and all(found.value < sizes[found.name] for found in numbers_of(assign)):
             return sizes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from fuzz.drawing import Case, accesses
+from fuzz.drawing import Case, accesses, numbers_of
 from fuzz.runner import attempt
 
 from sparseloom.core.errors import SparseloomError
@@ -52,9 +52,10 @@ def simpler(case: Case) -> Iterator[Case]:
         lhs = Access(placeholder(case.assign.lhs.tensor.name, len(indices)), indices)
         yield _trimmed(replace(case, assign=Assign(lhs, case.assign.rhs, case.assign.op), format="d" * len(indices)))
     yield from _plainer(case)
+    least = max((found.value for found in numbers_of(case.assign)), default=0)
     for name, size in case.sizes.items():
         for smaller in sorted({1, 2, size - 1}):
-            if 0 < smaller < size:
+            if least < smaller < size:
                 yield replace(case, sizes={n: smaller if s == size else s for n, s in case.sizes.items()})
                 yield replace(case, sizes={**case.sizes, name: smaller})
 

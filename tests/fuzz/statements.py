@@ -6,8 +6,9 @@ from random import Random
 
 from fuzz.families import Family
 
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce, TensorVar
-from sparseloom.notation.terms import combine, free_variables
+from sparseloom.core.trees import rewrite
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Literal, Reduce, TensorVar
+from sparseloom.notation.terms import combine, free_variables, tell_apart
 from sparseloom.notation.text import parse, placeholder
 
 _VARIABLES = tuple(IndexVar(name) for name in "ijkl")
@@ -52,6 +53,19 @@ def known_statement(random: Random, family: Family) -> Assign:
     if family.name == "complex" and any(word in text for word in ("max", "min", " > ", "prod")):
         text = KERNELS[0]
     return parse(text).assign
+
+
+def with_numbers(assign: Assign, random: Random) -> Assign:
+    """The statement with numbers in the place of some variables of its operands: ``A(1,j)``."""
+
+    def rule(found: object) -> Access | None:
+        match found:
+            case Access(tensor, (_, *_) as indices) if random.random() < 0.4:
+                at, value = random.randrange(len(indices)), random.choice((0, 1, 2))
+                return Access(tensor, tuple(Fixed(str(value), value) if mode == at else var for mode, var in enumerate(indices)))
+        return None
+
+    return Assign(assign.lhs, tell_apart(rewrite(assign.rhs, rule)), assign.op)
 
 
 class Grammar:

@@ -15,7 +15,7 @@ from itertools import islice
 from random import Random
 
 import numpy as np
-from fuzz.drawing import Case, accesses, draw, tied_variables
+from fuzz.drawing import Case, accesses, draw, numbers_of, tied_variables
 from fuzz.runner import Disagreement, Job, Tally, contents, examine, guarded, loaded, prepare_unscheduled
 
 from sparseloom.core.errors import NotationError
@@ -48,7 +48,9 @@ def stretched_cases(seed: int, stream: int) -> Iterator[Case]:
             form = random.choice(FORMATS[len(case.shape(name))])
             repeats = spec.repeats and not as_format(form, len(case.shape(name))).is_unique
             specs[name] = replace(spec, format=form, slack=False, repeats=repeats, index="int64" if random.random() < 0.8 else spec.index)
-        yield replace(case, specs=specs, format=random.choice(FORMATS[len(case.assign.lhs.indices)]))
+        form = random.choice(FORMATS[len(case.assign.lhs.indices)])
+        if not numbers_of(case.assign):  # which would stay where they are
+            yield replace(case, specs=specs, format=form)
         number += 1
 
 

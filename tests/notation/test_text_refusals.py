@@ -100,10 +100,32 @@ cannot read the statement: expected an index variable after '('
   y(i) = A(,i)
            ^
 
-cannot read the statement: an index must be a variable, not 3
-  y(i) = A(i,3)
+cannot read the statement: an index must be a variable or a whole number, not 1.5
+  y(i) = A(i,1.5)
              ^
-help: take the slice before it enters the statement
+
+cannot read the statement: an index counts from 0
+  y(i) = A(i,-1)
+             ^
+help: sizes are not known here, so that nothing can be counted from the end
+
+cannot read the statement: no tensor reaches that far: coordinates have 64 bits
+  y(i) = A(i,9223372036854775808)
+             ^
+
+cannot read the statement: a result is made as a whole, so it cannot stand at 3
+  y(i,3) = A(i,j)
+      ^
+help: leave that mode out, and put what was computed in its place afterwards; operands may stand at numbers
+
+cannot read the statement: 'round' is not a function, so it cannot be applied to 'x'
+  y(i) = round(x(i))
+         ^
+help: statements have floor, ceil and trunc; sl.round and sl.rint take whole tensors
+
+cannot read the statement: a variable was expected, not 3
+  y(i) = sum({3}, A(i,j))
+              ^
 
 cannot read the statement: expected ')' after 'i'
   y(i) = A(i+1)

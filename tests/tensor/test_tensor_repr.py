@@ -33,6 +33,15 @@ def test_large_matrices_keep_their_proportions() -> None:
     assert len(wide) == 2 and len(wide[1]) == 2 + 32
 
 
+def test_thin_matrices_are_pale_and_denser_ones_darker() -> None:
+    def dots(density: float) -> int:
+        lines = repr(random((2000, 2000), density, "csr", seed=1)).split("\n")[1:]
+        return sum((ord(letter) - 0x2800).bit_count() for line in lines for letter in line.strip())
+
+    thin, thick, full_of_it = dots(0.001), dots(0.05), dots(0.9)
+    assert 0.3 < thin / 1024 < 0.7 < thick / 1024 < 1 == full_of_it / 1024
+
+
 def test_dense_tensors_show_their_values() -> None:
     assert repr(asarray([1.0, 2, 3], name="x")) == "<Tensor 'x': 3, dense(1), float64, 24 bytes>\n  [1. 2. 3.]"
     assert repr(asarray(2)) == "<Tensor: scalar, dense(0), int64, 8 bytes>\n  2"

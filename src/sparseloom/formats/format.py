@@ -46,6 +46,8 @@ class Format(Node):
         """The familiar name where there is one, else the letters; ``parse_format`` reads both."""
         return _familiar(self.text, self.blocks)
 
+    __repr__ = __str__
+
     @property
     def order(self) -> int:
         """How many modes a tensor of this format has."""

@@ -9,7 +9,7 @@ from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.iteration.formula import ALWAYS, Stored
 from sparseloom.iteration.region import is_skippable, present
 from sparseloom.notation.contents import accesses_in, reductions_in
-from sparseloom.notation.nodes import Access, Assign, IndexVar, Reduce
+from sparseloom.notation.nodes import Access, Assign, Fixed, IndexVar, Reduce
 
 
 def block_sizes(accesses: Sequence[Access]) -> dict[IndexVar, int]:
@@ -34,7 +34,8 @@ def follows_blocks(assign: Assign) -> bool:
 
 def walks_blocks(access: Access, sizes: dict[IndexVar, int]) -> bool:
     """Whether a blocked operand can be walked block by block beside the others."""
-    return all(sizes.get(var, 0) == access.tensor.format.blocks[mode] for mode, var in enumerate(access.indices))
+    blocks = access.tensor.format.blocks
+    return all(sizes.get(var, 0) == blocks[mode] and not isinstance(var, Fixed) for mode, var in enumerate(access.indices))
 
 
 def plain(form: Format) -> Format:
@@ -105,8 +106,9 @@ def _drives(access: Access, assign: Assign) -> bool:
 
 
 def modes_in_order(access: Access, order: tuple[IndexVar, ...]) -> tuple[int, ...]:
-    """The modes of an access sorted by where their loops stand."""
-    return tuple(sorted(range(len(access.indices)), key=lambda mode: order.index(access.indices[mode])))
+    """The modes of an access sorted by where their loops stand; those at numbers, which have none, come first."""
+    place = {var: k for k, var in enumerate(order)}
+    return tuple(sorted(range(len(access.indices)), key=lambda mode: place.get(access.indices[mode], -1)))
 
 
 def appendable(form: Format) -> Format:

@@ -44,6 +44,7 @@ from sparseloom.notation.contents import accesses_in
 from sparseloom.notation.nodes import (
     Access,
     Assign,
+    Fixed,
     Forall,
     IndexVar,
     Stmt,
@@ -172,7 +173,7 @@ class Orderer:
             if isinstance(found, tuple) and not late:
                 for access in converted:
                     # One that has variables of deeper loops is converted there, where they are in order too.
-                    if access.tensor.format.blocks or {*access.indices} <= {*outer, *found}:
+                    if access.tensor.format.blocks or all(var in outer or var in found or isinstance(var, Fixed) for var in access.indices):
                         self._reorder(access, outer + found)
                 return found
             stuck = late or {

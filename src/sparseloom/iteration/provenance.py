@@ -19,7 +19,8 @@ from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.formats.level import Level
 from sparseloom.iteration.ordering import Blocks, blocks_among, level_variables
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
+from sparseloom.notation.contents import numbers_in
+from sparseloom.notation.nodes import Access, Fixed, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
 from sparseloom.relations.alias import Alias
 from sparseloom.relations.arithmetic import UNKNOWNS, Arithmetic
 from sparseloom.relations.block import BlockRelation
@@ -47,11 +48,14 @@ class Provenance:
     """Answers questions about the variables that some relations connect.
 
     A renaming holds in the producer that it was made for. ``inside`` are the variables of the loops at hand: renamings into others are
-    left out, and what is fused elsewhere is not fused here. If it is not given, all relations hold.
+    left out, and what is fused elsewhere is not fused here. If it is not given, all relations hold. ``numbers`` are known everywhere.
     """
 
-    def __init__(self, relations: Iterable[Relation] = (), inside: Iterable[IndexVar] | None = None) -> None:
+    def __init__(
+        self, relations: Iterable[Relation] = (), inside: Iterable[IndexVar] | None = None, numbers: frozenset[Fixed] = frozenset()
+    ) -> None:
         self._all = tuple(relations)
+        self._numbers = numbers
         self._inside = None if inside is None else frozenset(inside)
         self.relations = tuple(r for r in self._all if not isinstance(r, RenameRelation) or self.is_here(r.child))
 
@@ -59,12 +63,12 @@ class Provenance:
     def of(stmt: Stmt) -> Provenance:
         """The provenance graph of a statement, as its consumers see it."""
         relations = tuple(r for n in walk(stmt) for r in carried(n))
-        return Provenance(relations).within(stmt)
+        return Provenance(relations, numbers=numbers_in(stmt)).within(stmt)
 
     def adding(self, relation: Relation) -> Provenance:
         """The graph with one relation more, and with its variables at hand."""
         inside = None if self._inside is None else self._inside.union(relation.children)
-        return Provenance((*self._all, relation), inside)
+        return Provenance((*self._all, relation), inside, self._numbers)
 
     def within(self, stmt: Stmt, known: Iterable[IndexVar] = ()) -> Provenance:
         """The graph as a statement sees it, and not the producers inside it; ``known`` are the variables of the loops around it.
@@ -75,7 +79,7 @@ class Provenance:
 
     def along(self, variables: Iterable[IndexVar]) -> Provenance:
         """The graph as it is seen from inside loops over these variables."""
-        return Provenance(self._all, variables)
+        return Provenance(self._all, variables, self._numbers)
 
     def is_here(self, var: IndexVar) -> bool:
         """Whether a variable, or one made from it, has a loop at hand."""
@@ -123,7 +127,7 @@ class Provenance:
 
     def known(self, given: Iterable[IndexVar]) -> frozenset[IndexVar]:
         """The given variables and all that are recovered from them: those of which all derived variables are known."""
-        return self._knowing(frozenset(given))
+        return self._knowing(self._numbers.union(given))
 
     def _knowing(self, given: frozenset[IndexVar]) -> frozenset[IndexVar]:
         if given not in self._known:

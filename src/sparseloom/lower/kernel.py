@@ -25,7 +25,8 @@ from sparseloom.lower.statement import WAYS, lower_statement
 from sparseloom.lower.structure import RowsResult
 from sparseloom.lower.views import Sizes, Slot, TensorView, input_parameters, view_tensor
 from sparseloom.lower.walking import settle
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Stmt, TensorVar, Where
+from sparseloom.notation.contents import numbers_in
+from sparseloom.notation.nodes import Access, Fixed, Forall, IndexVar, Races, Stmt, TensorVar, Where
 from sparseloom.schedule.loops import relations_of
 from sparseloom.schedule.races import analyse
 from sparseloom.schedule.units import GPU_UNITS
@@ -105,12 +106,12 @@ def lower(concrete: Concrete, target: Target, name: str = "kernel", int32_limit:
 def _start(concrete: Concrete, target: Target, int32_limit: int) -> Scope:
     """What is known before the first loop."""
     stmt, lhs = concrete.stmt, concrete.assign.lhs
-    provenance, everything = Provenance.of(stmt), Provenance(relations_of(stmt))
+    provenance, everything = Provenance.of(stmt), Provenance(relations_of(stmt), numbers=numbers_in(stmt))
     temporaries = {written(n.producer).tensor for n in walk(stmt) if isinstance(n, Where)}
     accesses = list(dict.fromkeys(n for n in walk(stmt) if isinstance(n, Access) and n.tensor not in temporaries))
     names = Names()
     for n in walk(stmt):
-        if isinstance(n, IndexVar | TensorVar):
+        if isinstance(n, IndexVar | TensorVar) and not isinstance(n, Fixed):
             names.take(n.name)
     sizes = _sizes(stmt, accesses, provenance, everything, names)
     views: dict[TensorVar, TensorView] = {}
@@ -122,7 +123,8 @@ def _start(concrete: Concrete, target: Target, int32_limit: int) -> Scope:
     context = Context(names, sizes, everything, target, width, int32_limit, lhs, concrete.shared, rows, drops, conflicts)
     meets = any(tensor == lhs.tensor for _, tensor in conflicts.together)
     combines = meets or concrete.assign.op is not None or reduces_outside(first_statement(stmt), lhs, provenance)
-    return Scope(context, WAYS, provenance, views, tuple(a for a in accesses if a != lhs), combines=combines)
+    numbers: dict[IndexVar, ir.Expr] = {var: ir.index(var.value) for var in numbers_in(stmt)}
+    return Scope(context, WAYS, provenance, views, tuple(a for a in accesses if a != lhs), coordinates=numbers, combines=combines)
 
 
 def _sizes(stmt: Stmt, accesses: list[Access], provenance: Provenance, everything: Provenance, names: Names) -> Sizes:

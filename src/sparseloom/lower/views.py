@@ -9,7 +9,7 @@ from sparseloom.core.dtypes import widest
 from sparseloom.core.names import Names
 from sparseloom.formats.level import LevelView, array_dtype
 from sparseloom.loops import nodes as ir
-from sparseloom.notation.nodes import Access, IndexVar, TensorVar
+from sparseloom.notation.nodes import Access, Fixed, IndexVar, TensorVar
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Sizes:
     """The extents of variables: parameters for the original ones, arithmetic for those derived from them."""
 
     def __init__(self, variables: Iterable[IndexVar], names: Names) -> None:
-        self.params = {var: ir.Var(names.fresh(f"{var.name}_size")) for var in variables}
+        self.params = {var: ir.Var(names.fresh(f"{_stem(var)}_size")) for var in variables}
         self._derived: dict[IndexVar, ir.Expr] = {}
 
     def derive(self, var: IndexVar, extent: ir.Expr) -> None:
@@ -53,6 +53,11 @@ class Sizes:
     def of(self, var: IndexVar) -> ir.Expr:
         """The extent of a variable."""
         return self._derived[var] if var in self._derived else self.params[var]
+
+
+def _stem(var: IndexVar) -> str:
+    """What the name of an extent begins with: of a mode at a number, what tells it from others."""
+    return var.name.replace(":", "_") if isinstance(var, Fixed) else var.name
 
 
 def view_tensor(access: Access, variables: Sequence[IndexVar], sizes: Sizes, names: Names) -> TensorView:

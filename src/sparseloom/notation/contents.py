@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparseloom.core.once import once_for_each
 from sparseloom.core.trees import Node, walk
-from sparseloom.notation.nodes import Access, IndexVar, Reduce, TensorVar
+from sparseloom.notation.nodes import Access, Fixed, IndexVar, Reduce, TensorVar
 
 
 @once_for_each
@@ -23,6 +23,12 @@ def accesses_in(root: Node) -> tuple[Access, ...]:
 def variables_in(root: Node) -> tuple[IndexVar, ...]:
     """The variables, in order of first appearance."""
     return tuple(dict.fromkeys(found for found in _nodes(root) if isinstance(found, IndexVar)))
+
+
+@once_for_each
+def numbers_in(root: Node) -> frozenset[Fixed]:
+    """The numbers that stand for variables, as in ``A(3,j)``."""
+    return frozenset(found for found in _nodes(root) if isinstance(found, Fixed))
 
 
 @once_for_each

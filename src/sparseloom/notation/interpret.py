@@ -29,7 +29,7 @@ from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import CompilerBug, ShapeError
 from sparseloom.core.trees import walk
 from sparseloom.notation.dtyping import cast, fill_of
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Literal, Reduce
 from sparseloom.notation.terms import free_variables
 
 
@@ -110,12 +110,14 @@ class _Space:
     def __init__(self, assign: Assign, operands: Mapping[str, Operand], sizes: Mapping[str, int]) -> None:
         variables = tuple(dict.fromkeys(found for found in walk(assign) if isinstance(found, IndexVar)))
         self.operands = operands
-        self.axis = {var: axis for axis, var in enumerate(variables)}
+        self.axis = {var: axis for axis, var in enumerate(var for var in variables if not isinstance(var, Fixed))}
         self.extent = {var: _extent(var, sizes) for var in variables}
 
     def coordinates(self, var: IndexVar) -> NDArray[np.int64]:
-        """All values of a variable, along its axis."""
+        """All values of a variable, along its axis; or the one of a number."""
         shape = [1] * len(self.axis)
+        if isinstance(var, Fixed):
+            return np.full(shape, var.value)
         shape[self.axis[var]] = -1
         return np.arange(self.extent[var]).reshape(shape)
 

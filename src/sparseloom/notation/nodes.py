@@ -27,6 +27,16 @@ class IndexVar(Node):
 
 
 @node
+class Fixed(IndexVar):
+    """A number in the place of a variable: the 3 of ``A(3,j)``. No loop runs over it; its name tells it from others in its statement."""
+
+    value: int
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@node
 class TensorVar(Node):
     """A tensor as the compiler sees it: everything but its sizes and its data."""
 
@@ -63,7 +73,7 @@ class Expr(Node):
 
 @node
 class Access(Expr):
-    """``A(i,j)``: one variable per mode, in the order of the tensor's modes. A scalar has none."""
+    """``A(i,j)``: one variable, or number, per mode, in the order of the tensor's modes. A scalar has none."""
 
     tensor: TensorVar
     indices: tuple[IndexVar, ...]

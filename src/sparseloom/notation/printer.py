@@ -118,7 +118,7 @@ def _infix(op: str, args: tuple[Expr, ...]) -> str:
 
 def _access(access: Access) -> str:
     """``A(i,j)``; brackets keep a tensor apart from a function of its name."""
-    name, indices = access.tensor.name, ",".join(var.name for var in access.indices)
+    name, indices = access.tensor.name, ",".join(map(str, access.indices))
     if name in FUNCTIONS or name in CONSTANTS:
         return f"{name}[{indices}]"
     return f"{name}({indices})" if indices else name

@@ -5,9 +5,10 @@
     signed     := ("-" | "+") signed | power
     power      := atom ["**" signed]
     atom       := number | name | tensor | function | "(" expression ")"
-    tensor     := name "(" [names] ")" | name "[" [names] "]"
+    tensor     := name "(" [places] ")" | name "[" [places] "]"
     function   := name "(" argument {"," argument} ")"
     argument   := expression | "{" names "}"
+    places     := (name | whole number) {"," (name | whole number)}
     names      := name {"," name}
 
 A name before ``(`` is a function if it is one of ``core.algebra`` and the caller has no tensor of that name; before ``[`` it
@@ -34,6 +35,12 @@ TOO_LONG = (f"it has more than {LONGEST} numbers and accesses", "compute it in s
 
 # ``complex(1, 2)`` is how the number 1+2j is written.
 FUNCTIONS: frozenset[str] = frozenset(OPERATORS) | {name for name in ALIASES if name.isidentifier()} | {"complex"}
+# What people look for under names that statements do not have.
+_ROUNDED = "statements have floor, ceil and trunc; sl.round and sl.rint take whole tensors"
+_INSTEAD = {
+    "round": _ROUNDED, "rint": _ROUNDED, "around": _ROUNDED, "relu": "write max(x, 0)", "sigmoid": "write 1 / (1 + exp(-x))",
+    "clip": "write min(max(x, low), high)", "heaviside": "write where(x > 0, 1, 0)",
+}  # fmt: skip
 CONSTANTS: dict[str, Scalar] = {"inf": math.inf, "nan": math.nan, "True": True, "False": False}
 
 
@@ -55,10 +62,10 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """``A(i,j)``: a tensor at index variables. On the left side also a scalar, at none."""
+    """``A(i,3)``: a tensor at index variables and whole numbers. On the left side also a scalar, at none."""
 
     name: str
-    indices: tuple[Name, ...]
+    indices: tuple[Name | Number, ...]
     at: int
 
 
@@ -131,6 +138,14 @@ def depth(root: Syntax) -> int:
     return deepest
 
 
+def _instead_of(name: str) -> str:
+    """What to write instead of a function that there is not."""
+    if name in _INSTEAD:
+        return _INSTEAD[name]
+    near = get_close_matches(name, sorted(FUNCTIONS), 1)
+    return f"did you mean {near[0]}?" if near else "a tensor is followed by index variables, with commas between them"
+
+
 class _Reader:
     """Reads tokens from left to right; one method per phrase of the grammar."""
 
@@ -185,7 +200,12 @@ class _Reader:
         if self.token.kind != "name":
             raise self.refuse("the left side must be a tensor", "write one such as y(i) or, for a scalar, y")
         name = self.advance()
-        return self.element(name) if self.follows("(", "[") else Element(name.text, (), name.at)
+        left = self.element(name) if self.follows("(", "[") else Element(name.text, (), name.at)
+        for index in left.indices:
+            if isinstance(index, Number):
+                help = "leave that mode out, and put what was computed in its place afterwards; operands may stand at numbers"
+                raise self.refuse(f"a result is made as a whole, so it cannot stand at {index.value}", help, index.at)
+        return left
 
     def expect_end(self) -> None:
         if self.token.kind == "end":
@@ -276,27 +296,48 @@ class _Reader:
 
     def element(self, name: Token) -> Element:
         closing = ")" if self.advance().text == "(" else "]"
-        indices = () if self.follows(closing) else self.names(name)
+        indices = () if self.follows(closing) else self.places(name)
         self.expect(closing, "a tensor is followed by index variables, with commas between them")
         return Element(name.text, indices, name.at)
 
-    def names(self, owner: Token) -> tuple[Name, ...]:
-        """Names with commas between them, up to but without the closing bracket."""
-        found: list[Name] = []
+    def places(self, owner: Token) -> tuple[Name | Number, ...]:
+        """Names and whole numbers with commas between them, up to but without the closing bracket."""
+        found: list[Name | Number] = []
         while True:
-            if self.token.kind == "number":
-                raise self.refuse(f"an index must be a variable, not {self.token.text}", "take the slice before it enters the statement")
-            if self.token.kind != "name":
-                raise self.refuse(f"expected an index variable after {self.last}")
-            name = self.advance()
-            if self.follows("(", "["):
-                near = get_close_matches(owner.text, sorted(FUNCTIONS), 1)
-                guess = f"did you mean {near[0]}?" if near else "a tensor is followed by index variables, with commas between them"
-                raise self.refuse(f"{owner} is not a function, so it cannot be applied to {name}", guess, owner.at)
-            found.append(Name(name.text, name.at))
+            found.append(self.place_number() if self.token.kind == "number" or self.follows("-") else self.index_name(owner))
             if not self.follows(","):
                 return tuple(found)
             self.advance()
+
+    def names(self, owner: Token) -> tuple[Name, ...]:
+        """Names with commas between them, up to but without the closing bracket."""
+        found = [self.index_name(owner)]
+        while self.follows(","):
+            self.advance()
+            found.append(self.index_name(owner))
+        return tuple(found)
+
+    def place_number(self) -> Number:
+        """A number in the place of an index variable: it counts from the first coordinate, 0."""
+        if self.follows("-"):
+            raise self.refuse("an index counts from 0", "sizes are not known here, so that nothing can be counted from the end")
+        token = self.token
+        if not token.text.isdigit():
+            raise self.refuse(f"an index must be a variable or a whole number, not {token.text}")
+        if len(token.text) > 19 or int(token.text) >= 2**63:
+            raise self.refuse("no tensor reaches that far: coordinates have 64 bits")
+        return self.number()
+
+    def index_name(self, owner: Token) -> Name:
+        """The name of an index variable."""
+        if self.token.kind == "number":
+            raise self.refuse(f"a variable was expected, not {self.token.text}")
+        if self.token.kind != "name":
+            raise self.refuse(f"expected an index variable after {self.last}")
+        name = self.advance()
+        if self.follows("(", "["):
+            raise self.refuse(f"{owner} is not a function, so it cannot be applied to {name}", _instead_of(owner.text), owner.at)
+        return Name(name.text, name.at)
 
     def call(self, name: Token) -> Call:
         self.advance()

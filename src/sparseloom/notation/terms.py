@@ -17,7 +17,7 @@ from sparseloom.core.once import once_for_each
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.notation.caret import refuse
 from sparseloom.notation.dtyping import as_written, promoted_dtype
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce, TensorVar
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Literal, Reduce, TensorVar
 from sparseloom.notation.printer import show
 
 # Through these the top-level terms of a right side are found.
@@ -47,7 +47,7 @@ def free_variables(expr: Expr) -> tuple[IndexVar, ...]:
 def _free(expr: Expr) -> Iterator[IndexVar]:
     match expr:
         case Access(_, indices):
-            yield from indices
+            yield from (found for found in indices if not isinstance(found, Fixed))
         case Literal():
             pass
         case Apply(_, args):
@@ -69,7 +69,23 @@ def close_over(assign: Assign, semiring: Semiring | None = None) -> Assign:
     closed = Assign(assign.lhs, _close(assign.rhs, frozenset(assign.lhs.indices)), assign.op)
     if semiring is not None and (semiring.add, semiring.multiply) != ("add", "multiply"):
         closed = _translate(closed, semiring)
-    return Assign(closed.lhs, as_written(closed.rhs), closed.op)
+    return Assign(closed.lhs, as_written(tell_apart(closed.rhs)), closed.op)
+
+
+def tell_apart(expr: Expr) -> Expr:
+    """An expression in which numbers that stand for variables are told apart by tensor and mode; nothing else is called ``A:0:3``."""
+
+    def rule(found: Node) -> Node | None:
+        match found:
+            case Access(tensor, indices) if any(isinstance(var, Fixed) for var in indices):
+                return Access(tensor, tuple(_named(tensor, mode, var) for mode, var in enumerate(indices)))
+        return None
+
+    return rewrite(expr, rule)
+
+
+def _named(tensor: TensorVar, mode: int, var: IndexVar) -> IndexVar:
+    return Fixed(f"{tensor.name}:{mode}:{var.value}", var.value) if isinstance(var, Fixed) else var
 
 
 def _close(expr: Expr, kept: frozenset[IndexVar]) -> Expr:

@@ -16,7 +16,7 @@ from sparseloom.core.errors import NotationError
 from sparseloom.core.trees import rewrite
 from sparseloom.formats.named import dense
 from sparseloom.notation.caret import refuse
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce, TensorVar
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Literal, Reduce, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.syntax import Braces, Call, Element, Name, Number, Operation, Statement, Syntax, read_statement
 from sparseloom.notation.terms import check_scopes, combine, tensors_of
@@ -93,7 +93,8 @@ class _Meaning:
         self.text = text
         self.statement = statement
         elements = [found for side in (statement.left, statement.right) for found in _elements(side)]
-        self.indices = {name.name for found in elements for name in (found.names if isinstance(found, Braces) else found.indices)}
+        names = [name for found in elements for name in (found.names if isinstance(found, Braces) else found.indices)]
+        self.indices = {name.name for name in names if isinstance(name, Name)}
         self.orders: dict[str, int] = {}
 
     def refuse(self, what: str, at: int, help: str = "") -> NotationError:
@@ -126,13 +127,13 @@ class _Meaning:
                 raise self.refuse("variables in braces stand only at the start of a reduction", at, "write sum({i,j}, A(i,j))")
         assert_never(syntax)
 
-    def access(self, name: str, indices: tuple[Name, ...], at: int) -> Access:
+    def access(self, name: str, indices: tuple[Name | Number, ...], at: int) -> Access:
         if name in self.indices:
             raise self.refuse(f"'{name}' is an index variable, so it cannot be a tensor too", at, "rename one of them")
         before = self.orders.setdefault(name, len(indices))
         if before != len(indices):
             raise self.refuse(f"'{name}' has {_modes(before)} elsewhere, but {len(indices)} here", at)
-        return Access(placeholder(name, len(indices)), tuple(IndexVar(index.name) for index in indices))
+        return Access(placeholder(name, len(indices)), tuple(map(_index, indices)))
 
     def call(self, call: Call) -> Expr:
         match call:
@@ -174,6 +175,16 @@ class _Meaning:
         if op.associative:
             return reduce(partial(combine, op.name), args)
         return Apply(op.name, tuple(args))
+
+
+def _index(written: Name | Number) -> IndexVar:
+    """The variable, or the number, at which a tensor stands."""
+    match written:
+        case Name(name):
+            return IndexVar(name)
+        case Number(value):
+            return Fixed(str(value), int(value.real))
+    assert_never(written)
 
 
 def _elements(syntax: Syntax) -> Iterator[Element | Braces]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
-from sparseloom.notation.nodes import Access, Apply, Assign, Forall, IndexVar, Reduce, Sequence, Stmt, SuchThat, TensorVar, Where
+from sparseloom.notation.nodes import Access, Apply, Assign, Fixed, Forall, IndexVar, Reduce, Sequence, Stmt, SuchThat, TensorVar, Where
 
 
 def verify(stmt: Stmt) -> None:
@@ -52,7 +52,7 @@ def _check(stmt: Stmt, loops: frozenset[IndexVar], related: frozenset[IndexVar],
 
 def _check_variables(assign: Assign, known: frozenset[IndexVar]) -> None:
     for var in (var for access in _accesses(assign) for var in access.indices):
-        if var not in known:
+        if var not in known and not isinstance(var, Fixed):
             raise CompilerBug(assign, f"{var} must be bound by a loop or a relation")
 
 

@@ -22,7 +22,7 @@ from sparseloom.iteration.rows import RowKind
 from sparseloom.notation import printer
 from sparseloom.notation.contents import accesses_in, reductions_in, variables_in
 from sparseloom.notation.dtyping import dtype_of, reduced_dtype, result_fill
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce, TensorVar
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Reduce, TensorVar
 from sparseloom.targets.c import C
 from sparseloom.targets.target import Target
 
@@ -140,6 +140,9 @@ def find_extents(assign: Assign, operands: Mapping[str, Shaped], sizes: Mapping[
                 raise ShapeError(
                     f"{var} runs to {found[var.name]} in {origin[var.name]}, but to {size} in {here}\n  in {printer.show(assign)}"
                 )
+            if isinstance(var, Fixed) and var.value >= size:
+                where = f"{printer.show(access)} is outside of {access.tensor.name}, whose mode {mode} has {size} coordinates"
+                raise ShapeError(f"{where}\n  in {printer.show(assign)}\n  help: they are counted from 0")
             origin.setdefault(var.name, here)
     for var in variables_in(assign):
         if var.name not in found:
@@ -149,10 +152,11 @@ def find_extents(assign: Assign, operands: Mapping[str, Shaped], sizes: Mapping[
 
 def _check_sizes(assign: Assign, sizes: Mapping[str, int]) -> None:
     """Refuse extents of variables that the statement does not have, and those that are no numbers of places."""
-    known = {var.name for var in variables_in(assign)}
+    known = {var.name: not isinstance(var, Fixed) for var in variables_in(assign)}
     for name, size in sizes.items():
         if name not in known:
-            raise ShapeError(f"sizes names {name!r}, but the variables are {', '.join(sorted(known))}\n  in {printer.show(assign)}")
+            variables = ", ".join(sorted(name for name, is_variable in known.items() if is_variable))
+            raise ShapeError(f"sizes names {name!r}, but the variables are {variables}\n  in {printer.show(assign)}")
         if not isinstance(size, int) or size < 0:
             raise ShapeError(f"sizes says that {name} runs to {size!r}; a size is a whole number, at least 0\n  in {printer.show(assign)}")
         if size >= 2**63:

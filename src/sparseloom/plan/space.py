@@ -15,7 +15,7 @@ from sparseloom.iteration.formula import ALWAYS, All, Any, Constant, Formula, St
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import region
 from sparseloom.iteration.rows import lists_entries
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt, Unit
+from sparseloom.notation.nodes import Access, Fixed, Forall, IndexVar, Stmt, Unit
 from sparseloom.plan.statistics import Known, Statistics
 from sparseloom.relations.alias import Alias
 from sparseloom.relations.block import BlockRelation
@@ -178,7 +178,7 @@ class Space:
         """The share of points that an operand stores, of those that these variables tell apart."""
         share = 1.0
         for depth, var in enumerate(self.levels(access)):
-            if var not in given:
+            if var not in given and not isinstance(var, Fixed):
                 break
             share *= self.fan(access, depth) / max(self.extent(var), 1)
         return min(share, 1.0)

@@ -16,7 +16,7 @@ from sparseloom.notation.dtyping import as_written
 from sparseloom.notation.nodes import Access, Expr, IndexVar, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.text import parse
-from sparseloom.schedule.loops import tensors
+from sparseloom.schedule.loops import reads, tensors
 from sparseloom.schedule.primitive import Primitive, spell
 from sparseloom.schedule.refusal import Refusal, listed, near
 
@@ -156,33 +156,51 @@ def _expression(given: object, concrete: Concrete, name: str, only_access: bool)
     match given:
         case str():
             found = _parsed(given, known)
-        case Expr():
-            found = given
+        case Expr() as found:
+            pass
+        case object(node=Expr() as found):  # of index notation in Python: a[i, j] * x[j]
+            pass
         case _:
             return Refusal("S004", f"{name} must be an expression or its text, not {spell(given)}")
     if isinstance(found, Refusal):
         return found
     if only_access and not isinstance(found, Access):
         return Refusal("S004", f"{name} must be an access such as A(i,j), not {show(found)}")
-    return _declared(found, known)
+    return _declared(found, known, concrete)
 
 
-def _declared(expr: Expr, known: Mapping[str, TensorVar]) -> Expr | Refusal:
-    """The expression with the statement's own tensors in it."""
+def _declared(expr: Expr, known: Mapping[str, TensorVar], concrete: Concrete) -> Expr | Refusal:
+    """The expression with the statement's own tensors in it, and its own numbers in the place of variables."""
     for found in walk(expr):
         match found:
             case Access(tensor, _) if tensor.name not in known:
                 return Refusal("S005", f"the statement has no tensor {tensor}", f"there are {listed(known)}")
             case Access(tensor, indices) if known[tensor.name].order != len(indices):
-                return Refusal("S005", f"{tensor} has {known[tensor.name].order} modes, but {show(found)} gives it {len(indices)}")
+                return _miscounted(found, known[tensor.name], concrete)
+
+    read = {(access.tensor, *map(str, access.indices)): access for access in reads(concrete.stmt)}
 
     def rule(found: Node) -> Node | None:
-        return Access(known[found.tensor.name], found.indices) if isinstance(found, Access) else None
+        match found:
+            case Access(tensor, indices):
+                own = known[tensor.name]
+                return read.get((own, *map(str, indices)), Access(own, indices))
+        return None
 
     try:
         return as_written(rewrite(expr, rule))
     except DTypeError as fault:
         return Refusal("S007", str(fault))
+
+
+def _miscounted(given: Access, tensor: TensorVar, concrete: Concrete) -> Refusal:
+    """The refusal of an access with too few or too many variables, or with none at all."""
+    number = "1 mode" if tensor.order == 1 else f"{tensor.order} modes"
+    written = list(dict.fromkeys(show(access) for access in reads(concrete.stmt) if access.tensor == tensor))
+    help = f"write {' or '.join(written)}" if written else ""
+    if not given.indices:
+        return Refusal("S005", f"{given.tensor} stands without its variables, one for each of its {number}", help)
+    return Refusal("S005", f"{given.tensor} has {number}, but {show(given)} gives it {len(given.indices)}", help)
 
 
 def _parsed(text: str, known: Mapping[str, TensorVar]) -> Expr | Refusal:

@@ -11,7 +11,7 @@ from sparseloom.core.once import cached_property, once_for_each
 from sparseloom.core.trees import Node, rewrite
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
-from sparseloom.notation.contents import accesses_in
+from sparseloom.notation.contents import accesses_in, numbers_in
 from sparseloom.notation.nodes import Access, Assign, Expr, Forall, IndexVar, Sequence, Stmt, SuchThat, Tag, TensorVar, Where
 from sparseloom.relations.relation import Line, Relation, carried
 
@@ -29,7 +29,7 @@ def relations_of(stmt: Stmt) -> tuple[Relation, ...]:
 @once_for_each
 def provenance(stmt: Stmt) -> Provenance:
     """How the variables of a statement come from each other."""
-    return Provenance(relations_of(stmt))
+    return Provenance(relations_of(stmt), numbers=numbers_in(stmt))
 
 
 def related(body: Stmt, relations: tuple[Relation, ...]) -> Stmt:

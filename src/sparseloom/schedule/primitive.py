@@ -109,6 +109,8 @@ def spell(value: object) -> str:
             return value.name
         case Expr():
             return show(value)
+        case object(node=Expr() as written):
+            return show(written)
         case (only,):
             return spell(only)
         case tuple() | list() | set() | frozenset():

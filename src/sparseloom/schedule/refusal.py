@@ -24,7 +24,6 @@ class Refusal:
     argument: int | None = None
     column: int = 0
 
-
     def error(self, what: str, *shown: str) -> ScheduleError:
         """The error for what was asked: why not, lines that show where, and what to do."""
         lines = [f"[{self.code}] cannot {what}: {self.why}", *(f"  {line}" for line in shown)]
@@ -34,8 +33,14 @@ class Refusal:
 def near(word: str, known: Iterable[str]) -> str:
     """What there is instead of an unknown word, and what may have been meant."""
     there = list(known)
-    meant = get_close_matches(word, there, 1)
+    plain = {_plain(name): name for name in there}
+    meant = [plain[found] for found in get_close_matches(_plain(word), plain, 1)]
     return f"{f'did you mean {meant[0]}? There are' if meant else 'there are'} {listed(there)}"
+
+
+def _plain(name: str) -> str:
+    """A name as it is compared with others: in small letters, and in one word."""
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 def listed(items: Iterable[object]) -> str:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from html import escape
 from random import Random
-from typing import Self
+from typing import NoReturn, Self
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.core.trees import field_names
@@ -31,7 +32,7 @@ from sparseloom.schedule.primitive import PRIMITIVES, Primitive, spell
 from sparseloom.schedule.races import Conflict, analyse
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.spaces import IterationSpace, draw
-from sparseloom.schedule.text import Call, read_steps, unreadable
+from sparseloom.schedule.text import Call, instead_of, read_steps, unreadable
 
 Variable = IndexVar | str
 Variables = Variable | Iterable[Variable]
@@ -159,6 +160,16 @@ class Schedule:
     def conflicts(self) -> tuple[Conflict, ...]:
         """The places that several iterations of a parallel loop write, and what resolves each."""
         return tuple(analyse(self.stmt, appended_result(self.concrete), own_rows(self.concrete)))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        help = "" if name.startswith("_") else f"\n  help: {instead_of(name)}"
+        raise AttributeError(f"a schedule has no {name!r}{help}", name=name, obj=self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>{self.iteration_graph._repr_svg_()}"
 
     def __str__(self) -> str:
         counts = isinstance(self.concrete.making, CountedFirst)

@@ -18,6 +18,14 @@ from sparseloom.schedule.arguments import usage
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive
 from sparseloom.schedule.refusal import Refusal, near
 
+# What steps are called elsewhere, and how they are written here.
+_TILED = "split(i, i0, i1, 16) split(j, j0, j1, 16) reorder(i0, j0, i1, j1)"
+_IN_LANES, _AHEAD = "parallelize(i, CPUVector, NoRaces)", "precompute(e, i, iw, w)"
+_OTHERS = {
+    "tile": _TILED, "stripmine": "split(i, i0, i1, 16)", "vectorize": _IN_LANES, "simd": _IN_LANES, "tensorize": f"{_TILED} unroll(i1, 4)",
+    "parallel": "parallelize(i, CPUThread, NoRaces)", "bind": "parallelize(i, GPUBlock, NoRaces)", "collapse": "fuse(i, j, f)",
+    "interchange": "reorder(j, i)", "permute": "reorder(j, i)", "computeat": _AHEAD, "cacheread": _AHEAD, "cachewrite": _AHEAD,
+}  # fmt: skip
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -47,13 +55,19 @@ def read_steps(text: str) -> Iterator[Call]:
             raise unreadable(text, at, Refusal("S001", f"a step was expected, not {bare[at]!r}", "write split(i, i0, i1, 16)"))
         step = PRIMITIVES.get(word[0])
         if step is None:
-            raise unreadable(text, at, Refusal("S002", f"there is no step {word[0]!r}", near(word[0], sorted(PRIMITIVES))))
+            raise unreadable(text, at, Refusal("S002", f"there is no step {word[0]!r}", instead_of(word[0])))
         opening = re.compile(r"\s*\(").match(bare, word.end())
         if opening is None:
             raise unreadable(text, word.end(), Refusal("S001", f"'(' was expected after {word[0]}", f"write {usage(step)}"))
         end, pieces = _arguments(text, bare, opening.end() - 1)
         yield Call(step, tuple(piece for _, piece in pieces), (at, *(place for place, _ in pieces)))
         at = end + 1
+
+
+def instead_of(word: str) -> str:
+    """What to write instead of a step that there is not."""
+    ours = _OTHERS.get(word.lower().replace("_", ""))
+    return near(word, sorted(PRIMITIVES)) if ours is None else f"it is {ours} here"
 
 
 def _skip(text: str, at: int) -> int:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from sparseloom import chain
-from sparseloom.execution import Inspectable, Specialization, specialize
+from sparseloom.execution import Specialization, specialize
 from sparseloom.formats.storage import Storage
-from sparseloom.notation.nodes import Access, Assign, IndexVar
+from sparseloom.notation.nodes import Access, Assign, Expr, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import close_over
 from sparseloom.plan.problem import declared, find_extents
 from sparseloom.runtime.guard import Guard, still_valid
+from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.c import C
 from sparseloom.targets.registry import DEFAULT, find_target
@@ -80,7 +82,7 @@ def _is_access_to(written: Expression, storage: Storage, variables: tuple[IndexV
     return False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TensorSchedule(Schedule):
     """A schedule whose statement has tensors: it can be compiled and run.
 
@@ -88,32 +90,34 @@ class TensorSchedule(Schedule):
     >>> i, i0, i1 = sl.indices("i i0 i1")
     >>> x, y = sl.asarray(np.arange(5.0), name="x"), sl.zeros(5, name="y")
     >>> y[i] = 2 * x[i]
-    >>> s = y.schedule().split(i, i0, i1, 2)
-    >>> s.compile()()
+    >>> kernel = y.schedule().split(i, i0, i1, 2).compile()
+    >>> kernel() is y
+    True
     >>> y.to_numpy()
     array([0., 2., 4., 6., 8.])
     """
 
     assignment: Assignment = field(kw_only=True)
-    receive: Callable[[Storage], None] = field(kw_only=True)
+    receive: Callable[[Storage], Any] = field(kw_only=True)
 
-    def compile(self, target: str = DEFAULT) -> TensorKernel:
-        """The kernel of the schedule; calling it fills the tensor."""
-        return TensorKernel(self.assignment, self.text, find_target(target), self.receive)
+    def compile(self, target: str = DEFAULT) -> Any:
+        """The ``Kernel`` of the schedule. Called on nothing it fills the tensor; called on operands it is as any other."""
+        (make,) = _COMPILERS
+        return make(self, find_target(target))
+
+    def _do(self, step: type[Primitive], *given: object) -> Self:
+        return super()._do(step, *(self._as_written(value) if isinstance(value, Expression) else value for value in given))
+
+    def _as_written(self, expression: Expression) -> Expr:
+        """An expression of tensors, under the names that they have in the statement."""
+        own = {id(storage): name for name, storage in self.assignment.operands.items()}
+        names = {name: own.get(id(operand.storage), name) for name, operand in expression.operands.items()}
+        return rename(expression.node, names)
 
 
-class TensorKernel(Inspectable):
-    """A compiled assignment. Every call computes it anew from the operands it was written with."""
+_COMPILERS: list[Callable[[TensorSchedule, Target], Any]] = []
 
-    def __init__(self, assignment: Assignment, schedule: str, target: Target, receive: Callable[[Storage], None]) -> None:
-        self._specialization = assignment.prepare(schedule, target)
-        self._assignment = assignment
-        self._receive = receive
 
-    def __call__(self) -> None:
-        """Compute, and give the tensor its values."""
-        self._assignment.check_operands()
-        self._receive(self._specialization.run(self._assignment.operands))
-
-    def _inspected(self) -> Specialization:
-        return self._specialization
+def compile_with(make: Callable[[TensorSchedule, Target], Any]) -> None:
+    """Say how kernels are made of schedules: that is known further up."""
+    _COMPILERS[:] = [make]

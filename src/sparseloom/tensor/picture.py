@@ -14,6 +14,9 @@ _TEXT_ROWS, _TEXT_COLUMNS = 32, 64  # dots: 8 lines of 32 characters
 _IMAGE_ROWS, _IMAGE_COLUMNS = 64, 64
 _TOO_MANY = 20_000_000  # entries; a picture must not take seconds
 # The bit of each dot in a braille character, by its row and column.
+# How dark a cell must be for each of 4 x 4 neighbouring dots to be set, in sixteenths (Bayer's ordered dither).
+_ORDER = np.array([[0, 8, 2, 10], [12, 4, 14, 6], [3, 11, 1, 9], [15, 7, 13, 5]])
+_PALEST = 6  # powers of ten between a full cell and one that is as pale as can be seen
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 
 
@@ -44,15 +47,25 @@ def _cell_sizes(size: int, cells: int) -> NDArray[np.int64]:
 
 
 def braille(storage: Storage) -> list[str]:
-    """Lines of braille characters, with a dot wherever a part of the tensor has entries."""
+    """Lines of braille characters, with a dot wherever a part of the tensor has entries; or fewer, where nearly every part has some."""
     grid = density_grid(storage, _TEXT_ROWS, _TEXT_COLUMNS)
     if grid is None:
         return []
     lines, characters = -(-grid.shape[0] // 4), -(-grid.shape[1] // 2)
     dots = np.zeros((lines * 4, characters * 2), np.int64)
-    dots[: grid.shape[0], : grid.shape[1]] = grid > 0
+    dots[: grid.shape[0], : grid.shape[1]] = _dotted(grid)
     codes = (dots.reshape(lines, 4, characters, 2) * _DOTS[None, :, None, :]).sum(axis=(1, 3))
     return ["".join(chr(0x2800 + code) for code in line) for line in codes.tolist()]
+
+
+def _dotted(grid: Grid) -> NDArray[np.bool_]:
+    """Where dots are set. Where that would be almost everywhere they grow denser with every power of ten of the density."""
+    here = grid > 0
+    if here.mean() <= 0.5:
+        return here
+    dark = 1 + np.log10(np.where(here, grid, 1.0)) / _PALEST
+    order = np.tile(_ORDER, (-(-grid.shape[0] // 4), -(-grid.shape[1] // 4)))[: grid.shape[0], : grid.shape[1]]
+    return np.asarray(here & (16 * np.maximum(dark, 1 / 16) > order))
 
 
 def svg(storage: Storage) -> str:

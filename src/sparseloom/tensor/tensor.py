@@ -240,11 +240,12 @@ class Tensor(Arithmetic, Giving):
             raise NotationError("there is nothing to schedule: no assignment waits\n  help: write one first, as in y[i] = A[i, j] * x[j]")
         return TensorSchedule(waiting.prepare().unscheduled(), assignment=waiting, receive=self.replace_storage)
 
-    def replace_storage(self, storage: Storage) -> None:
+    def replace_storage(self, storage: Storage) -> Self:
         """Take over a result that was computed for this tensor; an assignment that waited for it is done."""
         self._storage = storage
         self._assignment = None
         self._guard = None
+        return self
 
     def nonzero(self) -> tuple[NDArray[np.int64], ...]:
         """The coordinates of the values that are not zero, one array per mode, in the order of the first mode."""

@@ -48,6 +48,9 @@ class MergeBy(Primitive):
             if unordered:
                 why = f"{listed(unordered)} is stored in no order, so it cannot be merged"
                 return Refusal("S1106", why, "convert the operand", at=self.i)
+            if not found.merges:
+                why = f"the loop over {self.i} follows {listed(map(show, found.sparse))} alone, so there is nothing to merge"
+                return Refusal("S1107", why, "mergeby is for loops that follow several sparse operands", at=self.i)
         return None
 
     def apply(self, stmt: Stmt) -> Stmt:
@@ -56,7 +59,7 @@ class MergeBy(Primitive):
     @classmethod
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[MergeBy]:
         for var in rng.sample(loops(stmt), len(loops(stmt))):
-            if any(found.sparse for found in walked(stmt, var)):
+            if any(found.merges for found in walked(stmt, var)):
                 yield cls(var, rng.choice(tuple(Merge)))
 
 

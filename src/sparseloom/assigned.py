@@ -1,0 +1,44 @@
+"""Kernels of assignments: ``y[i] = A[i, j] * x[j]`` and ``y.schedule().compile()`` give one that knows its operands and its result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparseloom.kernel import Kernel
+from sparseloom.notation.contents import variables_in
+from sparseloom.notation.printer import show
+from sparseloom.notation.terms import reopen
+from sparseloom.targets.target import Target
+from sparseloom.tensor.assignment import TensorSchedule, compile_with
+from sparseloom.tensor.tensor import Tensor
+
+
+class AssignedKernel(Kernel):
+    """The kernel of an assignment under a schedule. What it computes from its own operands goes to the tensor that was assigned to.
+
+    It is pickled without them, as a kernel like any other.
+    """
+
+    def __init__(self, schedule: TensorSchedule, target: Target) -> None:
+        assignment = schedule.assignment
+        statement = reopen(assignment.statement)
+        result, own = statement.lhs.tensor, {var.name for var in variables_in(statement.rhs)}
+        formats = {name: storage.format for name, storage in assignment.operands.items()}
+        sizes = {name: size for name, size in assignment.sizes.items() if name not in own}
+        options = (result.format, result.dtype, None, sizes, target.name, schedule.text)
+        super().__init__(statement, show(statement), formats, *options)
+        self._assignment = assignment
+        self._receive = schedule.receive
+        self._specialize(assignment.operands)
+
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Tensor:
+        """Run on these operands; on none, compute the assignment anew from its own, and give the tensor its values."""
+        if args or named or out is not None:
+            return super().__call__(*args, out=out, **named)
+        self._assignment.check_operands()
+        operands = self._assignment.operands
+        filled: Tensor = self._receive(self._specialize(operands).run(operands))
+        return filled
+
+
+compile_with(AssignedKernel)
