@@ -58,6 +58,7 @@ def test_sums_over_rows(A: sp.csr_array, what: str) -> None:
         (rows(3_000, 100), 32, "a warp for every row of results"),
         (rows(300, 1000), 32, "a warp for every 64 entries"),
         (rows(20_000, 100, longest=3000), 64, "a warp for every 128 entries"),
+        (rows(30_000, 8, longest=100), 40, "a warp for every row of results"),
         (rows(30_000, 8, longest=4000), 40, "a warp for every 64 entries"),
     ],
 )

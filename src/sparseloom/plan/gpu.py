@@ -39,6 +39,7 @@ OF_A_ROW = ((64.0, 2), (256.0, 8))  # entries of a row there: below, so many lan
 MOST_OF_A_ROW = 16  # lanes otherwise
 RUN, SHORT_RUN = 128, 64  # entries that a warp takes, of many and of few
 BUSY = 1 << 13  # warps that run at once
+LONG = 192  # entries of a row that take a warp longer than runs take to be found
 TILE = 4096  # entries that a block adds up
 WORD = 16  # bytes that a lane moves at once
 GROUPS = (2, 4, 8, 16)  # lanes that are less than a warp
@@ -107,7 +108,8 @@ class _Nest:
     def is_uneven(self, walked: Access) -> bool:
         """Whether a warp would be busy with the longest row long after the others are done, or there are few rows."""
         known = self.space.known(walked)
-        outlasts = known is not None and known.longest > 2 * self.fan(walked) and 2 * known.longest * BUSY > self.space.entries(walked)
+        is_longer = known is not None and known.longest > max(LONG, 2 * self.fan(walked))
+        outlasts = known is not None and is_longer and 2 * known.longest * BUSY > self.space.entries(walked)
         return outlasts or self.rows(walked) < FEW_ROWS
 
 
