@@ -15,6 +15,7 @@ from random import Random
 from typing import Self, TypeVar, dataclass_transform
 
 from sparseloom.core.errors import CompilerBug
+from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, field_names, node
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.notation.nodes import SERIAL, Assembly, Expr, IndexVar, Merge, Races, Stmt, Tag, Unit
@@ -156,12 +157,13 @@ def not_fresh(code: str, stmt: Stmt, *names: str) -> Refusal | None:
 
 
 def _taken(code: str, stmt: Stmt, name: str) -> Refusal:
+    help = f"pick a fresh name, such as {Names(taken_names(stmt)).fresh(name)}"
     if name in tensors(stmt):
-        return Refusal(code, f"{name} is already a tensor", "pick a fresh name")
+        return Refusal(code, f"{name} is already a tensor", help)
     var = IndexVar(name)
     if var in loops(stmt):
-        return Refusal(code, f"{name} is already a loop", "pick a fresh name", at=var)
-    return Refusal(code, f"{name} is already a variable", "pick a fresh name")
+        return Refusal(code, f"{name} is already a loop", help, at=var)
+    return Refusal(code, f"{name} is already a variable", help)
 
 
 def is_tagged(code: str, stmt: Stmt, var: IndexVar, step: str, merges: bool = False) -> Refusal | None:
