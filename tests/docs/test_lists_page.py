@@ -6,14 +6,15 @@ import doctest
 import inspect
 import os
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 from docs.lists_page import page
 
 import sparseloom as sl
 from sparseloom.runtime.settings import VARIABLES
+from sparseloom.tensor.surface.table import TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "lists.md"
@@ -33,9 +34,7 @@ def test_every_variable_that_is_read_is_listed() -> None:
     assert {name for match in found for name in re.findall(r"\w+", " ".join(match))} == set(VARIABLES)
 
 
-@pytest.mark.filterwarnings("ignore::sparseloom.ConversionWarning")
-def test_every_public_name_has_an_example_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_every_public_name_has_an_example_that_runs() -> None:
     told: list[str] = []
     for name in sl.__all__:
         if name == "__version__":
@@ -45,5 +44,6 @@ def test_every_public_name_has_an_example_that_runs(tmp_path: Path, monkeypatch:
         shown = "\n".join(example.source + example.want + (example.exc_msg or "") for example in examples.examples)
         if not re.search(rf"\b{name}\b", shown):
             told.append(f"{name} has no example in its docstring\n")
-        doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).run(examples, out=told.append)
+        if name in TABLE and name not in vars(sys.modules[TABLE[name].call.__module__]):  # else those of the module's docstrings run
+            doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(examples, out=told.append)
     assert not told, "".join(told)
