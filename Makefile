@@ -18,19 +18,21 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Targets share .venv, so they run one after another.
 .NOTPARALLEL:
-.PHONY: help demo test lint fuzz attack sanitize bench bench-schedules bench-results clean core dev
+.PHONY: help demo test lint docs gallery fuzz attack sanitize bench bench-schedules bench-results clean core dev
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo              compile and run SpMV and a fused expression, show the C, time it beside SciPy"
 	@echo "make test              run all tests in parallel (SEED=7 for other random data, ARGS='-k split' for some)"
 	@echo "make lint              ruff, and mypy --strict"
+	@echo "make docs              build the site into build/site"
 	@echo "make fuzz N=20000      compare N random statements, and schedules of N/2, across the oracles; a new seed each time"
 	@echo "make attack SCALE=1    thousands of hostile calls: damaged storage and files, signals, forks; a new seed each time (ARGS are passed on)"
 	@echo "make sanitize SCALE=1  the fuzzers' kernels under ASan, UBSan, MSan or valgrind, and TSan, as far as they are here"
 	@echo "make bench             sparseloom bench cpu: kernels beside hand-written C and other libraries (ARGS=--quick: two minutes)"
 	@echo "make bench-schedules   measure what schedules gain, on one and two threads"
 	@echo "make bench-results     measure sparse results beside SciPy, MKL and GraphBLAS (ARGS=--quick for a look)"
+	@echo "make gallery           time the gallery's programs beside what people use today, and write the times into the pages"
 	@echo "make clean             remove .venv and everything else that was made"
 	@echo "PYTHON=...             the Python to make .venv with; else the newest one found"
 
@@ -45,6 +47,14 @@ lint: dev
 	@$(python) -m ruff check .
 	@echo "mypy ..."
 	@$(python) -m mypy
+
+docs:
+	@.ci/setup docs
+	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --strict --quiet
+	@echo "The site is in build/site: open build/site/index.html, or run '$(python) -m mkdocs serve'."
+
+gallery: dev
+	@$(python) bench/gallery.py $(ARGS)
 
 fuzz: dev
 	@SPARSELOOM_CASES=$(N) SPARSELOOM_SEED=$${SPARSELOOM_SEED:-$$($(python) -c 'import secrets; print(secrets.randbelow(10**9))')} \

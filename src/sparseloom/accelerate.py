@@ -1,4 +1,8 @@
-"""Other libraries made faster, where one asks for it: ``sl.accelerate.scipy()``."""
+"""Other libraries made faster, where one asks for it: ``sl.accelerate.scipy()``.
+
+>>> faster = sl.accelerate.scipy()
+>>> faster.undo()
+"""
 
 from __future__ import annotations
 
@@ -13,5 +17,11 @@ def scipy(least: int = LEAST) -> Acceleration:
     It holds until the ``undo()`` of what is returned, or for a block: ``with sl.accelerate.scipy(): ...``. Matrices with fewer than
     ``least`` entries, or of a kind that we would compute otherwise, are left to SciPy. What comes out is what SciPy gives, but
     with sorted indices, and floats that were added in another order.
+
+    >>> import scipy.sparse as sp
+    >>> A = sp.eye_array(3, format="csr")
+    >>> with sl.accelerate.scipy(least=0):
+    ...     (A @ A).nnz
+    3
     """
     return Acceleration(least)

@@ -56,8 +56,8 @@ class Kernel(Shown):
 
     >>> import numpy as np, sparseloom as sl
     >>> k = sl.program("y(i) = A(i,j) * x(j)", formats={"A": "csr"})
-    >>> k(np.eye(3), np.arange(3.0)).to_numpy()
-    array([0., 1., 2.])
+    >>> isinstance(k, sl.Kernel), k(np.eye(3), np.arange(3.0)).to_numpy()
+    (True, array([0., 1., 2.]))
     """
 
     def __init__(

@@ -8,12 +8,14 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sparseloom
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *(page for part in ("", "lessons", "primitives") for page in sorted((ROOT / "docs" / part).glob("*.md")))]
+FOLDERS = [ROOT / "docs" / part for part in ("", "gallery", "lessons", "primitives")]
+PAGES = [ROOT / "README.md", *(page for folder in FOLDERS for page in sorted(folder.glob("*.md")))]
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -66,6 +68,7 @@ MODULES = [".".join(file.parts).removesuffix(".__init__") for file in FILES]
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_examples_in_docstrings_are_right(name: str) -> None:
-    results = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)
+def test_the_examples_in_docstrings_are_right(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    results = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS, extraglobs={"np": np, "sl": sparseloom})
     assert not results.failed

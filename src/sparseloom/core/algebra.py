@@ -267,7 +267,7 @@ def _signs(value: Scalar) -> tuple[float, float]:
 class Semiring:
     """A pair of operators that stands for + and *, with the value of an absent entry.
 
-    >>> Semiring("min", "plus", zero=float("inf"))
+    >>> sl.Semiring("min", "plus", zero=float("inf"))
     Semiring(add='minimum', multiply='add', zero=inf)
 
     ``zero`` must be the identity of ``add`` and annihilate ``multiply``; left out, it is the identity of ``add`` in

@@ -23,6 +23,11 @@ class Format(Node):
 
     In a blocked format every mode stands twice, first for the block and then for the place within it, and ``blocks``
     holds the block size of each mode.
+
+    >>> sl.csr.text, sl.csc.text, sl.dcsr.text, sl.dcsc.text, sl.ell.text, sl.dia.text
+    ('ds', 'ds:1,0', 'ss', 'ss:1,0', 'dp', 'do')
+    >>> sl.Format(sl.csr.levels, (1, 0)) == sl.csc
+    True
     """
 
     levels: tuple[Level, ...]

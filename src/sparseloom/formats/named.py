@@ -26,12 +26,20 @@ dia = Format((Dense(), Offset()), (0, 1))
 
 
 def dense(order: int) -> Format:
-    """Every coordinate stored, the last mode fastest (C order)."""
+    """Every coordinate stored, the last mode fastest (C order).
+
+    >>> sl.dense(2).text
+    'dd'
+    """
     return _natural((Dense(),) * _order(order, "dense"))
 
 
 def coo(order: int = 2) -> Format:
-    """A sorted list of coordinate tuples. Of one mode, that is one compressed level."""
+    """A sorted list of coordinate tuples. Of one mode, that is one compressed level.
+
+    >>> sl.coo(3).text, sl.coo().text
+    ('uqq', 'uq')
+    """
     if _order(order, "coo") < 2:
         return csf(order)
     first = Compressed(unique=False)
@@ -39,7 +47,11 @@ def coo(order: int = 2) -> Format:
 
 
 def csf(order: int = 3) -> Format:
-    """A tree of compressed levels, in the order of the modes."""
+    """A tree of compressed levels, in the order of the modes.
+
+    >>> sl.csf(3).text
+    'sss'
+    """
     return _natural((Compressed(),) * _order(order, "csf"))
 
 
@@ -49,7 +61,11 @@ def entries(order: int) -> Format:
 
 
 def bcsr(block: int | tuple[int, int]) -> Format:
-    """Compressed rows of dense blocks, each stored row by row. Blocks at the edge of the matrix are filled up."""
+    """Compressed rows of dense blocks, each stored row by row. Blocks at the edge of the matrix are filled up.
+
+    >>> sl.asarray(np.eye(4), format=sl.bcsr((2, 2))).format.text
+    'dsdd:0,1,0,1/2,2'
+    """
     rows, columns = (block, block) if isinstance(block, int) else block
     return Format((Dense(), Compressed(), Dense(), Dense()), (0, 1, 0, 1), (rows, columns))
 

@@ -18,7 +18,14 @@ from sparseloom.formats.format import Format
 
 @node
 class IndexVar(Node):
-    """A variable such as ``i``; its name is its identity."""
+    """A variable such as ``i``; its name is its identity.
+
+    >>> i = sl.IndexVar("i")
+    >>> y = sl.zeros(3)
+    >>> y[i] = 2 * sl.ones(3)[i]
+    >>> y.to_numpy()
+    array([2., 2., 2.])
+    """
 
     name: str
 
@@ -129,7 +136,20 @@ class Assign(Stmt):
 
 
 class Unit(Enum):
-    """What runs the iterations of a parallel loop."""
+    """What runs the iterations of a parallel loop.
+
+    >>> i, i0, i1 = sl.indices("i i0 i1")
+    >>> y = sl.zeros(3, name="y")
+    >>> y[i] = 2 * sl.ones(3, name="x")[i]
+    >>> print(y.schedule().split(i, i0, i1, 4).parallelize(i0, sl.CPUThread, sl.NoRaces).parallelize(i1, sl.CPUVector, sl.NoRaces))
+    forall i0     coordinates in [0, ceil(|i| / 4)), CPUThread with NoRaces
+      forall i1   coordinates in [0, 4), CPUVector with NoRaces
+        y(i) = 2 * x(i)
+    such that
+      i = i0 * 4 + i1
+    >>> sl.GPUBlock.name, sl.GPUWarp.name, sl.GPUThread.name
+    ('GPUBlock', 'GPUWarp', 'GPUThread')
+    """
 
     CPUThread = "CPUThread"
     CPUVector = "CPUVector"
@@ -139,7 +159,14 @@ class Unit(Enum):
 
 
 class Races(Enum):
-    """What a parallel loop does when two iterations write one location."""
+    """What a parallel loop does when two iterations write one location.
+
+    >>> [races.name for races in (sl.NoRaces, sl.IgnoreRaces, sl.Atomics, sl.Temporary, sl.ParallelReduction)]
+    ['NoRaces', 'IgnoreRaces', 'Atomics', 'Temporary', 'ParallelReduction']
+    >>> total = sl.program("s = x(i)", {"x": "dense"}, "parallelize(i, CPUThread, ParallelReduction)")
+    >>> float(total(np.ones(1000)))
+    1000.0
+    """
 
     NoRaces = "NoRaces"
     IgnoreRaces = "IgnoreRaces"
@@ -149,14 +176,29 @@ class Races(Enum):
 
 
 class Merge(Enum):
-    """How a loop over an intersection finds equal coordinates."""
+    """How a loop over an intersection finds equal coordinates.
+
+    >>> sl.TwoFinger.name, sl.Gallop.name
+    ('TwoFinger', 'Gallop')
+    >>> k = sl.program("s = x(i) * y(i)", {"x": "s", "y": "s"}, "mergeby(i, Gallop)")
+    >>> float(k([0.0, 2.0], [1.0, 5.0]))
+    10.0
+    """
 
     TwoFinger = "TwoFinger"
     Gallop = "Gallop"
 
 
 class Assembly(Enum):
-    """How the entries of a sparse result are put together."""
+    """How the entries of a sparse result are put together.
+
+    >>> sl.Append.name, sl.Insert.name
+    ('Append', 'Insert')
+    >>> k = sl.program("C(i,j) = 2 * A(j,i)", {"A": "csr", "C": "csr"}, "assemble(C, Insert)")
+    >>> k([[0.0, 1.0], [0.0, 0.0]]).to_numpy()
+    array([[0., 0.],
+           [2., 0.]])
+    """
 
     Append = "Append"
     Insert = "Insert"

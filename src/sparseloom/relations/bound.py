@@ -15,7 +15,14 @@ from sparseloom.relations.relation import Ranges, V
 
 
 class BoundType(Enum):
-    """What a bound promises about the limits of a variable."""
+    """What a bound promises about the limits of a variable.
+
+    >>> [bound.name for bound in (sl.MinExact, sl.MinConstraint, sl.MaxExact, sl.MaxConstraint)]
+    ['MinExact', 'MinConstraint', 'MaxExact', 'MaxConstraint']
+    >>> k = sl.program("y(i) = 2 * x(i)", schedule="bound(i, ib, 4, MaxExact)")
+    >>> k(np.ones(4)).to_numpy()
+    array([2., 2., 2., 2.])
+    """
 
     MinExact = "MinExact"
     MinConstraint = "MinConstraint"

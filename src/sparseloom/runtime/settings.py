@@ -14,6 +14,22 @@ from sparseloom.core.errors import ToolchainError
 
 DEFAULT_CACHE_LIMIT = 512 << 20
 DEFAULT_KEPT_MEMORY = 1 << 30
+VARIABLES = {
+    "SPARSELOOM_CACHE_DIR": "The folder of compiled kernels; else `$XDG_CACHE_HOME/sparseloom`, else `~/.cache/sparseloom`.",
+    "SPARSELOOM_CACHE_LIMIT": "How many bytes that folder may hold, such as `200M`; 512 MiB if it is not set.",
+    "SPARSELOOM_NO_CACHE": "If set, and not to 0, kernels are not kept on disk.",
+    "SPARSELOOM_KEEP_MEMORY": "How many bytes of freed results are kept for new ones; a sixteenth of memory, 1 GiB at most, if not set.",
+    "SPARSELOOM_VERIFY": "If set, and not to 0, what every pass of the compiler makes is verified. The tests set it.",
+    "XDG_CACHE_HOME": "Where caches of this user are, if it is a whole path.",
+    "CC": "The C compiler, with arguments if there are any; else gcc, clang or cc, whichever is found first.",
+    "PATH": "Where the C compiler is looked for.",
+    "OMP_NUM_THREADS": "How many threads a kernel runs on where `sl.set_threads` was not called; one for each core if it is not set.",
+    "OMP_WAIT_POLICY": "How threads wait for work; if it is not set, they sleep soon.",
+    "GOMP_SPINCOUNT": "How long threads of gcc's OpenMP look for work before they sleep.",
+    "OMP_STACKSIZE": "The stack of each thread of a kernel.",
+    "GOMP_STACKSIZE": "As `OMP_STACKSIZE`, for gcc's OpenMP.",
+}
+"""Every variable of the environment that the package reads, and what it does."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _LARGEST = 2**62  # bytes; more than any machine has, and still fits a 64-bit word
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}

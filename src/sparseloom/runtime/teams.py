@@ -285,7 +285,11 @@ def on_threads(count: int | None) -> Iterator[None]:
 
 
 def get_threads() -> int:
-    """How many threads a kernel runs on at most."""
+    """How many threads a kernel runs on at most.
+
+    >>> sl.get_threads() >= 1
+    True
+    """
     return teams.size
 
 

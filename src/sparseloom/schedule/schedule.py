@@ -40,7 +40,15 @@ Variables = Variable | Iterable[Variable]
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Immutable; equal steps on equal statements give equal schedules."""
+    """Immutable; equal steps on equal statements give equal schedules.
+
+    >>> i, i0, i1 = sl.indices("i i0 i1")
+    >>> y = sl.zeros(8, name="y")
+    >>> y[i] = 2 * sl.ones(8, name="x")[i]
+    >>> s = y.schedule().split(i, i0, i1, 4)
+    >>> isinstance(s, sl.Schedule), s.concrete == y.schedule().split(i, i0, i1, 4).concrete
+    (True, True)
+    """
 
     concrete: Concrete
     trace: tuple[Primitive, ...] = ()

@@ -11,6 +11,12 @@ class BoundKernel:
     """A kernel with its arrays: calling it computes, in under a microsecond of overhead.
 
     Several threads may call it if its result is sparse, and new every time. A dense result is one tensor: bind one for each thread.
+
+    >>> x = np.ones(2)
+    >>> run = sl.program("y(i) = A(i,j) * x(j)", {"A": "csr"}).bind(np.eye(2), x)
+    >>> x[0] = 5.0
+    >>> isinstance(run, sl.BoundKernel), run().to_numpy()
+    (True, array([5., 1.]))
     """
 
     __slots__ = ("_call", "_fills", "_name", "_tensor", "_threads", "start")

@@ -25,7 +25,14 @@ from sparseloom.tensor.tensor import Tensor
 
 
 class Builder:
-    """Takes down entries for a tensor; ``build()`` makes it. To set an entry costs a note; to read one, or to build, a merge of all."""
+    """Takes down entries for a tensor; ``build()`` makes it. To set an entry costs a note; to read one, or to build, a merge of all.
+
+    >>> B = sl.Builder(sl.eye(2))
+    >>> B[0, 1] = 5.0
+    >>> B.build().to_numpy()
+    array([[1., 5.],
+           [0., 1.]])
+    """
 
     __slots__ = ("_notes", "_storage")
 

@@ -43,6 +43,9 @@ def asarray(
     NumPy arrays become dense, SciPy's CSR, CSC, COO and BSR keep their format. A copy that the user may not expect
     (unsorted or repeated coordinates, foreign byte order, gaps in memory) is a ``ConversionWarning`` and stands in ``notes``.
     ``copy=True`` always copies and ``copy=False`` refuses to. ``fill`` is what absent entries are worth.
+
+    >>> sl.asarray([[1.0, 0.0], [0.0, 2.0]], format="csr").nnz
+    2
     """
     if isinstance(x, Tensor):
         entry = Intake(x.storage, x.notes)
@@ -84,7 +87,11 @@ def _refilled(storage: Storage, fill: Scalar) -> Storage:
 
 
 def zeros(shape: Shape, format: Format | str | None = None, dtype: Any = float, name: str | None = None) -> Tensor:
-    """A tensor of zeros: dense, unless a format is given; a sparse one stores nothing."""
+    """A tensor of zeros: dense, unless a format is given; a sparse one stores nothing.
+
+    >>> sl.zeros((1000, 1000), format="csr").nnz
+    0
+    """
     sizes = _sizes(shape)
     kind = value_dtype(dtype)
     wanted = None if format is None else as_format(format, len(sizes))
@@ -96,7 +103,11 @@ def zeros(shape: Shape, format: Format | str | None = None, dtype: Any = float, 
 
 
 def full(shape: Shape, value: Scalar, format: Format | str | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
-    """A tensor of one value: a dense one stores it everywhere, a sparse one stores nothing and has it as its fill."""
+    """A tensor of one value: a dense one stores it everywhere, a sparse one stores nothing and has it as its fill.
+
+    >>> sl.full(3, 7.0).to_numpy()
+    array([7., 7., 7.])
+    """
     kind = value_dtype(np.asarray(value).dtype if dtype is None else dtype)
     empty = zeros(shape, format, kind)
     filled = _refilled(empty.storage, value)
@@ -116,6 +127,10 @@ def from_coo(
     """A tensor from entries in any order: one row of coordinates per mode. Repeated coordinates are summed.
 
     Without ``shape``, each size is the largest coordinate plus one. Without ``format``, a matrix is csr, other orders are csf.
+
+    >>> sl.from_coo([[0, 1], [1, 0]], [2.0, 5.0], shape=(2, 2)).to_numpy()
+    array([[0., 2.],
+           [5., 0.]])
     """
     columns = np.atleast_2d(plain_array(coordinates))
     if shape is None and columns.size == 0:
@@ -131,7 +146,12 @@ def from_coo(
 
 
 def from_arrays(format: Format | str, shape: Shape, arrays: Mapping[str, Any], fill: Scalar = 0, name: str | None = None) -> Tensor:
-    """A tensor over the arrays of its format, which are checked: ``{"pos1": ..., "crd1": ..., "values": ...}`` for csr."""
+    """A tensor over the arrays of its format, which are checked: ``{"pos1": ..., "crd1": ..., "values": ...}`` for csr.
+
+    >>> sl.from_arrays("csr", (2, 3), {"pos1": [0, 1, 2], "crd1": [2, 0], "values": [1.0, 5.0]}).to_numpy()
+    array([[0., 0., 1.],
+           [5., 0., 0.]])
+    """
     sizes = _sizes(shape)
     return Tensor(storage_of(as_format(format, len(sizes)), sizes, arrays, fill), name)
 
@@ -147,6 +167,9 @@ def random(
     """A tensor with ``density * size`` entries at random places: floats in [0, 1), integers in [1, 100), truths.
 
     The same seed gives the same tensor.
+
+    >>> sl.random((1000, 1000), density=0.01, format="csr", seed=1).nnz
+    10000
     """
     sizes = _sizes(shape)
     if not 0 <= density <= 1:

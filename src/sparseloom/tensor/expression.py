@@ -29,7 +29,12 @@ _NAME = re.compile(r"[^\W\d]\w*")
 
 
 def indices(names: str) -> tuple[IndexVar, ...]:
-    """Index variables by name, always as a tuple: ``i, j = indices("i j")``."""
+    """Index variables by name, always as a tuple: ``i, j = indices("i j")``.
+
+    >>> i, j = sl.indices("i j")
+    >>> i.name, j.name
+    ('i', 'j')
+    """
     words = names.replace(",", " ").split()
     for word in words:
         if not _NAME.fullmatch(word):
@@ -53,7 +58,13 @@ def _operator(op: str, swapped: bool = False) -> Callable[[Expression, Any], Exp
 
 
 class Expression:
-    """A value in index notation. Operators combine expressions; nothing is computed before it is assigned to a tensor."""
+    """A value in index notation. Operators combine expressions; nothing is computed before it is assigned to a tensor.
+
+    >>> i, j = sl.indices("i j")
+    >>> A = sl.eye(2, format="csr")
+    >>> isinstance(2 * A[i, j], sl.Expression)
+    True
+    """
 
     __slots__ = ("depth", "increment", "leaves", "node", "operands")
     __array_ufunc__ = None  # so that NumPy leaves ``array * expression`` to us, and we can refuse it with a reason

@@ -14,6 +14,7 @@ from sparseloom.core.errors import NotationError
 from sparseloom.notation.nodes import IndexVar, Reduce
 from sparseloom.tensor.arithmetic import as_argument, as_arguments
 from sparseloom.tensor.creation import asarray
+from sparseloom.tensor.examples import example_of, reduction_example
 from sparseloom.tensor.expression import Expression, apply, lift
 from sparseloom.tensor.operators import elementwise
 from sparseloom.tensor.tensor import Tensor
@@ -44,7 +45,7 @@ def _function(name: str) -> Callable[..., Any]:
         return Tensor(elementwise(name, *arguments))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``{name}`` of expressions, or of tensors element by element, as NumPy's function of this name."
+    function.__doc__ = f"``{name}`` of expressions, or of tensors element by element, as NumPy's function of this name.{example_of(name)}"
     return function
 
 
@@ -72,7 +73,8 @@ def _reduction(name: str, op: str) -> Callable[..., Any]:
         return Expression(Reduce(op, bound, body.node), body.operands, (body,))
 
     reduction.__name__ = reduction.__qualname__ = name
-    reduction.__doc__ = f"The {name} of an expression over variables, ``{name}(j, A[i, j])``, or of a tensor along modes."
+    told = f"The {name} of an expression over variables, ``{name}(j, A[i, j])``, or of a tensor along modes."
+    reduction.__doc__ = told + reduction_example(name)
     return reduction
 
 

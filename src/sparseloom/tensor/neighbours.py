@@ -17,6 +17,12 @@ def from_networkx(
 
     Nodes come in the order of ``nodelist``, or else of the graph. ``weight`` is the attribute that edges have it under; an edge
     without one weighs 1, and so do all with ``weight=None``. Edges between the same two nodes are summed.
+
+    >>> import networkx
+    >>> sl.from_networkx(networkx.path_graph(3)).to_numpy()
+    array([[0., 1., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.]])
     """
     entry = networkx.from_graph(graph, nodelist=nodelist, weight=weight, dtype=dtype)
     return Tensor(entry.storage, name, entry.notes, entry.guard)
@@ -26,6 +32,11 @@ def SparsePath(*operands: Any) -> Any:
     """An optimizer for ``opt_einsum.contract`` that knows how full the operands are; pass them, or their densities, in order.
 
     ``opt_einsum.contract("ij,jk,kl->il", A, B, C, optimize=sl.SparsePath(A, B, C))``
+
+    >>> import opt_einsum
+    >>> A, x = sl.eye(3), np.ones(3)
+    >>> opt_einsum.contract("ij,jk,k->i", A, A, x, optimize=sl.SparsePath(A, A, x)).to_numpy()
+    array([1., 1., 1.])
     """
     return opt_einsum.optimizer([_density(operand) for operand in operands])
 

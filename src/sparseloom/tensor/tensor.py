@@ -40,6 +40,10 @@ class Tensor(Arithmetic, Giving):
 
     ``A[0]``, ``A[1:3]`` and the like give parts. ``A[i, j]`` with index variables gives an expression, and ``y[i] = expression``
     writes an assignment down, which runs when ``y`` is first read. Tensors do not change otherwise.
+
+    >>> A = sl.asarray([[1.0, 0.0], [0.0, 2.0]], format="csr")
+    >>> isinstance(A, sl.Tensor), (A @ [1.0, 1.0]).to_numpy()
+    (True, array([1., 2.]))
     """
 
     __slots__ = ("__weakref__", "_assignment", "_guard", "_storage", "name", "notes")

@@ -27,6 +27,10 @@ def read(path: str | os.PathLike[str], format: Format | str | None = None, name:
     arrays in a .mat file, ``name`` says which. The file is not trusted: it is read in pieces, and a file that is damaged, holds other
     than it declares, asks for more memory than there is, or is no plain file is a ``StorageError``. A missing or unreadable one is the
     system's ``OSError``.
+
+    >>> sl.write("a.mtx", sl.eye(2))
+    >>> sl.read("a.mtx").nnz
+    2
     """
     path = _named(path)
     reader, _ = _kind_of(path, name)
@@ -43,6 +47,10 @@ def write(path: str | os.PathLike[str], tensor: object) -> None:
     """Write a tensor, or anything ``asarray`` takes: .mtx, .tns (each also .gz), .npz, .npy, .mat, or binsparse's .h5 and .bsp.npz.
 
     The file appears whole or not at all: what stood there before stays until the new one is complete. Only a plain file is replaced.
+
+    >>> sl.write("a.npz", sl.eye(2))
+    >>> sl.read("a.npz").nnz
+    2
     """
     path = _named(path)
     given = asarray(tensor)

@@ -41,7 +41,11 @@ def _on(function: Callable[..., Any], *values: Any) -> Tensor:
 
 @offered("element-wise", methods=None, standard="")
 def where(condition: Any, *choices: Any) -> Any:
-    """One of two where a condition holds and the other elsewhere; of a condition alone, where it holds, as ``nonzero``."""
+    """One of two where a condition holds and the other elsewhere; of a condition alone, where it holds, as ``nonzero``.
+
+    >>> sl.where([True, False], [1, 2], 0).to_numpy()
+    array([1, 0])
+    """
     if not choices and not isinstance(condition, Expression):
         return tensor_of(condition).nonzero()
     return functions.where(condition, *choices)
@@ -49,7 +53,11 @@ def where(condition: Any, *choices: Any) -> Any:
 
 @offered("element-wise", standard="")
 def clip(x: Any, /, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None) -> Any:
-    """Values within limits, either of which may be left out."""
+    """Values within limits, either of which may be left out.
+
+    >>> sl.clip([1, 5, 9], 2, 6).to_numpy()
+    array([2, 5, 6])
+    """
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     made = tensor_of(x)
     kind = made.dtype
@@ -62,7 +70,11 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, a_min: Any = None, a_ma
 
 @offered("element-wise", numpy="round around", standard="")
 def round(x: Any, /, decimals: int = 0) -> Tensor:
-    """Rounded to so many decimals, halves to even."""
+    """Rounded to so many decimals, halves to even.
+
+    >>> sl.round([1.234, 5.678], 1).to_numpy()
+    array([1.2, 5.7])
+    """
 
     def rounded(values: Any) -> Any:
         return np.round(values, decimals)
@@ -72,13 +84,21 @@ def round(x: Any, /, decimals: int = 0) -> Tensor:
 
 @offered("element-wise", methods=None)
 def fix(x: Any, /) -> Any:
-    """Rounded towards zero."""
+    """Rounded towards zero.
+
+    >>> sl.fix([1.7, -1.7]).to_numpy()
+    array([ 1., -1.])
+    """
     return functions.trunc(x)
 
 
 @offered("element-wise", methods=None)
 def nan_to_num(x: Any, /, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """With numbers in place of NaN and infinities."""
+    """With numbers in place of NaN and infinities.
+
+    >>> sl.nan_to_num([1.0, np.nan]).to_numpy()
+    array([1., 0.])
+    """
 
     def numbers(values: Any) -> Any:
         return np.nan_to_num(values, nan=nan, posinf=posinf, neginf=neginf)
@@ -95,19 +115,31 @@ def _differ(rtol: float, atol: float, equal_nan: bool) -> Callable[[Any, Any], A
 
 @offered("element-wise", methods=None)
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Whether values are as good as equal; true where nothing is stored, so that the result is dense."""
+    """Whether values are as good as equal; true where nothing is stored, so that the result is dense.
+
+    >>> sl.isclose([1.0, 2.0], [1.0, 3.0]).to_numpy()
+    array([ True, False])
+    """
     return functions.logical_not(_on(_differ(rtol, atol, equal_nan), a, b))  # type: ignore[no-any-return]
 
 
 @offered("element-wise", methods=None)
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether all values are as good as equal. What neither stores is not visited."""
+    """Whether all values are as good as equal. What neither stores is not visited.
+
+    >>> sl.allclose([1.0, 2.0], [1.0, 2.0 + 1e-12])
+    True
+    """
     return not _on(_differ(rtol, atol, equal_nan), a, b).any()
 
 
 @offered("element-wise", methods=None)
 def array_equal(a: Any, b: Any, equal_nan: bool = False) -> bool:
-    """Whether two tensors have the same shape and values. What neither stores is not visited."""
+    """Whether two tensors have the same shape and values. What neither stores is not visited.
+
+    >>> sl.array_equal(sl.eye(2), np.eye(2))
+    True
+    """
     first, second = tensor_of(a), tensor_of(b)
     if first.shape != second.shape:
         return False
@@ -117,7 +149,11 @@ def array_equal(a: Any, b: Any, equal_nan: bool = False) -> bool:
 
 @offered("element-wise", methods=None, standard="")
 def isin(x: Any, test: Any, /, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Whether values are among some others."""
+    """Whether values are among some others.
+
+    >>> sl.isin([1, 2, 3], [2]).to_numpy()
+    array([False,  True, False])
+    """
     among = tensor_of(test).to_numpy()
 
     def found(values: Any) -> Any:
@@ -128,13 +164,21 @@ def isin(x: Any, test: Any, /, *, assume_unique: bool = False, invert: bool = Fa
 
 @offered("element-wise", methods=None, standard="")
 def positive(x: Any, /) -> Tensor:
-    """The same values."""
+    """The same values.
+
+    >>> sl.positive([1.0, -2.0]).to_numpy()
+    array([ 1., -2.])
+    """
     return +tensor_of(x)
 
 
 @offered("element-wise", methods=None)
 def angle(x: Any, /, deg: bool = False) -> Tensor:
-    """The angle of complex numbers; of an absent zero it is 0."""
+    """The angle of complex numbers; of an absent zero it is 0.
+
+    >>> sl.angle([1j], deg=True).to_numpy()
+    array([90.])
+    """
 
     def angles(values: Any) -> Any:
         return np.angle(values, deg)
@@ -144,13 +188,21 @@ def angle(x: Any, /, deg: bool = False) -> Tensor:
 
 @offered("element-wise", methods=None, numpy="astype", standard="")
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """Values of another dtype, in the same structure."""
+    """Values of another dtype, in the same structure.
+
+    >>> sl.astype([1.5, 2.5], int).to_numpy()
+    array([1, 2])
+    """
     return tensor_of(x).astype(dtype, copy)
 
 
 @offered("element-wise", methods=None, standard="")
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The difference of neighbours along a mode, ``n`` times over."""
+    """The difference of neighbours along a mode, ``n`` times over.
+
+    >>> sl.diff([1, 4, 9]).to_numpy()
+    array([3, 5])
+    """
     made = tensor_of(x)
     if not made.ndim:
         raise ShapeError("diff needs a tensor with at least one mode")
@@ -166,6 +218,10 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 
 @offered("element-wise", methods=None)
 def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
-    """The quotient rounded down, and the remainder."""
+    """The quotient rounded down, and the remainder.
+
+    >>> [x.to_numpy() for x in sl.divmod([7, 9], 4)]
+    [array([1, 2]), array([3, 1])]
+    """
     return _on(np.floor_divide, x, y), _on(np.remainder, x, y)
 

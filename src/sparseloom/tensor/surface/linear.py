@@ -20,19 +20,32 @@ from sparseloom.tensor.tensor import Tensor
 
 @offered("linear algebra", methods=None, standard="")
 def matmul(x: Any, y: Any, /) -> Tensor:
-    """The product of matrices, or of stacks of them: ``x @ y``."""
+    """The product of matrices, or of stacks of them: ``x @ y``.
+
+    >>> sl.matmul(sl.eye(2), [[1.0], [2.0]]).to_numpy()
+    array([[1.],
+           [2.]])
+    """
     return tensor_of(x) @ y  # type: ignore[no-any-return]
 
 
 @offered("linear algebra", methods=None)
 def dot(x: Any, y: Any, /, out: None = None) -> Any:
-    """NumPy's dot: the sum over the last mode of the one and the last but one of the other."""
+    """NumPy's dot: the sum over the last mode of the one and the last but one of the other.
+
+    >>> sl.dot(sl.eye(2), [3.0, 4.0]).to_numpy()
+    array([3., 4.])
+    """
     return tensor_of(x).dot(y)
 
 
 @offered("linear algebra", methods=None, standard="")
 def tensordot(x: Any, y: Any, /, axes: Any = 2) -> Tensor:
-    """The sum over pairs of modes of two tensors: so many, the last of the one and the first of the other, or those that are named."""
+    """The sum over pairs of modes of two tensors: so many, the last of the one and the first of the other, or those that are named.
+
+    >>> sl.tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
     left, right = tensor_of(x), tensor_of(y)
     first, second = _contracted(axes, left.ndim, right.ndim)
     if [left.shape[mode] for mode in first] != [right.shape[mode] for mode in second]:
@@ -72,26 +85,43 @@ def _contraction(
 
 @offered("linear algebra", methods=None)
 def outer(x: Any, y: Any, /, out: None = None) -> Tensor:
-    """All products of a value of the one and a value of the other, as a matrix."""
+    """All products of a value of the one and a value of the other, as a matrix.
+
+    >>> sl.outer([1, 2], [3, 4]).to_numpy()
+    array([[3, 4],
+           [6, 8]])
+    """
     return tensordot(ravel(x), ravel(y), 0)
 
 
 @offered("linear algebra", methods=None)
 def inner(x: Any, y: Any, /) -> Any:
-    """The sum over the last modes of both."""
+    """The sum over the last modes of both.
+
+    >>> float(sl.inner([1.0, 2.0], [3.0, 4.0]))
+    11.0
+    """
     left, right = tensor_of(x), tensor_of(y)
     return left * right if not left.ndim or not right.ndim else tensordot(left, right, (-1, -1))
 
 
 @offered("linear algebra", methods=None)
 def vdot(x: Any, y: Any, /) -> Any:
-    """The sum of the products of all values, the first ones conjugated."""
+    """The sum of the products of all values, the first ones conjugated.
+
+    >>> complex(sl.vdot([1j], [2j]))
+    (2+0j)
+    """
     return tensordot(ravel(tensor_of(x).conj()), ravel(y), 1).to_numpy()[()]
 
 
 @offered("linear algebra", methods=None, standard="")
 def vecdot(x: Any, y: Any, /, axis: int = -1) -> Tensor:
-    """The sum of products along a mode, the first ones conjugated; the other modes broadcast."""
+    """The sum of products along a mode, the first ones conjugated; the other modes broadcast.
+
+    >>> sl.vecdot([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).to_numpy()
+    array([3., 7.])
+    """
     left, right = tensor_of(x), tensor_of(y)
     if left.shape[mode_of(axis, left.ndim)] != right.shape[mode_of(axis, right.ndim)]:
         raise ShapeError(f"vecdot cannot sum over mode {axis} of {left.shape} and {right.shape}: their sizes differ")
@@ -101,7 +131,12 @@ def vecdot(x: Any, y: Any, /, axis: int = -1) -> Tensor:
 
 @offered("linear algebra", methods=None)
 def kron(x: Any, y: Any, /) -> Tensor:
-    """The Kronecker product: a copy of the second tensor, scaled, for every value of the first."""
+    """The Kronecker product: a copy of the second tensor, scaled, for every value of the first.
+
+    >>> sl.kron(sl.eye(2), [[1.0, 2.0]]).to_numpy()
+    array([[1., 2., 0., 0.],
+           [0., 0., 1., 2.]])
+    """
     left, right = tensor_of(x), tensor_of(y)
     order = max(left.ndim, right.ndim)
     left, right = (expand_dims(t, tuple(range(order - t.ndim))) if t.ndim < order else t for t in (left, right))
@@ -120,7 +155,11 @@ def kron(x: Any, y: Any, /) -> Tensor:
 
 @offered("linear algebra")
 def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The values whose coordinates in two modes differ by ``offset``, in a last mode of their own."""
+    """The values whose coordinates in two modes differ by ``offset``, in a last mode of their own.
+
+    >>> sl.diagonal([[1, 2], [3, 4]]).to_numpy()
+    array([1, 4])
+    """
     tensor = tensor_of(x)
     if tensor.ndim < 2:
         raise ShapeError(f"a tensor of shape {tensor.shape} has no diagonal: two modes are needed")
@@ -139,14 +178,23 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
 
 @offered("linear algebra")
 def trace(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
-    """The sum of a diagonal."""
+    """The sum of a diagonal.
+
+    >>> float(sl.trace(sl.eye(3)))
+    3.0
+    """
     found = diagonal(x, offset, axis1, axis2)
     return found.sum(None if found.ndim == 1 else -1, dtype)
 
 
 @offered("linear algebra", methods=None)
 def diag(x: Any, /, k: int = 0) -> Tensor:
-    """The matrix that has a vector on its diagonal, or the diagonal of a matrix. Of a dense vector, too, it is sparse."""
+    """The matrix that has a vector on its diagonal, or the diagonal of a matrix. Of a dense vector, too, it is sparse.
+
+    >>> sl.diag([1, 2]).to_numpy()
+    array([[1, 0],
+           [0, 2]])
+    """
     tensor = tensor_of(x)
     if tensor.ndim != 1:
         if tensor.ndim != 2:
@@ -175,19 +223,34 @@ def _triangle(x: Any, k: int, lower: bool) -> Tensor:
 
 @offered("linear algebra", methods=None, standard="")
 def tril(x: Any, /, k: int = 0) -> Tensor:
-    """The lower triangle: what is not above the ``k``-th diagonal of the last two modes."""
+    """The lower triangle: what is not above the ``k``-th diagonal of the last two modes.
+
+    >>> sl.tril([[1, 2], [3, 4]]).to_numpy()
+    array([[1, 0],
+           [3, 4]])
+    """
     return _triangle(x, k, True)
 
 
 @offered("linear algebra", methods=None, standard="")
 def triu(x: Any, /, k: int = 0) -> Tensor:
-    """The upper triangle: what is not below the ``k``-th diagonal of the last two modes."""
+    """The upper triangle: what is not below the ``k``-th diagonal of the last two modes.
+
+    >>> sl.triu([[1, 2], [3, 4]]).to_numpy()
+    array([[1, 2],
+           [0, 4]])
+    """
     return _triangle(x, k, False)
 
 
 @offered("linear algebra", methods=None)
 def matrix_power(x: Any, n: int, /) -> Tensor:
-    """A square matrix multiplied by itself so many times, by repeated squaring."""
+    """A square matrix multiplied by itself so many times, by repeated squaring.
+
+    >>> sl.matrix_power(2 * sl.eye(2), 3).to_numpy()
+    array([[8., 0.],
+           [0., 8.]])
+    """
     tensor = tensor_of(x)
     if tensor.ndim != 2 or tensor.shape[0] != tensor.shape[1] or n < 0:
         raise ShapeError(f"matrix_power needs a square matrix and a power of at least 0, not shape {tensor.shape} and {n}")

@@ -17,6 +17,7 @@ from sparseloom.core.dtypes import FLOAT64, value_dtype
 from sparseloom.core.errors import DTypeError, NotationError
 from sparseloom.formats.storage import Storage, lend
 from sparseloom.tensor.arithmetic import as_arguments
+from sparseloom.tensor.examples import example_of
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.operators import broadcast_shape
 from sparseloom.tensor.surface.entries import Entries, dense_tensor, entries_of, linear, require_linear, unraveled
@@ -152,7 +153,7 @@ def _function(name: str) -> Callable[..., Any]:
         return mapped(computed, arguments, MAPPED[name])
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"NumPy's ``{name}``, element by element."
+    function.__doc__ = f"NumPy's ``{name}``, element by element.{example_of(name)}"
     return function
 
 

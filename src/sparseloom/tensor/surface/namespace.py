@@ -2,6 +2,9 @@
 
 Functions are those of the table under the names that the standard gives them, and every result is a tensor, numbers too. Tensors that are
 created are dense, except for ``eye``; those that are given keep their formats. The extensions (linalg, fft) are not offered.
+
+>>> sl.array_api.sum(sl.eye(3), axis=0).to_numpy()
+array([1., 1., 1.])
 """
 
 from __future__ import annotations

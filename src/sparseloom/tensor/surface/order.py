@@ -21,7 +21,11 @@ from sparseloom.tensor.tensor import Tensor
 def sort(
     x: Any, /, axis: int | None = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None, descending: bool = False
 ) -> Tensor:
-    """The values along a mode in ascending order, absent ones between the smaller and the larger; without an axis, all of them."""
+    """The values along a mode in ascending order, absent ones between the smaller and the larger; without an axis, all of them.
+
+    >>> sl.sort([3, 1, 2]).to_numpy()
+    array([1, 2, 3])
+    """
     tensor = tensor_of(x) if axis is not None else ravel(x)
     mode = mode_of(-1 if axis is None else axis, tensor.ndim)
     if are_dense(tensor):
@@ -49,7 +53,11 @@ def _precedes(values: NDArray[Any], fill: Any) -> NDArray[np.bool_]:
 def argsort(
     x: Any, /, axis: int | None = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None, descending: bool = False
 ) -> Tensor:
-    """The places along a mode that sort it, equal values in their order. Every place has one, so the result is dense."""
+    """The places along a mode that sort it, equal values in their order. Every place has one, so the result is dense.
+
+    >>> sl.argsort([3, 1, 2]).to_numpy()
+    array([1, 2, 0])
+    """
     tensor = tensor_of(x) if axis is not None else ravel(x)
     mode = mode_of(-1 if axis is None else axis, tensor.ndim)
     require_array(tensor.shape, 8)
@@ -68,7 +76,12 @@ class TopK(NamedTuple):
 
 @offered("order", numpy=None)
 def topk(x: Any, /, k: int, axis: int = -1, largest: bool = True) -> TopK:
-    """The ``k`` largest values along a mode in descending order and their places, or the smallest; of equal ones the first."""
+    """The ``k`` largest values along a mode in descending order and their places, or the smallest; of equal ones the first.
+
+    >>> values, places = sl.topk([3, 1, 2], 2)
+    >>> values.to_numpy(), places.to_numpy()
+    (array([3, 2]), array([0, 2]))
+    """
     tensor = tensor_of(x)
     mode = mode_of(axis, tensor.ndim)
     if not 0 <= k <= tensor.shape[mode]:
@@ -171,7 +184,11 @@ def _unique(x: Any, equal_nan: bool, inverse: bool) -> tuple[NDArray[Any], Index
 def unique(
     x: Any, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, *, equal_nan: bool = True
 ) -> Any:
-    """The different values in ascending order, absent ones among them; with places, inverse and numbers as NumPy gives them."""
+    """The different values in ascending order, absent ones among them; with places, inverse and numbers as NumPy gives them.
+
+    >>> sl.unique([2, 1, 2]).to_numpy()
+    array([1, 2])
+    """
     values, first, inverse, counts = _unique(x, equal_nan, return_inverse)
     asked = ((first, return_index), (inverse, return_inverse), (counts, return_counts))
     made = [dense_tensor(values), *(dense_tensor(np.asarray(part)) for part, wanted in asked if wanted)]
@@ -180,52 +197,85 @@ def unique(
 
 @offered("order", methods=None, standard="")
 def unique_values(x: Any, /) -> Tensor:
-    """The different values."""
+    """The different values.
+
+    >>> sl.unique_values([2, 1, 2]).to_numpy()
+    array([1, 2])
+    """
     return dense_tensor(_unique(x, False, False)[0])
 
 
 @offered("order", methods=None, standard="")
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """The different values, and how often each comes."""
+    """The different values, and how often each comes.
+
+    >>> sl.unique_counts([2, 1, 2]).counts.to_numpy()
+    array([1, 2])
+    """
     values, _, _, counts = _unique(x, False, False)
     return UniqueCounts(dense_tensor(values), dense_tensor(counts))
 
 
 @offered("order", methods=None, standard="")
 def unique_inverse(x: Any, /) -> UniqueInverse:
-    """The different values, and which of them every value is."""
+    """The different values, and which of them every value is.
+
+    >>> sl.unique_inverse([2, 1, 2]).inverse_indices.to_numpy()
+    array([1, 0, 1])
+    """
     values, _, inverse, _ = _unique(x, False, True)
     return UniqueInverse(dense_tensor(values), dense_tensor(np.asarray(inverse)))
 
 
 @offered("order", methods=None, standard="")
 def unique_all(x: Any, /) -> Unique:
-    """The different values, where each is first met, which of them every value is, and how often each comes."""
+    """The different values, where each is first met, which of them every value is, and how often each comes.
+
+    >>> sl.unique_all([2, 1, 2]).indices.to_numpy()
+    array([1, 0])
+    """
     values, first, inverse, counts = _unique(x, False, True)
     return Unique(*map(dense_tensor, (values, first, np.asarray(inverse), counts)))
 
 
 @offered("order", methods=None)
 def nonzero(x: Any, /) -> tuple[NDArray[np.int64], ...]:
-    """The coordinates of the values that are not zero, one array per mode."""
+    """The coordinates of the values that are not zero, one array per mode.
+
+    >>> sl.nonzero(sl.eye(2))
+    (array([0, 1]), array([0, 1]))
+    """
     return tensor_of(x).nonzero()
 
 
 @offered("order", methods=None)
 def argwhere(x: Any, /) -> NDArray[np.int64]:
-    """The coordinates of the values that are not zero, one row each."""
+    """The coordinates of the values that are not zero, one row each.
+
+    >>> sl.argwhere(sl.eye(2))
+    array([[0, 0],
+           [1, 1]])
+    """
     return np.stack(tensor_of(x).nonzero(), axis=-1) if tensor_of(x).ndim else np.empty((int(bool(x)), 0), np.int64)
 
 
 @offered("order", methods=None)
 def flatnonzero(x: Any, /) -> NDArray[np.int64]:
-    """Which values in order are not zero."""
+    """Which values in order are not zero.
+
+    >>> sl.flatnonzero([0, 5, 0, 7])
+    array([1, 3])
+    """
     return ravel(x).nonzero()[0]
 
 
 @offered("order", standard="")
 def take(x: Any, indices: Any, /, axis: int | None = None, out: None = None, mode: str = "raise") -> Any:
-    """The parts at some positions of a mode; without an axis, of all values in order."""
+    """The parts at some positions of a mode; without an axis, of all values in order.
+
+    >>> sl.take([10, 20, 30], [2, 0]).to_numpy()
+    array([30, 10])
+    """
     tensor = tensor_of(x) if axis is not None else ravel(x)
     place = mode_of(0 if axis is None else axis, tensor.ndim)
     wanted = tensor_of(indices).to_numpy()
@@ -237,7 +287,11 @@ def take(x: Any, indices: Any, /, axis: int | None = None, out: None = None, mod
 
 @offered("order", methods=None, standard="")
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
-    """One position along a mode for each of the others, as ``argsort`` gives them."""
+    """One position along a mode for each of the others, as ``argsort`` gives them.
+
+    >>> sl.take_along_axis(np.array([[3, 1]]), np.array([[1, 0]]), axis=1).to_numpy()
+    array([[1, 3]])
+    """
     tensor, wanted = tensor_of(x), tensor_of(indices).to_numpy()
     mode = mode_of(axis, tensor.ndim)
     if wanted.ndim != tensor.ndim:
@@ -248,7 +302,11 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
 
 @offered("order", methods=None, standard="")
 def searchsorted(x: Any, v: Any, /, side: Any = "left", sorter: Any = None) -> Tensor:
-    """Where values belong in a sorted vector, which is dense."""
+    """Where values belong in a sorted vector, which is dense.
+
+    >>> sl.searchsorted([1, 3, 5], [2, 5]).to_numpy()
+    array([1, 2])
+    """
     if not are_dense(tensor_of(x)):
         raise DTypeError("searchsorted needs a dense vector; write x.to('dense')")
     order = None if sorter is None else tensor_of(sorter).to_numpy()

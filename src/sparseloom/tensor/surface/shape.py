@@ -33,7 +33,11 @@ from sparseloom.tensor.tensor import Tensor
 
 @offered("shape", standard="")
 def reshape(x: Any, /, shape: Any, *more: int, order: str = "C", copy: bool | None = None) -> Tensor:
-    """The same values in another shape; one size may be -1."""
+    """The same values in another shape; one size may be -1.
+
+    >>> sl.reshape([1, 2, 3, 4], (2, -1)).to_numpy().tolist()
+    [[1, 2], [3, 4]]
+    """
     tensor = tensor_of(x)
     sizes = _sizes(tensor.size, shape if not more else (shape, *more))
     if order not in ("C", "F", "A"):
@@ -63,19 +67,31 @@ def _sizes(size: int, shape: Any) -> tuple[int, ...]:
 
 @offered("shape")
 def ravel(x: Any, /, order: str = "C") -> Tensor:
-    """All values in one mode, the last mode fastest."""
+    """All values in one mode, the last mode fastest.
+
+    >>> sl.ravel([[1, 2], [3, 4]]).to_numpy()
+    array([1, 2, 3, 4])
+    """
     return reshape(x, -1, order=order)
 
 
 @offered("shape", numpy=None)
 def flatten(x: Any, /, order: str = "C") -> Tensor:
-    """As ``ravel``, in memory of its own."""
+    """As ``ravel``, in memory of its own.
+
+    >>> sl.flatten([[1, 2], [3, 4]]).to_numpy()
+    array([1, 2, 3, 4])
+    """
     return ravel(x, order).copy()
 
 
 @offered("shape", methods=None, standard="")
 def expand_dims(x: Any, /, axis: Any) -> Tensor:
-    """New modes of size 1 at the places of ``axis``."""
+    """New modes of size 1 at the places of ``axis``.
+
+    >>> sl.expand_dims([1, 2, 3], axis=0).shape
+    (1, 3)
+    """
     tensor = tensor_of(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     places = modes_of(axis, tensor.ndim + count)
@@ -85,7 +101,11 @@ def expand_dims(x: Any, /, axis: Any) -> Tensor:
 
 @offered("shape", standard="")
 def squeeze(x: Any, /, axis: Any = None) -> Tensor:
-    """Without modes of size 1: all of them, or those of ``axis``."""
+    """Without modes of size 1: all of them, or those of ``axis``.
+
+    >>> sl.squeeze(np.ones((1, 3, 1))).shape
+    (3,)
+    """
     tensor = tensor_of(x)
     gone = [m for m, size in enumerate(tensor.shape) if size == 1] if axis is None else modes_of(axis, tensor.ndim)
     if wrong := [mode for mode in gone if tensor.shape[mode] != 1]:
@@ -95,7 +115,11 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
 
 @offered("shape", methods=None, standard="")
 def broadcast_to(x: Any, /, shape: Any) -> Tensor:
-    """Stretched to a shape as NumPy broadcasts; entries are repeated."""
+    """Stretched to a shape as NumPy broadcasts; entries are repeated.
+
+    >>> sl.broadcast_to([1, 2], (2, 2)).to_numpy().tolist()
+    [[1, 2], [1, 2]]
+    """
     tensor = tensor_of(x)
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if broadcast_shape("broadcast_to", [tensor.shape, sizes]) != sizes:
@@ -122,7 +146,11 @@ def stretched(entries: Entries, shape: Sequence[int]) -> Entries:
 
 @offered("shape", methods=None, standard="")
 def broadcast_arrays(*tensors: Any) -> list[Tensor]:
-    """All of them stretched to their common shape."""
+    """All of them stretched to their common shape.
+
+    >>> [x.shape for x in sl.broadcast_arrays([1, 2], [[3], [4], [5]])]
+    [(3, 2), (3, 2)]
+    """
     given = [tensor_of(x) for x in tensors]
     shape = broadcast_shape("broadcast_arrays", [x.shape for x in given])
     return [broadcast_to(x, shape) for x in given]
@@ -130,19 +158,31 @@ def broadcast_arrays(*tensors: Any) -> list[Tensor]:
 
 @offered("shape", methods=None, numpy="permute_dims", standard="")
 def permute_dims(x: Any, /, axes: Any = None) -> Tensor:
-    """The modes in another order, over the same arrays."""
+    """The modes in another order, over the same arrays.
+
+    >>> sl.permute_dims(np.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     return tensor_of(x).transpose() if axes is None else tensor_of(x).transpose(tuple(axes))
 
 
 @offered("shape", methods=None)
 def transpose(x: Any, /, axes: Any = None) -> Tensor:
-    """The modes in another order, reversed if none is given, over the same arrays."""
+    """The modes in another order, reversed if none is given, over the same arrays.
+
+    >>> sl.transpose([[1, 2], [3, 4]]).to_numpy().tolist()
+    [[1, 3], [2, 4]]
+    """
     return permute_dims(x, axes)
 
 
 @offered("shape", methods=None, standard="")
 def matrix_transpose(x: Any, /) -> Tensor:
-    """The last two modes exchanged, over the same arrays."""
+    """The last two modes exchanged, over the same arrays.
+
+    >>> sl.matrix_transpose(np.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
     tensor = tensor_of(x)
     if tensor.ndim < 2:
         raise ShapeError(f"a tensor of shape {tensor.shape} has no two modes to exchange")
@@ -151,7 +191,11 @@ def matrix_transpose(x: Any, /) -> Tensor:
 
 @offered("shape")
 def swapaxes(x: Any, /, axis1: int, axis2: int) -> Tensor:
-    """Two modes exchanged, over the same arrays."""
+    """Two modes exchanged, over the same arrays.
+
+    >>> sl.swapaxes(np.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     tensor = tensor_of(x)
     one, other = mode_of(axis1, tensor.ndim), mode_of(axis2, tensor.ndim)
     order = list(range(tensor.ndim))
@@ -161,7 +205,11 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> Tensor:
 
 @offered("shape", methods=None, standard="")
 def moveaxis(x: Any, /, source: Any, destination: Any) -> Tensor:
-    """Modes at other places, over the same arrays; the others keep their order."""
+    """Modes at other places, over the same arrays; the others keep their order.
+
+    >>> sl.moveaxis(np.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     tensor = tensor_of(x)
     moved, places = modes_of(source, tensor.ndim), modes_of(destination, tensor.ndim)
     if len(moved) != len(places):
@@ -174,7 +222,11 @@ def moveaxis(x: Any, /, source: Any, destination: Any) -> Tensor:
 
 @offered("shape", methods=None, standard="")
 def flip(x: Any, /, axis: Any = None) -> Tensor:
-    """The order of coordinates reversed, along all modes or those of ``axis``."""
+    """The order of coordinates reversed, along all modes or those of ``axis``.
+
+    >>> sl.flip([1, 2, 3]).to_numpy()
+    array([3, 2, 1])
+    """
     tensor = tensor_of(x)
     modes = modes_of(axis, tensor.ndim)
     if are_dense(tensor):
@@ -186,19 +238,31 @@ def flip(x: Any, /, axis: Any = None) -> Tensor:
 
 @offered("shape", methods=None)
 def fliplr(x: Any, /) -> Tensor:
-    """Reversed along the second mode."""
+    """Reversed along the second mode.
+
+    >>> sl.fliplr([[1, 2], [3, 4]]).to_numpy().tolist()
+    [[2, 1], [4, 3]]
+    """
     return flip(x, 1)
 
 
 @offered("shape", methods=None)
 def flipud(x: Any, /) -> Tensor:
-    """Reversed along the first mode."""
+    """Reversed along the first mode.
+
+    >>> sl.flipud([[1, 2], [3, 4]]).to_numpy().tolist()
+    [[3, 4], [1, 2]]
+    """
     return flip(x, 0)
 
 
 @offered("shape", methods=None, standard="")
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
-    """Coordinates moved on by ``shift``, from the end to the beginning; without an axis, over all values in order."""
+    """Coordinates moved on by ``shift``, from the end to the beginning; without an axis, over all values in order.
+
+    >>> sl.roll([1, 2, 3], 1).to_numpy()
+    array([3, 1, 2])
+    """
     tensor = tensor_of(x)
     if axis is None:
         return reshape(roll(reshape(tensor, -1), shift, 0), tensor.shape)
@@ -242,7 +306,11 @@ def _common(tensors: Sequence[Tensor]) -> Any:
 
 @offered("shape", methods=None, numpy="concatenate concat", standard="concat")
 def concatenate(tensors: Any, /, axis: int | None = 0, *, dtype: Any = None) -> Tensor:
-    """Tensors one behind the other along a mode; without an axis, all of their values in one."""
+    """Tensors one behind the other along a mode; without an axis, all of their values in one.
+
+    >>> sl.concatenate([[1, 2], [3]]).to_numpy()
+    array([1, 2, 3])
+    """
     given = [tensor_of(x) for x in tensors]
     if not given:
         raise ShapeError("concatenate needs at least one tensor")
@@ -255,13 +323,21 @@ def concatenate(tensors: Any, /, axis: int | None = 0, *, dtype: Any = None) -> 
 
 @offered("shape", methods=None, numpy=None)
 def concat(tensors: Any, /, axis: int | None = 0) -> Tensor:
-    """``concatenate``, as the array API calls it."""
+    """``concatenate``, as the array API calls it.
+
+    >>> sl.concat([[1, 2], [3]]).to_numpy()
+    array([1, 2, 3])
+    """
     return concatenate(tensors, axis)
 
 
 @offered("shape", methods=None, standard="")
 def stack(tensors: Any, /, axis: int = 0) -> Tensor:
-    """Tensors of one shape along a new mode."""
+    """Tensors of one shape along a new mode.
+
+    >>> sl.stack([[1, 2], [3, 4]], axis=1).to_numpy().tolist()
+    [[1, 3], [2, 4]]
+    """
     given = [tensor_of(x) for x in tensors]
     if len({x.shape for x in given}) != 1:
         raise ShapeError(f"stack needs tensors of one shape, not {', '.join(str(x.shape) for x in given) or 'none'}")
@@ -270,13 +346,21 @@ def stack(tensors: Any, /, axis: int = 0) -> Tensor:
 
 @offered("shape", methods=None)
 def vstack(tensors: Any, /) -> Tensor:
-    """One below the other; vectors are rows."""
+    """One below the other; vectors are rows.
+
+    >>> sl.vstack([[1, 2], [3, 4]]).to_numpy().tolist()
+    [[1, 2], [3, 4]]
+    """
     return concatenate([_at_least(tensor_of(x), 2) for x in tensors], 0)
 
 
 @offered("shape", methods=None)
 def hstack(tensors: Any, /) -> Tensor:
-    """Side by side; vectors one behind the other."""
+    """Side by side; vectors one behind the other.
+
+    >>> sl.hstack([sl.eye(2), sl.eye(2)]).to_numpy().tolist()
+    [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
+    """
     given = [_at_least(tensor_of(x), 1) for x in tensors]
     return concatenate(given, 0 if given and given[0].ndim == 1 else 1)
 
@@ -287,7 +371,11 @@ def _at_least(x: Tensor, order: int) -> Tensor:
 
 @offered("shape", methods=None)
 def block(blocks: Any, /) -> Tensor:
-    """One tensor of nested lists of blocks: the innermost lists are joined along the last mode."""
+    """One tensor of nested lists of blocks: the innermost lists are joined along the last mode.
+
+    >>> sl.block([[sl.eye(1), np.zeros((1, 2))], [np.zeros((2, 1)), 5 * np.eye(2)]]).to_numpy().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 5.0]]
+    """
     depth = _depth(blocks)
     order = max(depth, _highest(blocks))
     return _blocked(blocks, depth, order)
@@ -316,7 +404,11 @@ def _blocked(blocks: Any, depth: int, order: int) -> Tensor:
 
 @offered("shape", methods="", standard="")
 def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Tensor:
-    """Every coordinate of a mode so many times, one number for all or one for each; without an axis, of all values in order."""
+    """Every coordinate of a mode so many times, one number for all or one for each; without an axis, of all values in order.
+
+    >>> sl.repeat([1, 2], 2).to_numpy()
+    array([1, 1, 2, 2])
+    """
     tensor = tensor_of(x)
     if axis is None:
         return repeat(ravel(tensor), repeats, 0)
@@ -328,7 +420,11 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Tensor:
 
 @offered("shape", methods=None, standard="")
 def tile(x: Any, /, reps: Any) -> Tensor:
-    """So many copies along every mode."""
+    """So many copies along every mode.
+
+    >>> sl.tile([1, 2], 2).to_numpy()
+    array([1, 2, 1, 2])
+    """
     tensor = tensor_of(x)
     often = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
     order = max(len(often), tensor.ndim)
@@ -341,7 +437,11 @@ def tile(x: Any, /, reps: Any) -> Tensor:
 
 @offered("shape", methods=None, standard="")
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The parts of a tensor along a mode."""
+    """The parts of a tensor along a mode.
+
+    >>> [x.to_numpy() for x in sl.unstack([[1, 2], [3, 4]])]
+    [array([1, 2]), array([3, 4])]
+    """
     tensor = tensor_of(x)
     mode = mode_of(axis, tensor.ndim)
     parts = (tensor[(slice(None),) * mode + (k,)] for k in range(tensor.shape[mode]))

@@ -26,7 +26,11 @@ for _reduction in (functions.sum, functions.prod, functions.min, functions.max, 
 
 @offered("reductions", methods=None, standard="")
 def mean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The mean along modes, absent entries included."""
+    """The mean along modes, absent entries included.
+
+    >>> sl.mean(sl.eye(4), axis=0).to_numpy()
+    array([0.25, 0.25, 0.25, 0.25])
+    """
     return tensor_of(x).mean(axis, dtype, out, keepdims)
 
 
@@ -65,13 +69,21 @@ def _first_extreme(groups: Groups, largest: bool) -> Tensor:
 
 @offered("reductions", standard="")
 def argmax(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
-    """The first place of the largest value along a mode; without an axis, among all values in order."""
+    """The first place of the largest value along a mode; without an axis, among all values in order.
+
+    >>> sl.argmax([1, 5, 2])
+    np.int64(1)
+    """
     return _position(x, axis, keepdims, True)
 
 
 @offered("reductions", standard="")
 def argmin(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
-    """The first place of the smallest value along a mode; without an axis, among all values in order."""
+    """The first place of the smallest value along a mode; without an axis, among all values in order.
+
+    >>> sl.argmin([4, 1, 2])
+    np.int64(1)
+    """
     return _position(x, axis, keepdims, False)
 
 
@@ -87,7 +99,11 @@ def var(
     *,
     correction: float | None = None,
 ) -> Any:
-    """The variance along modes, absent entries included; ``ddof``, or ``correction``, is subtracted from their number."""
+    """The variance along modes, absent entries included; ``ddof``, or ``correction``, is subtracted from their number.
+
+    >>> float(sl.var([1.0, 3.0]))
+    1.0
+    """
     tensor = tensor_of(x)
     modes, taken = modes_of(axis, tensor.ndim), ddof if correction is None else correction
     kind = as_inexact(tensor.dtype) if dtype is None else value_dtype(dtype)
@@ -120,20 +136,32 @@ def std(
     *,
     correction: float | None = None,
 ) -> Any:
-    """The standard deviation along modes, absent entries included."""
+    """The standard deviation along modes, absent entries included.
+
+    >>> float(sl.std([1.0, 3.0]))
+    1.0
+    """
     found = var(x, axis, dtype, None, ddof, keepdims, correction=correction)
     return np.sqrt(found) if not isinstance(found, Tensor) else Tensor(revalued(found.storage, np.sqrt))
 
 
 @offered("reductions", methods=None, standard="")
 def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """How many values along modes are not zero."""
+    """How many values along modes are not zero.
+
+    >>> sl.count_nonzero(sl.eye(3))
+    np.int64(3)
+    """
     return functions.not_equal(tensor_of(x), 0).sum(axis, INT64, None, keepdims)
 
 
 @offered("reductions", methods=None)
 def ptp(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The largest value minus the smallest."""
+    """The largest value minus the smallest.
+
+    >>> float(sl.ptp([1.0, 3.0]))
+    2.0
+    """
     tensor = tensor_of(x)
     return tensor.max(axis, None, keepdims) - tensor.min(axis, None, keepdims)
 
@@ -148,13 +176,21 @@ def _running(function: Any, x: Any, axis: Any, dtype: Any) -> Tensor:
 
 @offered("reductions")
 def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
-    """The running sum along a mode, or over all values in order. It has no gaps, so it is dense."""
+    """The running sum along a mode, or over all values in order. It has no gaps, so it is dense.
+
+    >>> sl.cumsum([1, 2, 3]).to_numpy()
+    array([1, 3, 6])
+    """
     return _running(np.cumsum, x, axis, dtype)
 
 
 @offered("reductions")
 def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
-    """The running product along a mode, or over all values in order; dense."""
+    """The running product along a mode, or over all values in order; dense.
+
+    >>> sl.cumprod([1, 2, 3]).to_numpy()
+    array([1, 2, 6])
+    """
     return _running(np.cumprod, x, axis, dtype)
 
 
@@ -171,13 +207,21 @@ def _cumulative(function: Callable[..., Tensor], initial: int, x: Any, axis: Any
 
 @offered("reductions", methods=None, standard="")
 def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """The running sum along a mode, with a leading 0 if it is asked for; dense."""
+    """The running sum along a mode, with a leading 0 if it is asked for; dense.
+
+    >>> sl.cumulative_sum([1, 2, 3], include_initial=True).to_numpy()
+    array([0, 1, 3, 6])
+    """
     return _cumulative(cumsum, 0, x, axis, dtype, include_initial)
 
 
 @offered("reductions", methods=None, standard="")
 def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """The running product along a mode, with a leading 1 if it is asked for; dense."""
+    """The running product along a mode, with a leading 1 if it is asked for; dense.
+
+    >>> sl.cumulative_prod([1, 2, 3]).to_numpy()
+    array([1, 2, 6])
+    """
     return _cumulative(cumprod, 1, x, axis, dtype, include_initial)
 
 
@@ -202,13 +246,21 @@ def _counted(x: Any, axis: Any, keepdims: bool) -> Any:
 
 @offered("reductions", methods=None)
 def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The sum along modes, NaN left out."""
+    """The sum along modes, NaN left out.
+
+    >>> float(sl.nansum([1.0, np.nan, 3.0]))
+    4.0
+    """
     return _without_nan(x, 0).sum(axis, dtype, out, keepdims)
 
 
 @offered("reductions", methods=None)
 def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The product along modes, NaN left out."""
+    """The product along modes, NaN left out.
+
+    >>> float(sl.nanprod([2.0, np.nan, 3.0]))
+    6.0
+    """
     return _without_nan(x, 1).prod(axis, dtype, out, keepdims)
 
 
@@ -224,19 +276,31 @@ def _nan_extreme(x: Any, axis: Any, keepdims: bool, instead: float, name: str) -
 
 @offered("reductions", methods=None)
 def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The smallest value along modes, NaN left out; NaN where there is nothing else."""
+    """The smallest value along modes, NaN left out; NaN where there is nothing else.
+
+    >>> float(sl.nanmin([1.0, np.nan, 3.0]))
+    1.0
+    """
     return _nan_extreme(x, axis, keepdims, np.inf, "min")
 
 
 @offered("reductions", methods=None)
 def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The largest value along modes, NaN left out; NaN where there is nothing else."""
+    """The largest value along modes, NaN left out; NaN where there is nothing else.
+
+    >>> float(sl.nanmax([1.0, np.nan, 3.0]))
+    3.0
+    """
     return _nan_extreme(x, axis, keepdims, -np.inf, "max")
 
 
 @offered("reductions", methods=None)
 def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The mean along modes, NaN left out."""
+    """The mean along modes, NaN left out.
+
+    >>> float(sl.nanmean([1.0, np.nan, 3.0]))
+    2.0
+    """
     kind = as_inexact(tensor_of(x).dtype) if dtype is None else value_dtype(dtype)
     total, count = nansum(x, axis, kind, None, keepdims), _counted(x, axis, keepdims)
     with np.errstate(all="ignore"):
@@ -247,7 +311,11 @@ def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ke
 
 @offered("reductions", methods=None)
 def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Any:
-    """The variance along modes, NaN left out."""
+    """The variance along modes, NaN left out.
+
+    >>> float(sl.nanvar([1.0, np.nan, 3.0]))
+    1.0
+    """
     tensor = tensor_of(x)
     center = nanmean(tensor, axis, dtype, None, True)
     apart = functions.absolute(functions.subtract(tensor, center))
@@ -258,14 +326,22 @@ def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddo
 
 @offered("reductions", methods=None)
 def nanstd(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Any:
-    """The standard deviation along modes, NaN left out."""
+    """The standard deviation along modes, NaN left out.
+
+    >>> float(sl.nanstd([1.0, np.nan, 3.0]))
+    1.0
+    """
     found = nanvar(x, axis, dtype, None, ddof, keepdims)
     return functions.sqrt(found) if isinstance(found, Tensor) else np.sqrt(found)
 
 
 @offered("reductions", methods="")
 def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """NumPy's norm of vectors and matrices, but for those that need singular values."""
+    """NumPy's norm of vectors and matrices, but for those that need singular values.
+
+    >>> float(sl.norm([3.0, 4.0]))
+    5.0
+    """
     tensor = tensor_of(x)
     modes = modes_of(axis, tensor.ndim)
     magnitude = functions.absolute(tensor if tensor.dtype.kind in "fc" else tensor.astype(float))
