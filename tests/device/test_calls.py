@@ -13,7 +13,7 @@ from device.stand_in import StandIn
 
 import sparseloom as sl
 from sparseloom.core.errors import DeviceError
-from sparseloom.program import _einsum_kernel, kernel_for
+from sparseloom.evaluation import _einsum_kernel, kernel_for
 
 ROWS = "split(i,b,t,32) parallelize(b,GPUBlock,NoRaces) parallelize(t,GPUThread,NoRaces)"
 SPMV = "y(i) = A(i,j) * x(j)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from sparseloom import chain
+import sparseloom.chain as chain
 from sparseloom.execution import Inspectable, Specialization, specialize
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Assign, IndexVar
