@@ -4,60 +4,93 @@
 >>> A = sp.csr_array(np.array([[1.0, 0.0], [2.0, 3.0]]))
 >>> sl.evaluate("y(i) = A(i,j) * x(j)", A=A, x=np.array([10.0, 100.0])).to_numpy()
 array([ 10., 320.])
+
+Importing the package loads next to nothing. A name is loaded with its module when it is first asked for.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import sparseloom.core.starting
+import sparseloom.core.starting  # first of all: loading the rest takes time in which the command may be interrupted
+import sparseloom.plan  # noqa: F401 - a folder that has the name of a function: loaded now, it cannot take the function's place later
 
-# isort: split
-import sparseloom.assigned  # noqa: F401 - it tells schedules how kernels are made
-from sparseloom import accelerate
-from sparseloom.core.algebra import Semiring
-from sparseloom.formats.format import Format
-from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
-from sparseloom.kernel import Kernel
-from sparseloom.notation.nodes import Assembly, IndexVar, Merge, Races, Unit
-from sparseloom.program import einsum, evaluate, plan, program
-from sparseloom.relations.bound import BoundType
-from sparseloom.runtime.shelf import release_memory
-from sparseloom.runtime.teams import get_threads, set_threads
-from sparseloom.schedule.schedule import Schedule
-from sparseloom.tensor import (
-    Builder,
-    Expression,
-    Tensor,
-    array_api,
-    asarray,
-    from_arrays,
-    from_coo,
-    full,
-    indices,
-    random,
-    read,
-    write,
-    zeros,
-)
-from sparseloom.tensor.bound_kernel import BoundKernel
-from sparseloom.tensor.neighbours import SparsePath, from_networkx
-from sparseloom.tensor.surface.table import TABLE
+if TYPE_CHECKING:  # isort: off
+    from sparseloom import accelerate
+    from sparseloom.core.algebra import Semiring
+    from sparseloom.core.errors import (
+        CompilerBug, ConversionWarning, DeviceError, DTypeError, FormatError, NotationError, RaceWarning, ScheduleError, ShapeError,
+        SparseloomError, SparseloomWarning, StorageError, ToolchainError,
+    )  # fmt: skip
+    from sparseloom.evaluation import einsum, evaluate, plan, program
+    from sparseloom.formats.format import Format
+    from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
+    from sparseloom.kernel import Kernel
+    from sparseloom.notation.nodes import Assembly, IndexVar, Merge, Races, Unit
+    from sparseloom.relations.bound import BoundType
+    from sparseloom.runtime.shelf import release_memory
+    from sparseloom.runtime.teams import get_threads, set_threads
+    from sparseloom.schedule.schedule import Schedule
+    from sparseloom.tensor import (
+        Builder, Expression, Tensor, array_api, asarray, from_arrays, from_coo, full, indices, random, read, write, zeros,
+    )  # fmt: skip
+    from sparseloom.tensor.bound_kernel import BoundKernel
+    from sparseloom.tensor.neighbours import SparsePath, from_networkx
 
-from sparseloom.core.errors import (  # isort: skip
-    CompilerBug, ConversionWarning, DeviceError, DTypeError, FormatError, NotationError, RaceWarning, ScheduleError, ShapeError,
-    SparseloomError, SparseloomWarning, StorageError, ToolchainError,
-)
+    CPUThread, CPUVector = Unit.CPUThread, Unit.CPUVector
+    GPUBlock, GPUWarp, GPUThread = Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread
+    NoRaces, IgnoreRaces, Atomics = Races.NoRaces, Races.IgnoreRaces, Races.Atomics
+    Temporary, ParallelReduction = Races.Temporary, Races.ParallelReduction
+    MinExact, MinConstraint = BoundType.MinExact, BoundType.MinConstraint
+    MaxExact, MaxConstraint = BoundType.MaxExact, BoundType.MaxConstraint
+    TwoFinger, Gallop = Merge.TwoFinger, Merge.Gallop
+    Append, Insert = Assembly.Append, Assembly.Insert
+
 __version__ = "0.1.0"
+globals().pop("plan", None)
 
-CPUThread, CPUVector = Unit.CPUThread, Unit.CPUVector
-GPUBlock, GPUWarp, GPUThread = Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread
-NoRaces, IgnoreRaces, Atomics = Races.NoRaces, Races.IgnoreRaces, Races.Atomics
-Temporary, ParallelReduction = Races.Temporary, Races.ParallelReduction
-MinExact, MinConstraint = BoundType.MinExact, BoundType.MinConstraint
-MaxExact, MaxConstraint = BoundType.MaxExact, BoundType.MaxConstraint
-TwoFinger, Gallop = Merge.TwoFinger, Merge.Gallop
-Append, Insert = Assembly.Append, Assembly.Insert
+# Where each name stands: in a module, or in a class of one.
+_HOMES = {
+    "sparseloom.core.algebra": "Semiring",
+    "sparseloom.core.errors": """
+        CompilerBug ConversionWarning DeviceError DTypeError FormatError NotationError RaceWarning ScheduleError ShapeError
+        SparseloomError SparseloomWarning StorageError ToolchainError
+    """,
+    "sparseloom.evaluation": "einsum evaluate plan program",
+    "sparseloom.formats.format": "Format",
+    "sparseloom.formats.named": "bcsr coo csc csf csr dcsc dcsr dense dia ell",
+    "sparseloom.kernel": "Kernel",
+    "sparseloom.notation.nodes": "Assembly IndexVar Merge Races Unit",
+    "sparseloom.notation.nodes:Assembly": "Append Insert",
+    "sparseloom.notation.nodes:Merge": "TwoFinger Gallop",
+    "sparseloom.notation.nodes:Races": "NoRaces IgnoreRaces Atomics Temporary ParallelReduction",
+    "sparseloom.notation.nodes:Unit": "CPUThread CPUVector GPUBlock GPUWarp GPUThread",
+    "sparseloom.relations.bound": "BoundType",
+    "sparseloom.relations.bound:BoundType": "MinExact MinConstraint MaxExact MaxConstraint",
+    "sparseloom.runtime.shelf": "release_memory",
+    "sparseloom.runtime.teams": "get_threads set_threads",
+    "sparseloom.schedule.schedule": "Schedule",
+    "sparseloom.tensor": "Builder Expression Tensor array_api asarray from_arrays from_coo full indices random read write zeros",
+    "sparseloom.tensor.bound_kernel": "BoundKernel",
+    "sparseloom.tensor.neighbours": "SparsePath from_networkx",
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+# Functions on whole tensors, out of the table of all of them (tensor/surface/table.py).
+_FUNCTIONS = """
+    absolute add all allclose angle any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere
+    array_equal astype bitwise_and bitwise_or bitwise_xor block broadcast_arrays broadcast_to builder cbrt ceil clip concat
+    concatenate conjugate copysign cos cosh count_nonzero cumprod cumsum cumulative_prod cumulative_sum deg2rad degrees diag diagonal
+    diff divide divmod dot eliminate_zeros empty empty_like equal exp exp2 expand_dims expm1 eye fabs fix flatnonzero flatten flip
+    fliplr flipud float_power floor floor_divide fmax fmin fmod full_like gcd greater greater_equal heaviside hstack hypot imag inner
+    invert isclose isfinite isin isinf isnan kron lcm ldexp left_shift less less_equal linspace log log10 log1p log2 logaddexp
+    logaddexp2 logical_and logical_not logical_or logical_xor matmul matrix_power matrix_transpose max maximum mean meshgrid min
+    minimum moveaxis multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar
+    negative nextafter nonzero norm not_equal ones ones_like outer pad permute_dims positive power prod ptp rad2deg radians ravel real
+    reciprocal remainder repeat reshape right_shift rint roll round searchsorted sign signbit sin sinh sort spacing sqrt square
+    squeeze stack std subtract sum sum_duplicates swapaxes take take_along_axis tan tanh tensordot tile topk trace transpose tril triu
+    trunc unique unique_all unique_counts unique_inverse unique_values unstack var vdot vecdot vstack where zeros_like
+""".split()
 
 __all__ = [
     "Append", "Atomics", "BoundKernel", "Builder", "CPUThread", "CPUVector", "CompilerBug", "ConversionWarning", "DTypeError",
@@ -69,17 +102,32 @@ __all__ = [
     "from_networkx", "full", "get_threads", "indices", "plan", "program", "random", "read", "release_memory", "set_threads", "write",
     "zeros",
 ]  # fmt: skip
-__all__ += [name for name in TABLE if name not in __all__]  # functions on whole tensors stand in one table
+__all__ += _FUNCTIONS
 __all__.sort()
 
 
 def __getattr__(name: str) -> Any:
-    """A function on whole tensors, out of the table of all of them."""
-    if name not in TABLE:
+    """A public name, found and kept when it is first asked for."""
+    if name == "accelerate":
+        return import_module("sparseloom.accelerate")
+    if name not in _HOME and name not in _FUNCTIONS:
         raise AttributeError(f"module 'sparseloom' has no attribute {name!r}")
-    found = globals()[name] = TABLE[name].call
+    found = globals()[name] = _at_home(name) if name in _HOME else _load("sparseloom.tensor").TABLE[name].call
     return found
 
 
+def _load(module: str) -> Any:
+    """A module; with tensors comes what makes kernels of their assignments."""
+    if module.startswith("sparseloom.tensor"):
+        import_module("sparseloom.assigned")
+    return import_module(module)
+
+
+def _at_home(name: str) -> Any:
+    module, _, owner = _HOME[name].partition(":")
+    found = _load(module)
+    return getattr(getattr(found, owner) if owner else found, name)
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *TABLE})
+    return sorted({*globals(), *__all__})

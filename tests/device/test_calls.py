@@ -13,8 +13,8 @@ from device.stand_in import StandIn
 
 import sparseloom as sl
 from sparseloom.core.errors import DeviceError
+from sparseloom.evaluation import _einsum_kernel, kernel_for
 from sparseloom.formats.storage import open_up
-from sparseloom.program import _einsum_kernel, kernel_for
 from sparseloom.runtime import large
 
 ROWS = "split(i,b,t,32) parallelize(b,GPUBlock,NoRaces) parallelize(t,GPUThread,NoRaces)"

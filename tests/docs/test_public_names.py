@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import sparseloom
+from sparseloom.tensor import TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 # The public names that must keep their meaning, as far as they exist now.
@@ -29,3 +34,22 @@ def test_the_list_of_names_is_sorted_and_true() -> None:
 def test_the_version_is_that_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert sparseloom.__version__ == project["version"]
+
+
+def test_the_functions_on_whole_tensors_are_those_of_the_table() -> None:
+    assert set(TABLE) <= set(sparseloom.__all__), "name them in _FUNCTIONS of sparseloom/__init__.py"
+    assert all(getattr(sparseloom, name) is TABLE[name].call for name in TABLE)
+
+
+def test_names_come_from_where_type_checkers_think() -> None:
+    tree = ast.parse(Path(sparseloom.__file__ or "").read_text(encoding="utf-8"))
+    [block] = [item for item in tree.body if isinstance(item, ast.If)]
+    imported = {alias.name: item.module for item in block.body if isinstance(item, ast.ImportFrom) for alias in item.names}
+    del imported["accelerate"]
+    assert imported == {name: home for name, home in sparseloom._HOME.items() if ":" not in home}
+
+
+def test_a_module_never_takes_the_place_of_a_function() -> None:
+    look = "import sparseloom.compiler, sparseloom.evaluation, sparseloom as sl; print(callable(sl.plan), callable(sl.program))"
+    done = subprocess.run([sys.executable, "-c", look], env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True)
+    assert done.stdout == "True True\n", done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -34,6 +35,36 @@ def test_binsparse_keeps_format_dtype_and_fill(tmp_path: Path, suffix: str) -> N
     assert sl.read(path).fill == np.inf
     with pytest.raises(sl.StorageError, match=r"binsparse has no word for bcsr\(1,1\)"):
         sl.write(path, sl.asarray(A, format="bcsr(1,1)"))
+
+
+class Described:
+    """An object of a library that we do not know, which describes itself."""
+
+    def __init__(self, tensor: sl.Tensor) -> None:
+        self.description, self.arrays = tensor.__binsparse_descriptor__(), tensor.__binsparse__()
+
+    def __binsparse_descriptor__(self) -> dict[str, Any]:
+        return self.description
+
+    def __binsparse__(self) -> dict[str, Any]:
+        return self.arrays
+
+
+def test_objects_that_describe_themselves_are_read_over_their_memory() -> None:
+    for format, name in FORMATS.items():
+        tensor = sl.asarray(A, format=format)
+        other = Described(tensor)
+        assert other.description["binsparse"]["format"] == name
+        found = sl.asarray(other)
+        assert found.format == tensor.format and np.shares_memory(found.storage.values, tensor.storage.values)
+        np.testing.assert_array_equal((tensor + other).to_numpy(), 2 * A)
+    other = Described(sl.asarray(A, format="csr"))
+    del other.arrays["indices_1"]
+    with pytest.raises(sl.StorageError, match="the Described describes an array 'indices_1' and does not give it"):
+        sl.asarray(other)
+    other.arrays = {**sl.asarray(A, format="csr").__binsparse__(), "pointers_to_1": np.array([0, 9, 9, 9])}
+    with pytest.raises(sl.StorageError):
+        sl.asarray(other)
 
 
 def test_what_is_described_is_what_the_specification_says(tmp_path: Path) -> None:

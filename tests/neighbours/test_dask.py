@@ -45,6 +45,23 @@ def test_a_product_in_blocks() -> None:
     np.testing.assert_array_equal(array.dot(A.T.copy()).compute().to_numpy(), A @ A.T)
 
 
+def test_what_dask_does_with_arrays_it_does_with_tensors() -> None:
+    array, like = sl.asarray(A, format="csr").to_dask(chunks=(4, 3)), da.from_array(A, chunks=(4, 3))
+    reductions = "sum mean max std argmax cumsum".split()
+    uses = [(lambda a, name=name: getattr(a, name)(axis=0)) for name in reductions]
+    uses += [
+        lambda a: a @ a.T, lambda a: a.T @ a, lambda a: a.T, lambda a: a @ A.T.copy(), lambda a: a @ np.ones(8), lambda a: a.sum(),
+        lambda a: da.einsum("ij,kj->ik", a, a), lambda a: da.concatenate([a, a], axis=1),
+        lambda a: da.stack([a, a]), lambda a: da.where(a > 3, a, 0), lambda a: a[1:5, ::2], lambda a: a[[0, 2, 5]], lambda a: a[a > 3],
+        lambda a: a.reshape(48), lambda a: a.rechunk((2, 8)), lambda a: da.flip(a, 0), lambda a: da.pad(a, 1),
+    ]  # fmt: skip
+    for number, use in enumerate(uses):
+        found, expected = use(array).compute(), use(like).compute()
+        np.testing.assert_allclose(found.to_numpy() if isinstance(found, sl.Tensor) else found, expected, err_msg=str(number))
+    for made in (array @ array.T, array.T, da.einsum("ij,kj->ik", array, array)):
+        assert not made.compute().format.is_dense
+
+
 def test_chunks_are_joined_though_dask_was_never_met() -> None:
     ours = (
         "import dask.array as da, sparseloom as sl; "

@@ -31,7 +31,7 @@ NAN = [
     f"xp.nan{name}({operand})"
     for name in ("sum", "prod", "min", "max", "mean", "var", "std")
     for operand in ("A", "A, axis=0")
-]  # fmt: skip
+] + ["xp.nancumsum(A, axis=0)", "xp.nancumprod(A)", "xp.nanargmax(A)", "xp.nanargmin(A)"]  # fmt: skip
 NORMS = [
     "A", "V", "A, 'fro'", "A, 1", "A, np.inf", "A, -1", "A, -np.inf", "V, 1", "V, 3", "V, np.inf", "V, -np.inf", "V, 0", "A, axis=0",
     "A, 1, axis=1", "A, axis=1, keepdims=True", "T, 1, axis=(0, 2)",

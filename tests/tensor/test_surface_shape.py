@@ -25,6 +25,8 @@ CASES = [
     "xp.hstack([V, V])", "xp.hstack([A, B])", "xp.block([[A, B], [B, A]])", "xp.block([V, V])", "xp.repeat(A, 2)",
     "xp.repeat(A, 3, axis=1)", "V.repeat(2)", "xp.repeat(A, np.arange(6), axis=0)", "xp.tile(A, 2)", "xp.tile(V, (2, 3))",
     "xp.tile(T, (2, 1))", "xp.unstack(T, axis=1)", "xp.unstack(V)",
+    "xp.pad(A, 2)", "xp.pad(V, (1, 0))", "xp.pad(T, ((0, 1), (2, 0), (1, 1)))", "xp.pad(A, {0: 1, -1: (0, 2)})",
+    "xp.pad(A, 1, constant_values=1)",
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from sparseloom.bench.peers.scipy import solvers
 from sparseloom.bench.stand_ins import banded, numbers, uniform
 from sparseloom.bench.timing import race
 from sparseloom.core.errors import CompilerBug
-from sparseloom.program import einsum, evaluate, program
+from sparseloom.evaluation import einsum, evaluate, program
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.tensor import Tensor
 

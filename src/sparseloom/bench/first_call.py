@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from sparseloom.program import evaluate
+from sparseloom.evaluation import evaluate
 from sparseloom.tensor.creation import random
 
 

@@ -39,7 +39,7 @@ def measure(rounds: int) -> Iterator[Overhead]:
     """Measure every overhead; each fresh process runs ``rounds`` times."""
     with tempfile.TemporaryDirectory() as bytecode:
         fresh = _Fresh(bytecode)
-        yield _overhead("import sparseloom, after NumPy", 0.1, [fresh.seconds("-c", _IMPORT) for _ in range(rounds)])
+        yield _overhead("import sparseloom, after NumPy", 0.06, [fresh.seconds("-c", _IMPORT) for _ in range(rounds)])
         for name, statement in STATEMENTS.items():
             compiled, cached = _first_calls(fresh, statement, rounds)
             yield _overhead(f"first call of {name}, nothing cached", 0.12, compiled)

@@ -14,7 +14,7 @@ from sparseloom.bench.task import chosen_schedule
 from sparseloom.bench.threads import use_threads
 from sparseloom.bench.timing import OWN, WALL, race
 from sparseloom.core.errors import CompilerBug
-from sparseloom.program import program
+from sparseloom.evaluation import program
 from sparseloom.tensor.creation import from_coo
 from sparseloom.tensor.tensor import Tensor
 

@@ -12,7 +12,7 @@ from sparseloom.bench.stand_ins import numbers, skewed, uniform
 from sparseloom.bench.threads import use_threads
 from sparseloom.bench.timing import OWN, WALL, race
 from sparseloom.core.errors import CompilerBug
-from sparseloom.program import program
+from sparseloom.evaluation import program
 from sparseloom.tensor.tensor import Tensor
 
 ROWS = "split(i,i0,i1,64) parallelize(i0,CPUThread,NoRaces)"

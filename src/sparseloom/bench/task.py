@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sparseloom.bench.entrants import Entrant, filling
 from sparseloom.bench.peers.registry import Peers, peer_entrants
 from sparseloom.core.errors import SparseloomError
+from sparseloom.evaluation import einsum, program
 from sparseloom.kernel import Kernel
-from sparseloom.program import einsum, program
 from sparseloom.tensor.tensor import Tensor
 
 OURS = "Sparseloom"

@@ -17,8 +17,8 @@ from rich.table import Table
 
 from sparseloom.cli.terminal import seconds
 from sparseloom.core.errors import SparseloomError
+from sparseloom.evaluation import program
 from sparseloom.kernel import Kernel
-from sparseloom.program import program
 from sparseloom.runtime.toolchain import find_compiler
 from sparseloom.tensor.creation import asarray, random
 

@@ -18,13 +18,13 @@ from sparseloom.core.dtypes import FLOAT64, DType
 from sparseloom.core.errors import ShapeError
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
+from sparseloom.evaluation import kernel_for
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.text import as_format
 from sparseloom.iteration.rows import known_workspace
 from sparseloom.kernel import Kernel
 from sparseloom.notation.nodes import Access
 from sparseloom.notation.script import Script, read_script
-from sparseloom.program import kernel_for
 from sparseloom.targets.registry import DEFAULT, TARGETS
 from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray, from_coo, random

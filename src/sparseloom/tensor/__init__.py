@@ -10,9 +10,10 @@ from sparseloom.tensor.expression import Expression, indices
 from sparseloom.tensor.io.files import read, write
 from sparseloom.tensor.surface import namespace as array_api
 from sparseloom.tensor.surface.methods import FAMILIES
+from sparseloom.tensor.surface.table import TABLE
 from sparseloom.tensor.tensor import Tensor
 
 __all__ = [
-    "FAMILIES", "Assignment", "Builder", "Expression", "IndexVar", "Tensor", "array_api", "asarray", "from_arrays", "from_coo", "full",
-    "indices", "random", "read", "write", "zeros",
+    "FAMILIES", "TABLE", "Assignment", "Builder", "Expression", "IndexVar", "Tensor", "array_api", "asarray", "from_arrays", "from_coo",
+    "full", "indices", "random", "read", "write", "zeros",
 ]  # fmt: skip

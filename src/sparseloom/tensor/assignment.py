@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from sparseloom import chain
+import sparseloom.chain as chain
 from sparseloom.execution import Specialization, specialize
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Assign, Expr, IndexVar

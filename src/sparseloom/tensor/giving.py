@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparseloom.tensor.interop.binsparse import give as described
 from sparseloom.tensor.interop.registry import neighbour
 
 
@@ -51,3 +52,11 @@ class Giving:
     def to_dask(self, **options: Any) -> Any:
         """A Dask array of chunks of this tensor; ``chunks=`` is as in ``dask.array.from_array``."""
         return neighbour("dask").give(self, **options)
+
+    def __binsparse_descriptor__(self) -> dict[str, Any]:
+        """What the arrays of ``__binsparse__`` are, in the words of binsparse."""
+        return dict(described(self)[0])
+
+    def __binsparse__(self) -> dict[str, Any]:
+        """The arrays of this tensor by their names in binsparse, over the same memory; what is on a device is copied."""
+        return dict(described(self)[1])

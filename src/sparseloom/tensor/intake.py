@@ -10,6 +10,7 @@ from sparseloom.core.errors import ConversionWarning, DTypeError, ShapeError
 from sparseloom.core.notices import notify
 from sparseloom.formats.storage import Storage
 from sparseloom.tensor.entry import Intake
+from sparseloom.tensor.interop import binsparse
 from sparseloom.tensor.interop.device import from_device
 from sparseloom.tensor.interop.dlpack import from_dlpack
 from sparseloom.tensor.interop.numpy import from_numpy
@@ -53,6 +54,8 @@ def _reader_for(kind: type) -> Reader:
     if issubclass(kind, (bool, int, float, complex, np.generic, list, tuple)):
         return _from_python
     if (found := reader_for(kind)) is not None:
+        return found
+    if (found := binsparse.reader_for(kind)) is not None:
         return found
     if hasattr(kind, "__dlpack__"):
         return from_dlpack

@@ -12,8 +12,8 @@ from sparseloom.bench.gpu.clock import Clock
 from sparseloom.bench.gpu.outcome import Call
 from sparseloom.bench.stand_ins import numbers, uniform
 from sparseloom.core.errors import CompilerBug
+from sparseloom.evaluation import program
 from sparseloom.kernel import Kernel
-from sparseloom.program import program
 from sparseloom.tensor.creation import asarray
 
 SIZE, ENTRIES = 100, 500

@@ -25,8 +25,8 @@ from sparseloom.bench.stand_ins import numbers
 from sparseloom.bench.task import chosen_schedule, stored_bytes
 from sparseloom.core.errors import SparseloomError
 from sparseloom.core.once import cached_property
+from sparseloom.evaluation import program
 from sparseloom.kernel import Kernel
-from sparseloom.program import program
 from sparseloom.tensor.tensor import Tensor
 
 TARGET = "cuda"

@@ -26,8 +26,8 @@ from sparseloom.formats.named import bcsr, csc, csr
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import parse_format
 from sparseloom.tensor.arrays import arrays_of, storage_of
+from sparseloom.tensor.interop.binsparse import KEY, from_described
 from sparseloom.tensor.interop.scipy import as_scipy, from_compressed, from_coordinates, from_diagonals
-from sparseloom.tensor.io.binsparse import KEY, from_described
 from sparseloom.tensor.io.npy import read_array
 from sparseloom.tensor.io.room import in_format
 from sparseloom.tensor.io.source import fault, open_plain, replacing

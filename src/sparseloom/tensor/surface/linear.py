@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from sparseloom.core.errors import ShapeError
+from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.notation.nodes import Apply, Reduce
 from sparseloom.tensor import functions
 from sparseloom.tensor.operators import Statement, variables
 from sparseloom.tensor.surface.entries import Entries, are_dense, by_numpy, common_fill, entries_of, mode_of, modes_of, tensor_of
 from sparseloom.tensor.surface.shape import expand_dims, ravel
-from sparseloom.tensor.surface.table import offered
+from sparseloom.tensor.surface.table import offered, stands_for
 from sparseloom.tensor.tensor import Tensor
 
 
@@ -263,3 +264,16 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
         tensor, n = (tensor @ tensor, n // 2) if n > 1 else (tensor, 0)
     return made if made is not None else tensor
 
+
+
+@stands_for("einsum")
+def einsum_for_numpy(
+    *operands: Any, out: Any = None, dtype: Any = None, order: str = "K", casting: Any = "safe", optimize: Any = False
+) -> Any:
+    """``np.einsum`` where an operand is a tensor: ``sl.einsum`` with NumPy's casting rule. ``order`` says nothing about tensors."""
+    for operand in operands if dtype is not None else ():
+        if hasattr(operand, "dtype") and not np.can_cast(operand.dtype, dtype, casting):
+            raise DTypeError(f"einsum cannot cast {operand.dtype} to {np.dtype(dtype)} by the rule {casting!r}")
+    ours = import_module("sparseloom.evaluation").einsum  # which stands on tensors, and is loaded when NumPy asks for it
+    made = ours(*operands, out=out, dtype=dtype, optimize=optimize or True)
+    return made if out is None else out

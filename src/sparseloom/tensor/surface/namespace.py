@@ -212,3 +212,10 @@ def _namespace(tensor: Tensor, /, *, api_version: str | None = None) -> Any:
 
 
 Tensor.__array_namespace__ = _namespace  # type: ignore[attr-defined]
+
+
+def __getattr__(name: str) -> Any:
+    """Functions of the table beyond the standard, which xarray also looks for here."""
+    if name not in table.TABLE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return table.TABLE[name].call

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sparseloom.core.algebra import same_value
 from sparseloom.core.dtypes import value_dtype
 from sparseloom.core.errors import ShapeError
 from sparseloom.formats.room import require_array
@@ -433,6 +434,35 @@ def tile(x: Any, /, reps: Any) -> Tensor:
         if count != 1:
             made = made[(slice(None),) * mode + (np.tile(np.arange(made.shape[mode]), count),)]
     return made if made is not tensor else Tensor(apart(tensor.storage, tensor.storage))
+
+
+@offered("shape", methods=None)
+def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
+    """More coordinates before and behind those of every mode, all of one value; sparse where absent entries have that value."""
+    tensor = tensor_of(x)
+    if mode != "constant" or np.ndim(constant_values):
+        raise ShapeError(f"pad adds one constant, not {mode!r} with {constant_values!r}\n  help: use np.pad(x.to_numpy(), ...)")
+    widths = _widths(pad_width, tensor.ndim)
+    shape = tuple(size + before + behind for size, (before, behind) in zip(tensor.shape, widths, strict=True))
+    if are_dense(tensor) or not same_value(tensor.dtype.type(constant_values).item(), tensor.fill):
+        require_array(shape, tensor.dtype.itemsize)
+        return by_numpy(np.pad, tensor, widths, constant_values=constant_values)  # type: ignore[no-any-return]
+    entries = entries_of(tensor)
+    return entries.moved(shape, [column + before for column, (before, _) in zip(entries.coordinates, widths, strict=True)]).tensor()
+
+
+def _widths(pad_width: Any, order: int) -> list[tuple[int, int]]:
+    """How much is added before and behind each mode, out of what ``np.pad`` takes."""
+    if isinstance(pad_width, dict):
+        pad_width = [pad_width.get(mode, pad_width.get(mode - order, 0)) for mode in range(order)]
+        pad_width = [(width, width) if isinstance(width, int) else width for width in pad_width]
+    try:
+        widths = np.broadcast_to(np.asarray(pad_width), (order, 2)).tolist()
+    except ValueError:
+        raise ShapeError(f"pad has the widths {pad_width!r} for {order} modes\n  help: give a pair (before, behind) for each") from None
+    if not all(isinstance(width, int) and width >= 0 for pair in widths for width in pair):
+        raise ShapeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")
+    return [(before, behind) for before, behind in widths]
 
 
 @offered("shape", methods=None, standard="")

@@ -294,6 +294,37 @@ def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False
     return _nan_extreme(x, axis, keepdims, -np.inf, "max")
 
 
+def _nan_position(x: Any, axis: Any, keepdims: bool, largest: bool) -> Any:
+    counted = _counted(x, axis, False)
+    if not np.all(counted.to_numpy() if isinstance(counted, Tensor) else counted):
+        raise ShapeError(f"All-NaN slice encountered: there is nothing else along axis {axis}, so no place is the first")
+    return _position(_without_nan(x, -np.inf if largest else np.inf), axis, keepdims, largest)
+
+
+@offered("reductions", methods=None)
+def nanargmin(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+    """The first place of the smallest value along a mode, NaN left out."""
+    return _nan_position(x, axis, keepdims, False)
+
+
+@offered("reductions", methods=None)
+def nanargmax(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+    """The first place of the largest value along a mode, NaN left out."""
+    return _nan_position(x, axis, keepdims, True)
+
+
+@offered("reductions", methods=None)
+def nancumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
+    """The running sum along a mode, NaN left out; dense."""
+    return cumsum(_without_nan(x, 0), axis, dtype)
+
+
+@offered("reductions", methods=None)
+def nancumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
+    """The running product along a mode, NaN left out; dense."""
+    return cumprod(_without_nan(x, 1), axis, dtype)
+
+
 @offered("reductions", methods=None)
 def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
     """The mean along modes, NaN left out.

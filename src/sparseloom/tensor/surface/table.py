@@ -52,6 +52,16 @@ def enter(function: Callable[..., Any], family: str, methods: str | None, numpy:
     _BY_NUMPY.update(dict.fromkeys(found.numpy, found))
 
 
+def stands_for(name: str) -> Callable[[F], F]:
+    """Let a function stand for NumPy's of this name, and offer it nowhere else."""
+
+    def register(function: F) -> F:
+        _BY_NUMPY[name] = Function(name, function, "numpy", (), (name,))
+        return function
+
+    return register
+
+
 def for_numpy(name: str) -> Callable[..., Any] | None:
     """What stands for NumPy's function of this name, if anything does."""
     found = _BY_NUMPY.get(name)
