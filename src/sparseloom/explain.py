@@ -10,6 +10,7 @@ from sparseloom.core.trees import walk
 from sparseloom.formats.named import name_of
 from sparseloom.lower.trips import trips
 from sparseloom.notation import printer
+from sparseloom.notation.contents import numbers_in
 from sparseloom.notation.nodes import Forall
 from sparseloom.schedule.races import Conflict
 from sparseloom.schedule.schedule import Schedule
@@ -19,8 +20,9 @@ def explain(stages: Stages, sizes: Mapping[str, int], stored: Mapping[str, Seque
     """The story of one kernel, on operands of these sizes if there are any yet, with so many positions at the root and every level."""
     tensor = stages.assign.lhs.tensor
     lines = [printer.show(stages.assign)]
-    if sizes:
-        lines += ["", "extents", f"  {', '.join(f'{name}: {size:,}' for name, size in sizes.items())}"]
+    numbers = {var.name for var in numbers_in(stages.assign)}
+    if extents := [f"{name}: {size:,}" for name, size in sizes.items() if name not in numbers]:
+        lines += ["", "extents", f"  {', '.join(extents)}"]
     lines += ["", "loops", *_loops(stages, sizes, stored)]
     if any(loop.tag.unit is not None for loop in walk(stages.concrete.stmt) if isinstance(loop, Forall)):
         conflicts = Schedule(stages.concrete).conflicts

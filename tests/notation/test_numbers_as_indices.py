@@ -42,6 +42,9 @@ def test_a_number_is_located_and_no_loop_runs_over_it() -> None:
     kernel = sl.program("y(j) = A(3,j) * x(j)", {"A": "csr"})
     assert kernel.show("concrete") == "forall j\n  y(j) = A(3,j) * x(j)"
     assert "A2_pos[3]" in kernel.source
+    kernel(np.eye(5), np.ones(5))
+    told = kernel.explain().split("\n\n")[1:3]
+    assert told == ["extents\n  j: 5", "loops\n  j: driven by A (at most 5 times)"]
 
 
 def test_schedules_name_accesses_at_numbers() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from math import prod
 
 from sparseloom.core.errors import CompilerBug
@@ -16,7 +17,8 @@ from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, has_flags
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.lower.context import Remark, Runs
-from sparseloom.notation.nodes import Access, IndexVar, Stmt
+from sparseloom.notation.contents import numbers_in
+from sparseloom.notation.nodes import Access, Fixed, IndexVar, Stmt
 from sparseloom.relations.arithmetic import INTEGERS
 from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.pos import PosRelation
@@ -81,7 +83,13 @@ class _Counting:
         self._graph, self._sizes, self._stored = Provenance(relations_of(stmt)), sizes, stored
         self._again = any(isinstance(r, CoordRelation) for r in self._graph.relations)
         operands = dict.fromkeys(n for n in walk(stmt) if isinstance(n, Access) and n.tensor.name in stored)
-        self.start = _At(visits={access: (0, Count(1)) for access in operands})
+        numbers = numbers_in(stmt)
+        self.start = _At(visits={access: self._at_numbers(access, numbers) for access in operands}, settled=frozenset(numbers))
+
+    def _at_numbers(self, access: Access, numbers: frozenset[Fixed]) -> tuple[int, Count]:
+        """How far down an operand is before the first loop: the levels at numbers, of which one position is visited at most."""
+        depth = len(list(takewhile(numbers.__contains__, self._graph.stored(access))))
+        return depth, Count(1, not depth)
 
     def knows(self, runs: Runs) -> bool:
         """Whether a loop is one of the schedule's, and not over private parts of such a one."""
