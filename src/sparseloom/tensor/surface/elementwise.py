@@ -14,8 +14,8 @@ from sparseloom.tensor.arithmetic import as_arguments
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.operators import elementwise
 from sparseloom.tensor.surface.entries import mode_of, tensor_of
+from sparseloom.tensor.surface.joining import concatenate
 from sparseloom.tensor.surface.mapped import mapped
-from sparseloom.tensor.surface.shape import concatenate
 from sparseloom.tensor.surface.table import enter, offered
 from sparseloom.tensor.tensor import Tensor
 
