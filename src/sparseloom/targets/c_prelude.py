@@ -325,6 +325,12 @@ def needed(text: str, helpers: Mapping[str, str]) -> dict[str, str]:
     return chosen
 
 
+# gcc 12 makes vectors of a guarded complex sum in which it adds the guard's other branch; without branches made into selections it does not.
+_COMPLEX_SUMS = """#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize ("no-tree-loop-if-convert")
+#endif"""
+
+
 def prelude_for(text: str) -> str:
     """The includes and helpers that kernels with this text need."""
     chosen = needed(text, helpers())
@@ -332,5 +338,6 @@ def prelude_for(text: str) -> str:
     headers = ["stdbool.h", "stdint.h", *(header for header, names in _HEADERS.items() if names & used)]
     statuses = [f"enum {{ {', '.join(STATUS_NAMES)} }};"]
     features = ["#define _GNU_SOURCE"] if "mmap" in used else []  # for MREMAP_MAYMOVE, which decides whether to map
+    features += [_COMPLEX_SUMS] if used & {"complex64_t", "complex128_t"} else []
     includes = "\n".join([*features, *(f"#include <{header}>" for header in sorted(headers))])
     return "\n\n".join([includes, *statuses, *chosen.values()]) + "\n"

@@ -59,7 +59,7 @@ class MergeBy(Primitive):
     @classmethod
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[MergeBy]:
         for var in rng.sample(loops(stmt), len(loops(stmt))):
-            if any(found.sparse for found in walked(stmt, var)):
+            if any(found.merges for found in walked(stmt, var)):
                 yield cls(var, rng.choice(tuple(Merge)))
 
 
