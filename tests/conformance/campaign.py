@@ -32,6 +32,13 @@ HEAD = """# Conformance
 Other libraries' own tests, run on ours: while they run, each call of what is watched is made a second time on tensors, and both answers are
 compared: shape, dtype and values, or that both refuse. Of calls that differ in nothing but values three are compared, and of all calls
 a sample where there are too many. `make conformance` does it, and writes this page with `ARGS=--write`.
+
+```python
+>>> import numpy as np, sparseloom as sl
+>>> A = sl.eye(3)
+>>> np.einsum("ij,jk->ki", A, A).nnz, np.pad(A, 1).shape
+(3, (5, 5))
+```
 """
 
 
