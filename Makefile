@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Targets share .venv, so they run one after another.
 .NOTPARALLEL:
-.PHONY: help demo test lint docs gallery fuzz attack sanitize bench bench-schedules bench-results clean core dev
+.PHONY: help demo test lint docs gallery fuzz attack sanitize conformance bench bench-schedules bench-results clean core dev
 .DEFAULT_GOAL := help
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make fuzz N=20000      compare N random statements, and schedules of N/2, across the oracles; a new seed each time"
 	@echo "make attack SCALE=1    thousands of hostile calls: damaged storage and files, signals, forks; a new seed each time (ARGS are passed on)"
 	@echo "make sanitize SCALE=1  the fuzzers' kernels under ASan, UBSan, MSan or valgrind, and TSan, as far as they are here"
+	@echo "make conformance       NumPy's, SciPy's and PyData/Sparse's own tests, computed again on tensors: the share that is the same"
 	@echo "make bench             sparseloom bench cpu: kernels beside hand-written C and other libraries (ARGS=--quick: two minutes)"
 	@echo "make bench-schedules   measure what schedules gain, on one and two threads"
 	@echo "make bench-results     measure sparse results beside SciPy, MKL and GraphBLAS (ARGS=--quick for a look)"
@@ -65,6 +66,9 @@ attack: dev
 
 sanitize: dev
 	@$(python) tests/sanitize/run.py --scale $(SCALE) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+conformance: dev
+	@$(python) tests/conformance/campaign.py $(ARGS)
 
 bench:
 	@.ci/setup bench

@@ -325,7 +325,7 @@ def needed(text: str, helpers: Mapping[str, str]) -> dict[str, str]:
     return chosen
 
 
-# gcc 12 makes vectors of a guarded complex sum in which it adds the guard's other branch; without branches made into selections it does not.
+# gcc 12 makes vectors of a guarded complex sum that add what the guard leaves out, where it makes selections of branches.
 _COMPLEX_SUMS = """#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize ("no-tree-loop-if-convert")
 #endif"""

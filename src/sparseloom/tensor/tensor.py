@@ -202,8 +202,9 @@ class Tensor(Arithmetic, Giving):
 
     def transpose(self, *axes: Any) -> Self:
         """The modes in another order (reversed, if none is given), over the same arrays."""
-        given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
-        order = tuple(int(axis) % max(self.ndim, 1) for axis in given) if given else tuple(reversed(range(self.ndim)))
+        given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list, np.ndarray))) else axes
+        named = () if given is None else tuple(int(axis) % max(self.ndim, 1) for axis in given)
+        order = named or tuple(reversed(range(self.ndim)))
         if sorted(order) != list(range(self.ndim)):
             raise ShapeError(f"transpose{axes} must name each of the {self.ndim} modes once")
         # Levels and arrays are the same, and so is what was found true of them.

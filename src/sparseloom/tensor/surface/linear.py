@@ -275,5 +275,12 @@ def einsum_for_numpy(
         if hasattr(operand, "dtype") and not np.can_cast(operand.dtype, dtype, casting):
             raise DTypeError(f"einsum cannot cast {operand.dtype} to {np.dtype(dtype)} by the rule {casting!r}")
     ours = import_module("sparseloom.evaluation").einsum  # which stands on tensors, and is loaded when NumPy asks for it
-    made = ours(*operands, out=out, dtype=dtype, optimize=optimize or True)
-    return made if out is None else out
+    if not isinstance(out, np.ndarray) or dtype is None:
+        made = ours(*operands, out=out, dtype=dtype, optimize=optimize or True)
+        return made if out is None else out
+    made = ours(*operands, dtype=dtype, format="dense", optimize=optimize or True).to_numpy()
+    try:
+        np.copyto(out, made, casting)
+    except TypeError as problem:
+        raise DTypeError(f"out cannot hold the result of einsum: {problem}") from None
+    return out
