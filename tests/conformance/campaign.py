@@ -127,7 +127,10 @@ def main() -> None:
     parts = options.part or list(PARTS)
     sections = [section(name, told) for part in parts for name, told in outcome(part, options.share, options.seconds).items()]
     versions = ", ".join(f"{package} {version(package)}" for package in (PARTS[part] for part in parts))
-    text = "\n".join([HEAD, f"Measured with {versions}.\n", *sections])
+    limit = f" Comparing stopped after {options.seconds:.0f} seconds in each part." if options.seconds < math.inf else ""
+    target = os.environ.get("SPARSELOOM_CONFORMANCE_TARGET", "interpret")
+    loops = f" The kernels of einsum ran on the target {target!r}, the others compiled."
+    text = "\n".join([HEAD, f"Measured with {versions}.{limit}{loops}\n", *sections])
     print(text)
     if options.write:
         PAGE.write_text(text, encoding="utf-8")
