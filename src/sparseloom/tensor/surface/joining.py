@@ -183,7 +183,11 @@ def tile(x: Any, /, reps: Any) -> Tensor:
 
 @offered("shape", methods=None)
 def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
-    """More coordinates before and behind those of every mode, all of one value; sparse where absent entries have that value."""
+    """More coordinates before and behind those of every mode, all of one value; sparse where absent entries have that value.
+
+    >>> sl.pad([1, 2], (1, 2)).to_numpy()
+    array([0, 1, 2, 0, 0])
+    """
     tensor = tensor_of(x)
     if mode != "constant" or np.ndim(constant_values):
         raise ShapeError(f"pad adds one constant, not {mode!r} with {constant_values!r}\n  help: use np.pad(x.to_numpy(), ...)")

@@ -303,25 +303,41 @@ def _nan_position(x: Any, axis: Any, keepdims: bool, largest: bool) -> Any:
 
 @offered("reductions", methods=None)
 def nanargmin(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
-    """The first place of the smallest value along a mode, NaN left out."""
+    """The first place of the smallest value along a mode, NaN left out.
+
+    >>> int(sl.nanargmin([3.0, np.nan, 1.0]))
+    2
+    """
     return _nan_position(x, axis, keepdims, False)
 
 
 @offered("reductions", methods=None)
 def nanargmax(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
-    """The first place of the largest value along a mode, NaN left out."""
+    """The first place of the largest value along a mode, NaN left out.
+
+    >>> int(sl.nanargmax([3.0, np.nan, 1.0]))
+    0
+    """
     return _nan_position(x, axis, keepdims, True)
 
 
 @offered("reductions", methods=None)
 def nancumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
-    """The running sum along a mode, NaN left out; dense."""
+    """The running sum along a mode, NaN left out; dense.
+
+    >>> sl.nancumsum([1.0, np.nan, 3.0]).to_numpy()
+    array([1., 1., 4.])
+    """
     return cumsum(_without_nan(x, 0), axis, dtype)
 
 
 @offered("reductions", methods=None)
 def nancumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
-    """The running product along a mode, NaN left out; dense."""
+    """The running product along a mode, NaN left out; dense.
+
+    >>> sl.nancumprod([2.0, np.nan, 3.0]).to_numpy()
+    array([2., 2., 6.])
+    """
     return cumprod(_without_nan(x, 1), axis, dtype)
 
 
