@@ -20,7 +20,7 @@ from fuzz.tally import summary
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED = int(os.environ.get("SPARSELOOM_SEED") or "20240")
-CASES = int(os.environ.get("SPARSELOOM_CASES") or "750")
+CASES = int(os.environ.get("SPARSELOOM_CASES") or "500")
 
 RUN_CACHE = pytest.StashKey[tuple[str, str | None]]()
 

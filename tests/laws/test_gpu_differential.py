@@ -19,7 +19,7 @@ CHUNKS = 4
 @pytest.mark.parametrize("choose", (at_random, planned))
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_a_schedule_for_a_gpu_never_changes_the_result(chunk: int, choose: Choose, seed: int, case_count: int) -> None:
-    share = max(case_count // 10, 120) // CHUNKS
+    share = max(case_count // 10, 80) // CHUNKS
     tally = Tally()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RaceWarning)
