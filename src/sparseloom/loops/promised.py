@@ -23,7 +23,7 @@ def use_promised(function: ir.Function) -> ir.Function:
     return rewrite(function, rule)
 
 
-def replace_var(stmt: ir.Stmt, var: ir.Var, value: ir.Expr) -> ir.Stmt:
+def _with_value(stmt: ir.Stmt, var: ir.Var, value: ir.Expr) -> ir.Stmt:
     """A statement with a value in place of a variable."""
     return rewrite(stmt, lambda n: value if n == var else None)
 
@@ -32,6 +32,6 @@ def _known_below(stmts: Sequence[ir.Stmt], sizes: set[ir.Array | ir.Var]) -> ir.
     for k, stmt in enumerate(stmts):
         match stmt:
             case ir.If(ir.Op("not_equal", (ir.Var() as size, ir.Literal() as value)), ir.Fail(), ir.Block(())) if size in sizes:
-                rest = replace_var(ir.Block(tuple(stmts[k + 1 :])), size, value)
+                rest = _with_value(ir.Block(tuple(stmts[k + 1 :])), size, value)
                 return ir.Block((*stmts[: k + 1], *ir.stmts_of(_known_below(ir.stmts_of(rest), sizes) or rest)))
     return None

@@ -51,17 +51,18 @@ def _within(stmt: ir.Stmt, names: Names) -> ir.Stmt:
             return ir.block(*(_within(inner, names) for inner in stmts))
         case ir.If(condition, then, other):
             return ir.If(condition, _within(then, names), _within(other, names))
-        case ir.For() if _is_short(stmt) and (made := _jammed(_nest_of(stmt), names)) is not None:
+        case ir.For() if is_short(stmt) and (made := _jammed(_nest_of(stmt), names)) is not None:
             return made
         case ir.For(body=body) | ir.While(body=body):
             return replace(stmt, body=_within(body, names))
     return stmt
 
 
-def _is_short(loop: ir.For) -> bool:
+def is_short(loop: ir.For, most: int = _MOST) -> bool:
+    """Whether a loop is unrolled, and of so few iterations that a thread can keep a number for each."""
     match loop:
         case ir.For(begin=ir.Literal(0), end=ir.Literal(count), kind=ir.LoopKind.UNROLLED):
-            return 1 < int(count.real) <= _MOST
+            return 1 < int(count.real) <= most
     return False
 
 
@@ -103,7 +104,7 @@ def _nest_of(loop: ir.For) -> _Nest:
     """A short loop, and those directly inside it; scalars between them go inside."""
     *first, last = ir.stmts_of(loop.body)
     plain = all(isinstance(stmt, ir.Declare) and not any(isinstance(n, ir.Load) for n in walk(stmt)) for stmt in first)
-    if not plain or not isinstance(last, ir.For) or not _is_short(last):
+    if not plain or not isinstance(last, ir.For) or not is_short(last):
         return _Nest((loop,), (*first, last))
     inner = _nest_of(last)
     return _Nest((loop, *inner.loops), (*first, *inner.stmts))

@@ -15,6 +15,7 @@ from itertools import chain
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
+from sparseloom.lower.jam import is_short
 
 _WIDEST, _LEAST = 16, 8  # bytes that one instruction moves
 _MOST = 16  # numbers that a thread keeps
@@ -25,7 +26,7 @@ def widen(function: ir.Function) -> ir.Function:
     names = Names(n.name for n in walk(function) if isinstance(n, ir.Var | ir.Array))
 
     def inside(n: Node) -> Node | None:
-        return _widened(n, names) if isinstance(n, ir.For) and _is_short(n) else None
+        return _widened(n, names) if isinstance(n, ir.For) and is_short(n, _MOST) else None
 
     def rule(n: Node) -> Node | None:
         if isinstance(n, ir.For) and n.kind is ir.LoopKind.GPU_THREAD:
@@ -35,16 +36,9 @@ def widen(function: ir.Function) -> ir.Function:
     return rewrite(function, rule)
 
 
-def _is_short(loop: ir.For) -> bool:
-    match loop:
-        case ir.For(begin=ir.Literal(0), end=ir.Literal(count), kind=ir.LoopKind.UNROLLED):
-            return 1 < int(count.real) <= _MOST
-    return False
-
-
 def _parted(n: Node) -> Node | None:
     """A short loop of one branch whose condition is the same for all iterations: a loop in each branch."""
-    if not isinstance(n, ir.For) or not _is_short(n):
+    if not isinstance(n, ir.For) or not is_short(n, _MOST):
         return None
     *first, last = ir.stmts_of(n.body)
     match last:
