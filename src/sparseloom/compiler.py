@@ -202,15 +202,20 @@ def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill:
     """The stages of a statement whose loops are settled. Races that nothing covers were allowed by the user, and are said."""
     for conflict in ignored(concrete.stmt):
         notify(f"{conflict}, and nothing covers it: the result may be wrong", RaceWarning)
-    settled = concrete
-    for settle in concrete_passes(target, refill):
-        settled = verified(settle(settled))
-    lowered = verified(lower(settled, target, "kernel", int32_limit))
+    lowered = lower_plainly(concrete, int32_limit, refill, target)
     for improve in loop_passes(target, lowered.indices):
         function = improve(lowered.function)
         if function is not lowered.function:
             lowered = verified(replace(lowered, function=function))
     return Stages(assign, concrete, lowered, target)
+
+
+def lower_plainly(concrete: Concrete, int32_limit: int, refill: bool = False, target: Target = C) -> Lowered:
+    """The loops of a statement as they are made, before any pass: every variable of the schedule still has its loop."""
+    settled = concrete
+    for settle in concrete_passes(target, refill):
+        settled = verified(settle(settled))
+    return verified(lower(settled, target, "kernel", int32_limit))
 
 
 def load_together(many: Sequence[Stages]) -> None:
