@@ -46,14 +46,13 @@ class Explorer:
         self._server = Server(self.answer, port, log)
         self._folder = Path(mkdtemp(prefix="sparseloom-explorer-"))
         work = Work(self._folder, operands or {}, limits or Limits(), explore, log)
-        edits, measurements = (Worker(work, allowed) for allowed in seconds)
-        self._workers = {**dict.fromkeys(EDITS, edits), **dict.fromkeys(MEASUREMENTS, measurements)}
+        edits, self._measurements = (Worker(work, allowed) for allowed in seconds)
+        self._workers = {**dict.fromkeys(EDITS, edits), **dict.fromkeys(MEASUREMENTS, self._measurements)}
         self.url = self._server.url + fragment(state)
         self._owner = os.getpid()
         atexit.register(self.close)
         threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
         edits.start()
-        measurements.start()
 
     def answer(self, request: Mapping[str, Any], is_wanted: Callable[[], bool] = lambda: True) -> bytes:
         """The answer to a request of the page, as JSON."""
@@ -61,7 +60,9 @@ class Explorer:
         worker = self._workers.get(asked) if isinstance(asked, str) else None
         if worker is None:
             return json.dumps(failure("the request asks for nothing that is known", f"ask is one of {', '.join(self._workers)}")).encode()
-        return worker.ask(request, is_wanted)
+        answer = worker.ask(request, is_wanted)
+        self._measurements.start()  # not before the first answer, which it would make later
+        return answer
 
     def open_browser(self) -> None:
         """Show the page in the user's browser, whenever that has started."""

@@ -57,8 +57,10 @@ class Worker:
 
     def start(self) -> None:
         """Begin now what takes longest, loading the compiler, so that the first answer is quick."""
-        with self._turn:
-            self._running()
+        if self._child is None and self._turn.acquire(blocking=False):
+            with suppress(_Lost):  # the first request says why
+                self._running()
+            self._turn.release()
 
     def ask(self, request: Mapping[str, Any], is_wanted: Callable[[], bool] = lambda: True) -> bytes:
         """The answer to a request, as JSON; it is a failure with a reason where the child gave none.
