@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from fuzz.on_gpu import Choose, Tally, at_random, on_gpu, planned
 from laws.test_gpu_schedules import CASES
 from paper.tensors import SHAPES, matrix, operands
-from primitives.paper_schedules import PAPER, PaperSchedule
 
 import sparseloom as sl
 from sparseloom.core.errors import RaceWarning
+from sparseloom.explorer.paper import PAPER, PaperSchedule
 
 pytestmark = pytest.mark.gpu
 ON_GPU = [paper for paper in PAPER if "_gpu" in paper.name]

@@ -13,7 +13,7 @@ from house.reading import PACKAGE, Import, Module, imports_of
 FLOORS = (
     "core", "loops", "formats", "notation", "targets", "relations", "iteration", "schedule", "lower", "plan", "runtime",
     "compiler", "explain", "conversion", "execution", "chain", "tuning", "replay", "doors", "passing", "tensor", "kernel", "assigned",
-    "evaluation", "accelerate", "", "bench", "cli", "__main__",
+    "evaluation", "supplied", "explorer", "accelerate", "", "bench", "cli", "__main__",
 )  # fmt: skip
 # Only these may import inside functions: there a neighbour is loaded when its data or its file is at hand.
 LATE_IMPORTERS = (f"{PACKAGE}.tensor.interop", f"{PACKAGE}.tensor.io", f"{PACKAGE}.bench.peers", f"{PACKAGE}.cli")

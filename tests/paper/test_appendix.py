@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from paper.tensors import SHAPES, Operands, operands
 from primitives.golden import GOLDEN, WRITES, read_cases, write_cases
-from primitives.paper_schedules import PAPER, PaperSchedule
 
 import sparseloom as sl
+from sparseloom.explorer.paper import PAPER, PaperSchedule
 from sparseloom.runtime.cuda.nvrtc import compile_cubin
 
 FOLDER = GOLDEN / "paper"

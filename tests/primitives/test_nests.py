@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from primitives.golden import GOLDEN, WRITES, read_cases, write_cases
-from primitives.paper_schedules import PAPER, PaperSchedule
 from primitives.statements import schedule
 
+from sparseloom.explorer.paper import PAPER, PaperSchedule
 from sparseloom.notation.verify import verify
 from sparseloom.schedule.primitive import PRIMITIVES
 from sparseloom.schedule.races import ignored

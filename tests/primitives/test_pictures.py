@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from primitives.golden import GOLDEN, WRITES, read_cases, write_cases
-from primitives.paper_schedules import PAPER
 from primitives.statements import schedule
 
 import sparseloom as sl
+from sparseloom.explorer.paper import PAPER
 from sparseloom.loops.memory import Cells
 from sparseloom.schedule.primitive import PRIMITIVES
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 from primitives.golden import GOLDEN, read_cases
-from primitives.paper_schedules import PAPER
 from primitives.statements import SPMV, concrete, schedule
 
 from sparseloom.core.errors import ScheduleError
+from sparseloom.explorer.paper import PAPER
 from sparseloom.schedule.schedule import Schedule
 
 NESTS = [heading for file in sorted((GOLDEN / "nests").glob("*.txt")) if file.stem != "paper" for heading in read_cases(file)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
@@ -16,21 +15,17 @@ from sparseloom.cli.terminal import facts, plural, say, seconds, working
 from sparseloom.core.algebra import semiring
 from sparseloom.core.dtypes import FLOAT64, DType
 from sparseloom.core.errors import ShapeError
-from sparseloom.core.once import cached_property
-from sparseloom.core.trees import walk
 from sparseloom.evaluation import kernel_for
 from sparseloom.formats.pack import unpack
-from sparseloom.formats.text import as_format
 from sparseloom.iteration.rows import known_workspace
 from sparseloom.kernel import Kernel
-from sparseloom.notation.nodes import Access
-from sparseloom.notation.script import Script, read_script
+from sparseloom.notation.script import read_script
+from sparseloom.supplied import USUAL_EXTENT, Wanted
 from sparseloom.targets.registry import DEFAULT, TARGETS
 from sparseloom.tensor.bound_kernel import BoundKernel
-from sparseloom.tensor.creation import asarray, from_coo, random
+from sparseloom.tensor.creation import asarray, from_coo
 from sparseloom.tensor.tensor import Tensor
 
-USUAL_EXTENT = 1000
 LEAST_RUNS, MOST_RUNS, LONGEST_TIMING = 3, 1000, 1.0
 
 ABOUT = "Compute a statement. Tensors without a file are random; operands keep the format of their file unless -f says otherwise."
@@ -64,57 +59,15 @@ def add_to(subcommands: Subcommands) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary of operands and result")
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A program and what it or the command line says about its tensors. ``formats`` are the command line's."""
-
-    text: str
-    script: Script
-    formats: dict[str, str]
-
-    @cached_property
-    def accesses(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Every tensor with the variables it is indexed by, in order of appearance."""
-        found = (access for step in self.script.steps for access in walk(step.assign) if isinstance(access, Access))
-        return tuple((access.tensor.name, tuple(var.name for var in access.indices)) for access in found)
-
-    @property
-    def result(self) -> str:
-        """The name of the result."""
-        return self.script.last.parsed.result
-
-    @cached_property
-    def operands(self) -> tuple[str, ...]:
-        """The tensors that must have values; for ``+=`` the result is one of them."""
-        added = () if self.script.last.assign.op is None else (self.result,)
-        return tuple(dict.fromkeys((*added, *self.script.operands)))
-
-    @cached_property
-    def variables(self) -> tuple[str, ...]:
-        """Every index variable."""
-        return tuple(dict.fromkeys(var for _, indices in self.accesses for var in indices))
-
-    @property
-    def free_extents(self) -> set[str]:
-        """The variables of the result whose extent no operand fixes."""
-        return set(self.variables) - {var for name, indices in self.accesses if name in self.operands for var in indices}
-
-    def format(self, name: str) -> str | None:
-        """How a tensor is stored, if that is said."""
-        return self.formats.get(name) or self.script.formats.get(name)
-
-    def order(self, name: str) -> int:
-        """How many modes a tensor has."""
-        return len(dict(self.accesses)[name])
-
-
 def execute(options: argparse.Namespace) -> int:
     """Compute, then write or print the result."""
     problem = _problem(options)
     target_file = _output(options.output, problem)
     dtype_of = dtypes(options.dtype, problem.operands)
     given = _given(problem, dtype_of, options)
-    sizes = _extents(problem, given, extents(options.extent))
+    asked = extents(options.extent)
+    require_known(asked, problem.variables, "-d")
+    sizes = problem.extents(given, asked, "-d says")
     operands = {name: given[name] if name in given else _random(problem, name, sizes, dtype_of, options) for name in problem.operands}
     if not options.quiet:
         _describe(given, operands)
@@ -137,9 +90,9 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _problem(options: argparse.Namespace) -> Problem:
+def _problem(options: argparse.Namespace) -> Wanted:
     formats = named_values(options.format, ":", "-f", "A:csr")
-    problem = Problem(options.statement, read_script(options.statement, tuple(formats)), formats)
+    problem = Wanted(options.statement, read_script(options.statement, tuple(formats)), formats)
     require_known(formats, tuple(dict(problem.accesses)), "-f")
     twice = [name for name in formats if name in problem.script.formats]
     if twice:
@@ -151,7 +104,7 @@ def _problem(options: argparse.Namespace) -> Problem:
     return problem
 
 
-def _output(text: str | None, problem: Problem) -> str | None:
+def _output(text: str | None, problem: Wanted) -> str | None:
     """The file of ``-o y=y.mtx``, or of ``-o y.mtx``; one that could not be written is refused before anything is computed."""
     result = problem.result
     name, mark, file = (text or "").partition("=")
@@ -165,7 +118,7 @@ def _output(text: str | None, problem: Problem) -> str | None:
     return target
 
 
-def _given(problem: Problem, dtype_of: Mapping[str, DType], options: argparse.Namespace) -> dict[str, Tensor]:
+def _given(problem: Wanted, dtype_of: Mapping[str, DType], options: argparse.Namespace) -> dict[str, Tensor]:
     """The operands that come from files, or are numbers."""
     files = named_values(options.input, "=", "-i", "A=a.mtx")
     require_known(files, problem.operands, "-i")
@@ -212,38 +165,13 @@ def _as_matrix(tensor: Tensor) -> Tensor:
     return from_coo(np.vstack([coordinates, np.zeros_like(coordinates)]), values, shape, fill=tensor.fill)
 
 
-def _extents(problem: Problem, given: Mapping[str, Tensor], asked: Mapping[str, int]) -> dict[str, int]:
-    """How far every variable runs: as files say, else as asked, else the usual extent."""
-    require_known(dict(asked), problem.variables, "-d")
-    found: dict[str, int] = dict(asked)
-    for name, indices in problem.accesses:
-        for mode, (var, size) in enumerate(zip(indices, given[name].shape if name in given else (), strict=False)):
-            if asked.get(var, size) != size:
-                raise ShapeError(f"-d says that {var} runs to {asked[var]}, but mode {mode} of {name} has size {size}")
-            found.setdefault(var, size)
-    # A random tensor that is read twice, A(i,j) * A(j,k), ties the variables of each of its modes together.
-    reads = [[indices for other, indices in problem.accesses if other == name] for name in dict(problem.accesses)]
-    tied = [group for indices in reads for group in zip(*indices, strict=True)]
-    for _ in problem.variables:
-        for group in tied:
-            known = [found[var] for var in group if var in found]
-            found |= {var: known[0] for var in group if known and var not in found}
-    return {var: found.get(var, USUAL_EXTENT) for var in problem.variables}
-
-
-def _random(
-    problem: Problem, name: str, sizes: Mapping[str, int], dtype_of: Mapping[str, DType], options: argparse.Namespace
-) -> Tensor:
-    """A tensor for which no file was given: dense and full, or sparse where ``-f`` says so."""
-    shape = tuple(sizes[var] for var in dict(problem.accesses)[name])
-    wanted = as_format(problem.format(name) or "dense", len(shape))
-    density = 1.0 if wanted.is_dense else options.density
-    seed = options.seed + problem.operands.index(name)
+def _random(problem: Wanted, name: str, sizes: Mapping[str, int], dtype_of: Mapping[str, DType], options: argparse.Namespace) -> Tensor:
+    """A tensor for which no file was given."""
     with working(f"making {name}"):
-        return random(shape, density, wanted, seed, dtype_of.get(name, FLOAT64), name)
+        return problem.random(name, sizes, options.density, options.seed, dtype_of.get(name, FLOAT64))
 
 
-def _kernel(problem: Problem, sizes: Mapping[str, int], options: argparse.Namespace) -> Kernel:
+def _kernel(problem: Wanted, sizes: Mapping[str, int], options: argparse.Namespace) -> Kernel:
     """The statement for operands as they are stored, under the schedule that was asked for."""
     ring = None if options.semiring is None else semiring(options.semiring)
     free = tuple((var, sizes[var]) for var in sorted(problem.free_extents))
@@ -257,7 +185,7 @@ def _describe(given: Mapping[str, Tensor], operands: Mapping[str, Tensor]) -> No
         say(f"{name:{width}}  {facts(tensor)}{'' if name in given else ', random'}")
 
 
-def _tell_times(problem: Problem, bound: BoundKernel, repeat: int | None) -> None:
+def _tell_times(problem: Wanted, bound: BoundKernel, repeat: int | None) -> None:
     """Run the kernel again and again on the same arrays."""
     times: list[float] = []
     with working("timing"):

@@ -1,0 +1,148 @@
+"""The answer to every edit: which steps are legal, what the statement becomes at every stage, and what came from what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sparseloom.compiler import Stages
+from sparseloom.core.errors import SparseloomError
+from sparseloom.explain import explain
+from sparseloom.explorer.subject import Subject, Taken
+from sparseloom.explorer.take import take_away
+from sparseloom.formats.named import name_of
+from sparseloom.formats.pack import passed_counts
+from sparseloom.notation.nodes import Forall, IndexVar
+from sparseloom.schedule.loops import provenance, statements
+from sparseloom.schedule.picture import remark
+from sparseloom.schedule.races import Conflict
+
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def look(subject: Subject) -> dict[str, Any]:
+    """All columns, the steps with their refusals, and the links between them."""
+    stages = subject.stages
+    return {
+        "state": subject.state.as_json(),
+        "tensors": [_tensor(subject, name) for name in subject.wanted.script.orders],
+        "statement": list(_pieces(subject)),
+        "steps": [_row(row) for row in subject.rows],
+        "names": _names(subject),
+        "columns": {"concrete": _lines(stages, "concrete"), "loops": _lines(stages, "loops"), "code": _code(stages)},
+        "races": [_race(conflict) for conflict in subject.schedule.conflicts],
+        "explain": _explained(subject),
+        "take": take_away(subject),
+        "pictures": {
+            "provenance": subject.schedule.provenance._repr_svg_(),
+            "iteration": subject.schedule.iteration_graph._repr_svg_(),
+        },
+    }
+
+
+def told(fault: SparseloomError) -> dict[str, str]:
+    """An error as text and help."""
+    text, _, help = str(fault).partition("\n  help: ")
+    return {"text": text, "help": help}
+
+
+def _tensor(subject: Subject, name: str) -> dict[str, Any]:
+    is_result = name == subject.wanted.result
+    shape = subject.special.problem.shape if is_result else subject.operands[name].shape
+    count = None if name not in subject.operands else len(subject.operands[name].values)
+    return {
+        "name": name,
+        "order": len(shape),
+        "format": name_of(subject.formats[name]),
+        "role": "result" if is_result else "operand",
+        "given": name in subject.given and name in subject.operands,
+        "shape": list(shape),
+        "stored": count,
+    }
+
+
+def _pieces(subject: Subject) -> Iterator[dict[str, Any]]:
+    """The statement word by word; the names of tensors and variables are those that light up."""
+    known, text, at = {*subject.wanted.script.orders, *subject.wanted.variables}, subject.state.statement, 0
+    for word in _WORD.finditer(text):
+        if word[0] in known:
+            if word.start() > at:
+                yield {"text": text[at : word.start()], "names": []}
+            yield {"text": word[0], "names": [word[0]]}
+            at = word.end()
+    if at < len(text):
+        yield {"text": text[at:], "names": []}
+
+
+def _row(row: Taken) -> dict[str, Any]:
+    error = None if row.error is None else told(row.error)
+    return {
+        "text": row.text,
+        "on": row.status != "off",
+        "status": row.status,
+        "error": error,
+        "names": list(row.names),
+        "makes": list(row.makes),
+    }
+
+
+def _names(subject: Subject) -> dict[str, Any]:
+    """Every variable and tensor: what it came from, what came from it, the steps that speak of it, and what it is."""
+    stmt = subject.schedule.stmt
+    graph = provenance(stmt)
+    loops = {found.var: found for found in statements(stmt) if isinstance(found, Forall)}
+    made = [var for relation in graph.relations for var in (*relation.parents, *relation.children)]
+    variables = list(dict.fromkeys((*(IndexVar(name) for name in subject.wanted.variables), *made, *loops)))
+    above = {var: [v.name for v in variables if v != var and v in graph.ancestors(var)] for var in variables}
+    found: dict[str, Any] = {}
+    for var in variables:
+        below = [v.name for v in variables if v != var and var.name in above[v]]
+        relation = graph.made_by(var)
+        what = remark(loops[var], graph) if var in loops else "a variable of the statement" if relation is None else str(relation)
+        found[var.name] = {
+            "kind": "variable",
+            "original": relation is None,
+            "ancestors": above[var],
+            "descendants": below,
+            "steps": _steps_of(var.name, subject.rows),
+            "what": what,
+        }
+    for name in _tensors(subject):
+        steps = _steps_of(name, subject.rows)
+        about = {"kind": "tensor", "original": name in subject.formats, "ancestors": [], "descendants": [], "steps": steps}
+        what = name_of(subject.formats[name]) if name in subject.formats else "a workspace"
+        found.setdefault(name, {**about, "what": what})
+    return found
+
+
+def _tensors(subject: Subject) -> Iterable[str]:
+    """The tensors of the statement, and those that steps made."""
+    return dict.fromkeys((*subject.wanted.script.orders, *(name for row in subject.rows for name in row.makes)))
+
+
+def _steps_of(name: str, rows: tuple[Taken, ...]) -> list[int]:
+    return [k for k, row in enumerate(rows) if name in row.names]
+
+
+def _lines(stages: Stages, stage: str) -> list[dict[str, Any]]:
+    return [{"text": line, "names": []} for line in stages.show(stage).rstrip("\n").split("\n")]
+
+
+def _code(stages: Stages) -> Any:
+    """The kernel in C or CUDA, without what it includes; or why the target cannot run it."""
+    try:
+        stages.require_target()
+    except SparseloomError as fault:
+        return {"error": told(fault)}
+    return _lines(stages, stages.target.name)
+
+
+def _race(conflict: Conflict) -> dict[str, Any]:
+    resolved = None if conflict.resolved is None else f"{conflict.resolved[1].name} on {conflict.resolved[0]}"
+    return {"text": str(conflict), "resolved": resolved, "variable": conflict.var.name}
+
+
+def _explained(subject: Subject) -> str:
+    stored = {name: passed_counts(storage) for name, storage in subject.operands.items() if not storage.format.is_dense}
+    return explain(subject.stages, subject.sizes, stored)
