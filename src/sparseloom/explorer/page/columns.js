@@ -12,32 +12,32 @@ const KEYWORDS = {
 const TYPES = /^(u?int\d*_t|double|float|bool|void|char|int|long|float\d+|u?int\d+|bool_?|complex\d+)$/;
 const TOKEN = {
   code: /(?<comment>\/\/.*|\/\*.*?\*\/)|(?<note>^\s*#.*)|(?<string>"(?:\\.|[^"\\])*")|(?<number>\b\d[\w.]*)|(?<word>[A-Za-z_]\w*)/g,
-  loops: /(?<comment>\s#\s.*)|(?<note>\[[a-z ]+\])|(?<number>\b\d[\w.]*)|(?<word>[A-Za-z_]\w*)/g,
-  concrete: /(?<comment>#.*)|(?<note>\[[^\]]*\])|(?<number>\b\d[\w.]*)|(?<word>[A-Za-z_]\w*)/g,
+  loops: /(?<comment>\s#\s.*)|(?<note>\s\[[^\]]*\]$)|(?<number>\b\d[\w.]*)|(?<word>[A-Za-z_]\w*)/g,
+  concrete: /(?<comment>#.*)|(?<note>\s\[[^\]]*\]$)|(?<number>\b\d[\w.]*)|(?<word>[A-Za-z_]\w*)/g,
 };
 
 /** The name that an identifier of the code stands for: itself, or the tensor whose array it is, as in A2_pos. */
-function nameIn(word, names) {
+function nameIn(word) {
   if (isKnown(word)) return word;
   const stem = /^p?([A-Za-z_]\w*?)\d*(?:_[a-z]+\d*)?$/.exec(word)?.[1];
-  return stem && names.includes(stem) && kindOf(stem) === "tensor" ? stem : null;
+  return stem && kindOf(stem) === "tensor" ? stem : null;
 }
 
-function piece(kind, text, language, names) {
+function piece(kind, text, language) {
   if (kind !== "word") return element("span", { class: `t-${kind}` }, text);
   if (KEYWORDS[language].has(text)) return element("span", { class: "t-keyword" }, text);
   if (TYPES.test(text)) return element("span", { class: "t-type" }, text);
-  const name = nameIn(text, names);
+  const name = nameIn(text);
   return name ? element("span", { "data-names": name, class: "name" }, text) : text;
 }
 
 /** A line in pieces: comments, numbers, keywords in their colours, names so that they can be pointed at. */
-function coloured(text, language, names) {
+function coloured(text, language) {
   const parts = [];
   let end = 0;
   for (const found of text.matchAll(TOKEN[language])) {
     const [kind, value] = Object.entries(found.groups).find(([, group]) => group !== undefined);
-    parts.push(text.slice(end, found.index), piece(kind, value, language, names));
+    parts.push(text.slice(end, found.index), piece(kind, value, language));
     end = found.index + value.length;
   }
   return [...parts, text.slice(end)].filter((part) => part !== "");
@@ -45,7 +45,7 @@ function coloured(text, language, names) {
 
 function line({ text, names }, number, language) {
   const attributes = { role: "option", "aria-selected": false, "data-pin": true, "data-names": names.join(" "), class: "line", tabindex: -1 };
-  return element("div", attributes, element("span", { class: "number", "aria-hidden": true }, number + 1), element("code", null, coloured(text, language, names)));
+  return element("div", attributes, element("span", { class: "number", "aria-hidden": true }, number + 1), element("code", null, coloured(text, language)));
 }
 
 /** Arrows walk through the lines, so that Tab passes a column in one step. */

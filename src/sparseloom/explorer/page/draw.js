@@ -22,9 +22,9 @@ export function drawing(width, height, label, parts) {
 
 /** The server's own SVG as a tree, or null for anything else. Its style is the page's; links and scripts have no business there. */
 export function parsed(source) {
-  const tree = new DOMParser().parseFromString(source ?? "", "image/svg+xml").documentElement;
-  if (tree.localName !== "svg" || tree.namespaceURI !== "http://www.w3.org/2000/svg" || tree.querySelector("parsererror, script, foreignObject, a")) return null;
-  tree.querySelectorAll("style").forEach((style) => style.remove());
+  const bare = (source ?? "").replace(/<style>[^<]*<\/style>/g, "");
+  const tree = new DOMParser().parseFromString(bare, "image/svg+xml").documentElement;
+  if (tree.localName !== "svg" || tree.namespaceURI !== "http://www.w3.org/2000/svg" || tree.querySelector("parsererror, style, script, foreignObject, a")) return null;
   for (const node of tree.querySelectorAll("*")) {
     for (const { name } of [...node.attributes]) if (name.startsWith("on") || name === "style" || name === "href") node.removeAttribute(name);
     if (!node.dataset.name) continue;

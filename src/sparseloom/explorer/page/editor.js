@@ -1,6 +1,6 @@
 // The first column: statement, formats, data, and the schedule as a list of steps.
 
-import { byId, button, element, hidden, refusal, sign } from "./dom.js";
+import { byId, button, element, hidden, refusal, short, sign } from "./dom.js";
 import { allNames, described } from "./links.js";
 import { change, newStep, state } from "./state.js";
 
@@ -157,23 +157,26 @@ function showPieces(answer) {
   if (focused >= 0) parts.pieces.children[focused]?.focus();
 }
 
+/** Of all ancestors, those that are no other's. */
+const parents = (all) => all.filter((name) => !all.some((other) => allNames()[other]?.ancestors.includes(name)));
+
 /** The variables that the schedule made, each with what it came from. */
 function showNames() {
   const made = Object.entries(allNames()).filter(([, { kind, original }]) => kind === "variable" && !original);
   const chip = ([name, { ancestors }]) =>
-    button(element("span", null, name, element("small", null, ` ← ${ancestors.join(" ")}`)), () => {}, {
+    button(element("span", null, name, element("small", null, ` ← ${parents(ancestors).join(" ")}`)), () => {}, {
       class: "piece chip", "data-pin": true, "aria-pressed": false, "data-names": name, title: described(name),
     });
   parts.names.replaceChildren(...(made.length ? [element("span", { class: "faint" }, "made: "), ...made.map(chip)] : []));
 }
 
-function formatRow({ name, order, format, role, given, shape, note }) {
+function formatRow({ name, order, format, role, given, shape, stored }) {
   const own = state().formats[name];
   const id = `format-${name}`;
   const input = field({ id, class: "mono", list: `formats-${Math.min(order, 3)}`, placeholder: format ?? "dense" });
   input.value = own ?? "";
   input.addEventListener("input", () => change({ formats: { ...state().formats, [name]: input.value } }, id));
-  const remark = [role === "result" ? "result" : given ? "given" : null, shape?.length ? shape.join(" × ") : null, note || null].filter(Boolean).join(", ");
+  const remark = [role === "result" ? "result" : given ? "given" : null, shape?.length ? shape.join(" × ") : null, stored && order > 1 ? `${short(stored)} stored` : null].filter(Boolean).join(", ");
   const title = element("label", { for: id, class: "mono name", "data-names": name }, name);
   return element("div", { class: "format" }, title, input, element("span", { class: "faint" }, remark));
 }
@@ -200,12 +203,20 @@ function number(words, value, set, attributes) {
   return element("label", null, element("span", { class: "mono" }, words), input);
 }
 
+/** How far each variable runs: the length of a mode that it stands for. */
+function lengths(answer) {
+  const accesses = [...answer.state.statement.matchAll(/(\w+)\s*\(([\w\s,]*)\)/g)];
+  const shapes = Object.fromEntries(answer.tensors.map(({ name, shape }) => [name, shape ?? []]));
+  return Object.fromEntries(accesses.flatMap(([, name, inner]) => inner.split(",").map((word, k) => [word.trim(), shapes[name]?.[k]])));
+}
+
 function showData(answer) {
   if (parts.data.contains(document.activeElement)) return;
   const { sizes = {}, density, seed } = answer.state;
-  const free = Object.entries(answer.names).filter(([, { kind, original }]) => kind === "variable" && original).map(([name]) => name);
+  const [long, free] = [lengths(answer), Object.entries(answer.names).filter(([, { kind, original }]) => kind === "variable" && original)];
+  const size = ([name]) => number(name, sizes[name] ?? "", (value) => change({ sizes: { ...state().sizes, [name]: Math.round(value) } }), { min: 1, placeholder: long[name] });
   parts.data.replaceChildren(
-    ...free.map((name) => number(name, sizes[name] ?? "", (size) => change({ sizes: { ...state().sizes, [name]: Math.round(size) } }), { min: 1 })),
+    ...free.map(size),
     number("density", density ?? "", (value) => change({ density: value }), { min: 0, max: 1, step: "any" }),
     number("seed", seed ?? "", (value) => change({ seed: Math.round(value) }), { min: 0 }),
   );

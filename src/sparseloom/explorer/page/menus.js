@@ -8,39 +8,33 @@ import { change, newStep, plain, state } from "./state.js";
 const next = { open: false, steps: [], measured: new Map() };
 const plan = { steps: [], done: 0 };
 
-/** How evenly threads are loaded, 1 the best, as a bar with its number. */
-function balance(value) {
-  if (value === null || value === undefined) return element("td", null, "–");
-  const bar = element("meter", { min: 0, max: 1, value, "aria-label": `balance ${short(value)}` });
-  return element("td", null, bar, ` ${short(value)}`);
-}
-
-async function measure(step, cell) {
-  cell.replaceChildren("…");
+async function measure(step, place) {
+  place.replaceChildren("…");
   const answer = await ask({ ask: "time", state: plain(), step: step.text }, `time ${step.text}`);
   if (!answer) return;
-  const gain = answer.ok && answer.plain_seconds ? `, ${Number((answer.plain_seconds / answer.seconds).toPrecision(2))}× the speed of now` : "";
-  if (answer.ok) next.measured.set(step.text, [seconds(answer.seconds) + gain]);
-  cell.replaceChildren(...(answer.ok ? next.measured.get(step.text) : [refusal(answer.error)]));
-  say(answer.ok ? `${step.text}: ${seconds(answer.seconds)}${gain}` : answer.error.text, answer.ok ? "" : "bad");
+  const gain = answer.ok && answer.plain_seconds ? `, ${Number((answer.plain_seconds / answer.seconds).toPrecision(2))} × as fast as without it` : "";
+  const words = answer.ok ? seconds(answer.seconds) + gain : answer.error.text;
+  if (answer.ok) next.measured.set(step.text, words);
+  place.replaceChildren(answer.ok ? element("b", null, words) : refusal(answer.error));
+  say(`${step.text}: ${words}`, answer.ok ? "" : "bad");
 }
 
 function candidate(step) {
-  const time = element("td");
-  time.append(...(next.measured.get(step.text) ?? [button("measure", () => measure(step, time), { class: "small", "aria-label": `measure ${step.text}` })]));
+  const known = next.measured.get(step.text);
+  const time = element("span");
+  time.append(known ? element("b", null, known) : button("measure", () => measure(step, time), { class: "small", "aria-label": `measure ${step.text}` }));
+  const { trips, bytes, balance } = step;
+  const facts = [trips ?? false, bytes ?? false].map((value, k) => value !== false && element("span", null, `${short(value)}${[" trips", "B"][k]}`));
+  const even = Number.isFinite(balance) && element("span", null, "balance ", element("meter", { min: 0, max: 1, value: balance, "aria-label": "balance" }), ` ${short(balance)}`);
   const taken = () => (say(`Took ${step.text}.`), take([step.text]));
-  return element("tr", null,
-    element("th", { scope: "row" }, button(step.text, taken, { class: "mono take", title: `Take this step: ${step.what ?? ""}` }), step.what ? element("small", null, step.what) : null),
-    element("td", { class: "number" }, short(step.trips)), element("td", { class: "number" }, short(step.bytes)), balance(step.balance), time);
+  return element("li", null, button(step.text, taken, { class: "mono take", title: "Take this step" }), element("span", { class: "faint" }, step.what ?? ""), element("div", { class: "costs" }, facts, even, time));
 }
 
 function drawNext() {
   const word = next.filter.value.trim().toLowerCase();
   const found = next.steps.filter((step) => `${step.text} ${step.word} ${step.what}`.toLowerCase().includes(word));
-  const head = ["step", "trips", "bytes", "balance", "time"].map((title) => element("th", { scope: "col" }, title));
   const none = next.steps.length ? `No step has “${next.filter.value}” in it.` : "No step is legal here.";
-  const table = element("table", null, element("thead", null, element("tr", null, head)), element("tbody", null, found.map(candidate)));
-  next.list.replaceChildren(found.length ? table : element("p", { class: "faint" }, none));
+  next.list.replaceChildren(found.length ? element("ul", null, found.map(candidate)) : element("p", { class: "faint" }, none));
 }
 
 async function loadNext() {

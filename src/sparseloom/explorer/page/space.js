@@ -134,7 +134,7 @@ function play() {
   if (!data?.ok) return;
   if (time >= data.visits.length) go(0);
   const stride = Math.max(1, Math.round(data.visits.length / 400));
-  ui.play.textContent = "⏸";
+  ui.play.textContent = "❚❚";
   ui.play.setAttribute("aria-label", "Pause");
   playing = setInterval(() => (go(time + stride), time >= data.visits.length && pause()), Math.max(20, Math.min(200, 6000 / data.visits.length)));
 }
@@ -163,7 +163,7 @@ export function build() {
   const step = (by) => () => (pause(), go(time + by));
   const bar = element("div", { class: "bar" },
     element("label", { for: "operand" }, "of"), ui.operand, element("label", { for: "colour" }, "coloured by"), ui.colour,
-    sign("⏮", "One visit back", step(-1)), ui.play, sign("⏭", "One visit on", step(1)), ui.slider, exporter("iteration-space", () => scene?.svg));
+    sign("‹", "One visit back", step(-1)), ui.play, sign("›", "One visit on", step(1)), ui.slider, exporter("iteration-space", () => scene?.svg));
   onlight((names) => {
     const found = names.find((name) => data?.ok && data.colours.includes(name)) ?? null;
     if (!data?.ok || !scene || found === pointed) return;
