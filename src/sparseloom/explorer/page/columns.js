@@ -1,6 +1,6 @@
 // The second and third column: loops or concrete notation, and the generated code, with the names in them.
 
-import { button, byId, element, refusal, tabs } from "./dom.js";
+import { button, byId, element, put, refusal, tabs } from "./dom.js";
 import { isKnown, kindOf } from "./links.js";
 
 const words = (text) => new Set(text.split(" "));
@@ -25,8 +25,8 @@ function nameIn(word) {
 
 function piece(kind, text, language) {
   if (kind !== "word") return element("span", { class: `t-${kind}` }, text);
-  if (KEYWORDS[language].has(text)) return element("span", { class: "t-keyword" }, text);
-  if (TYPES.test(text)) return element("span", { class: "t-type" }, text);
+  if (KEYWORDS[language].has(text)) return element("span.t-keyword", text);
+  if (TYPES.test(text)) return element("span.t-type", text);
   const name = nameIn(text);
   return name ? element("span", { "data-names": name, class: "name" }, text) : text;
 }
@@ -45,7 +45,7 @@ function coloured(text, language) {
 
 function line({ text, names }, number, language) {
   const attributes = { role: "option", "aria-selected": false, "data-pin": true, "data-names": names.join(" "), class: "line", tabindex: -1 };
-  return element("div", attributes, element("span", { class: "number", "aria-hidden": true }, number + 1), element("code", null, coloured(text, language)));
+  return element("div", attributes, element("span.number", { "aria-hidden": true }, number + 1), element("code", coloured(text, language)));
 }
 
 /** Arrows walk through the lines, so that Tab passes a column in one step. */
@@ -83,12 +83,12 @@ function fold(nodes, where) {
 /** One column of lines. */
 function listing(pane, lines, language, title) {
   const scroll = pane.scrollTop;
-  if (!Array.isArray(lines)) return pane.replaceChildren(refusal(lines?.error ?? { text: "Nothing to show." }));
+  if (!Array.isArray(lines)) return put(pane, refusal(lines?.error ?? { text: "Nothing to show." }));
   const nodes = lines.map((each, k) => line(each, k, language));
   const [first, end] = language === "code" ? core(lines) : [0, lines.length];
   nodes[first]?.setAttribute("tabindex", 0);
   const box = element("div", { role: "listbox", "aria-label": title, onkeydown: walked }, nodes);
-  pane.replaceChildren(...[fold(nodes.slice(0, first), "before"), nodes.length ? box : null, fold(nodes.slice(end), "after")].filter(Boolean));
+  put(pane, fold(nodes.slice(0, first), "before"), nodes.length > 0 && box, fold(nodes.slice(end), "after"));
   pane.scrollTop = scroll;
 }
 
@@ -96,11 +96,11 @@ const panes = { loops: null, concrete: null, code: null };
 let heading = null;
 
 export function build() {
-  for (const key of Object.keys(panes)) panes[key] = element("div", { class: "listing" });
+  for (const key of Object.keys(panes)) panes[key] = element("div.listing");
   const middle = tabs("Middle column", [["loops", "Loops", panes.loops], ["concrete", "Concrete notation", panes.concrete]]);
-  byId("middle").append(element("div", { class: "head" }, middle.list), element("div", { class: "body" }, panes.loops, panes.concrete));
-  heading = element("h2", null, "C");
-  byId("code").append(element("div", { class: "head" }, heading), element("div", { class: "body" }, panes.code));
+  byId("middle").append(element("div.head", middle.list), element("div.body", panes.loops, panes.concrete));
+  heading = element("h2", "C");
+  byId("code").append(element("div.head", heading), element("div.body", panes.code));
 }
 
 export function show(answer) {

@@ -2,21 +2,31 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function fill(node, attributes, children) {
-  for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (value === true) node.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
-  }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+function set(node, name, value) {
+  if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+  else if ((value ?? false) !== false) node.setAttribute(name, value === true ? "" : value);
+}
+
+function fill(node, given) {
+  const attributes = given[0] && Object.getPrototypeOf(given[0]) === Object.prototype ? given.shift() : {};
+  for (const [name, value] of Object.entries(attributes)) set(node, name, value);
+  node.append(...given.flat(Infinity).filter((child) => child || child === 0));
   return node;
 }
 
-/** An element: `onclick` and the like are listeners, false and null attributes are left out. */
-export const element = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+/** An element, as in element("p.faint", { title: "..." }, children): `onclick` and the like are listeners; false, null and missing things are left out. */
+export function element(kind, ...given) {
+  const [tag, ...classes] = kind.split(".");
+  const node = fill(document.createElement(tag), given);
+  if (classes.length) node.classList.add(...classes);
+  return node;
+}
+
+/** Fill a node anew. */
+export const put = (node, ...given) => (node.replaceChildren(), fill(node, given));
 
 /** The same for shapes. */
-export const shape = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+export const shape = (tag, ...given) => fill(document.createElementNS(SVG, tag), given);
 
 export const byId = (id) => document.getElementById(id);
 
@@ -25,11 +35,11 @@ export const button = (text, onclick, attributes) => element("button", { type: "
 /** A button that shows a sign and is called by words. */
 export const sign = (text, words, onclick, attributes) => button(text, onclick, { class: "sign", "aria-label": words, title: words, ...attributes });
 
-export const hidden = (text) => element("span", { class: "hidden" }, text);
+export const hidden = (text) => element("span.hidden", text);
 
 /** An error or refusal in full, drawn as it was written. */
 export function refusal(error) {
-  return element("div", { class: "refusal" }, element("pre", null, error.text), error.help ? element("p", null, element("b", null, "help: "), error.help) : null);
+  return element("div.refusal", element("pre", error.text), error.help && element("p", element("b", "help: "), error.help));
 }
 
 /** Tabs after the ARIA pattern: one stop for Tab, arrows move. `panes` is [[key, title, element], ...]. */

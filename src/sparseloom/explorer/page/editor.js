@@ -1,6 +1,6 @@
 // The first column: statement, formats, data, and the schedule as a list of steps.
 
-import { byId, button, element, hidden, refusal, short, sign } from "./dom.js";
+import { button, byId, element, hidden, put, refusal, short, sign } from "./dom.js";
 import { allNames, described } from "./links.js";
 import { change, newStep, state } from "./state.js";
 
@@ -9,7 +9,7 @@ const FORMATS = {
   2: ["csr", "csc", "dcsr", "dcsc", "coo", "dense", "bcsr(2,2)", "ell", "dia"],
   3: ["csf", "coo", "dense", "dss", "dds"],
 };
-const MARKS = { legal: "✓", refused: "✗", waiting: "…", off: "○", asked: "·" };
+const MARKS = { legal: "✓", refused: "✗", waiting: "…", off: "○" };
 
 const parts = {};
 const rows = new Map();
@@ -90,21 +90,21 @@ function row({ id }) {
   text.addEventListener("keydown", (event) => event.key === "Enter" && (text.value.trim() ? parts.add : (remove(id), parts.add)).focus());
   text.addEventListener("blur", () => !text.value.trim() && indexOf(id) >= 0 && remove(id));
   const on = element("input", { type: "checkbox", onchange: () => change({ steps: withStep(id, { on: on.checked }) }) });
-  const mark = element("span", { class: "mark" });
+  const mark = element("span.mark");
   const handle = sign("⠿", "", () => {}, { class: "sign handle", onpointerdown: (event) => drag(event, id) });
   const up = sign("↑", "", () => (move(id, indexOf(id) - 1), up.focus()));
   const down = sign("↓", "", () => (move(id, indexOf(id) + 1), down.focus()));
   const drop = sign("×", "", () => removed(id));
-  const below = element("div", { class: "below" });
-  const line = element("div", { class: "row" }, handle, on, text, mark, up, down, drop);
-  const node = element("li", { class: "step", onkeydown: (event) => keys(event, id) }, line, below);
+  const below = element("div.below");
+  const line = element("div.row", handle, on, text, mark, up, down, drop);
+  const node = element("li.step", { onkeydown: (event) => keys(event, id) }, line, below);
   return { node, text, on, mark, handle, up, down, drop, below };
 }
 
-function label(node, words) {
-  node.setAttribute("aria-label", words);
-  if (node.matches("button")) node.title = words;
-}
+/** What the parts of a step are called, for those who hear the page. */
+const CALLED = {
+  text: "Step #", on: "Step # is on", handle: "Drag step #, or move it with the arrow keys", up: "Move step # up", down: "Move step # down", drop: "Delete step #",
+};
 
 function drawSteps() {
   const { steps } = state();
@@ -115,18 +115,12 @@ function drawSteps() {
     const each = rows.get(step.id);
     if (each.text.value !== step.text) each.text.value = step.text;
     each.on.checked = step.on;
-    const n = k + 1;
-    label(each.text, `Step ${n}`);
-    label(each.on, `Step ${n} is on`);
-    label(each.handle, `Drag step ${n}, or move it with the arrow keys`);
-    label(each.up, `Move step ${n} up`);
-    label(each.down, `Move step ${n} down`);
-    label(each.drop, `Delete step ${n}`);
+    for (const [part, words] of Object.entries(CALLED)) each[part].setAttribute("aria-label", words.replace("#", k + 1));
     return each.node;
   });
   const { list } = parts;
   if (nodes.length !== list.children.length || nodes.some((node, k) => node !== list.children[k])) {
-    list.replaceChildren(...nodes);
+    put(list, nodes);
     if (focused && focused !== document.activeElement && list.contains(focused)) focused.focus();
   }
   parts.empty.hidden = steps.length > 0;
@@ -141,19 +135,19 @@ function showSteps(answer) {
     if (!found || !each) return;
     each.node.dataset.status = found.status;
     each.node.dataset.names = found.names.join(" ");
-    each.mark.replaceChildren(element("span", { "aria-hidden": true }, MARKS[found.status] ?? "·"), hidden(found.status));
+    put(each.mark, element("span", { "aria-hidden": true }, MARKS[found.status]), hidden(found.status));
     each.mark.title = found.status;
-    const wait = found.status === "waiting" ? element("p", { class: "faint" }, "waits for the refused step above") : null;
-    each.below.replaceChildren(...[found.error ? refusal(found.error) : wait].filter(Boolean));
+    const wait = found.status === "waiting" ? element("p.faint", "waits for the refused step above") : null;
+    put(each.below, found.error ? refusal(found.error) : wait);
     each.text.setAttribute("aria-invalid", found.status === "refused");
   });
 }
 
 function showPieces(answer) {
   const piece = ({ text, names }) =>
-    names.length ? button(text, () => {}, { class: "piece", "data-pin": true, "aria-pressed": false, "data-names": names.join(" ") }) : element("span", null, text);
+    names.length ? button(text, () => {}, { class: "piece", "data-pin": true, "aria-pressed": false, "data-names": names.join(" ") }) : element("span", text);
   const focused = [...parts.pieces.children].indexOf(document.activeElement);
-  parts.pieces.replaceChildren(...answer.statement.map(piece));
+  put(parts.pieces, answer.statement.map(piece));
   if (focused >= 0) parts.pieces.children[focused]?.focus();
 }
 
@@ -164,10 +158,10 @@ const parents = (all) => all.filter((name) => !all.some((other) => allNames()[ot
 function showNames() {
   const made = Object.entries(allNames()).filter(([, { kind, original }]) => kind === "variable" && !original);
   const chip = ([name, { ancestors }]) =>
-    button(element("span", null, name, element("small", null, ` ← ${parents(ancestors).join(" ")}`)), () => {}, {
+    button(element("span", name, element("small", ` ← ${parents(ancestors).join(" ")}`)), () => {}, {
       class: "piece chip", "data-pin": true, "aria-pressed": false, "data-names": name, title: described(name),
     });
-  parts.names.replaceChildren(...(made.length ? [element("span", { class: "faint" }, "made: "), ...made.map(chip)] : []));
+  put(parts.names, made.length > 0 && [element("span.faint", "made: "), ...made.map(chip)]);
 }
 
 function formatRow({ name, order, format, role, given, shape, stored }) {
@@ -178,7 +172,7 @@ function formatRow({ name, order, format, role, given, shape, stored }) {
   input.addEventListener("input", () => change({ formats: { ...state().formats, [name]: input.value } }, id));
   const remark = [role === "result" ? "result" : given ? "given" : null, shape?.length ? shape.join(" × ") : null, stored && order > 1 ? `${short(stored)} stored` : null].filter(Boolean).join(", ");
   const title = element("label", { for: id, class: "mono name", "data-names": name }, name);
-  return element("div", { class: "format" }, title, input, element("span", { class: "faint" }, remark));
+  return element("div.format", title, input, element("span.faint", remark));
 }
 
 /** One line a tensor; drawn again only where the tensors changed, so that nothing moves under a typing hand. */
@@ -186,7 +180,7 @@ function showFormats(answer) {
   const what = JSON.stringify([answer.tensors.map(({ format, ...rest }) => rest), Object.keys(state().formats)]);
   if (parts.formats.dataset.what !== what && !parts.formats.contains(document.activeElement)) {
     parts.formats.dataset.what = what;
-    parts.formats.replaceChildren(...answer.tensors.map(formatRow));
+    put(parts.formats, answer.tensors.map(formatRow));
   }
   for (const { name, format } of answer.tensors) {
     const input = byId(`format-${name}`);
@@ -200,7 +194,7 @@ function number(words, value, set, attributes) {
   const input = element("input", { type: "number", ...attributes });
   input.value = value;
   input.addEventListener("change", () => input.value !== "" && Number.isFinite(input.valueAsNumber) && set(input.valueAsNumber));
-  return element("label", null, element("span", { class: "mono" }, words), input);
+  return element("label", element("span.mono", words), input);
 }
 
 /** How far each variable runs: the length of a mode that it stands for. */
@@ -215,7 +209,7 @@ function showData(answer) {
   const { sizes = {}, density, seed } = answer.state;
   const [long, free] = [lengths(answer), Object.entries(answer.names).filter(([, { kind, original }]) => kind === "variable" && original)];
   const size = ([name]) => number(name, sizes[name] ?? "", (value) => change({ sizes: { ...state().sizes, [name]: Math.round(value) } }), { min: 1, placeholder: long[name] });
-  parts.data.replaceChildren(
+  put(parts.data,
     ...free.map(size),
     number("density", density ?? "", (value) => change({ density: value }), { min: 0, max: 1, step: "any" }),
     number("seed", seed ?? "", (value) => change({ seed: Math.round(value) }), { min: 0 }),
@@ -224,10 +218,9 @@ function showData(answer) {
 
 /** What is wrong with the statement or the formats stands beneath them. */
 function showErrors(error) {
-  const at = error ? (error.where === "formats" ? "formats" : error.where === "target" || error.where === "server" ? "elsewhere" : "statement") : null;
-  parts.statementError.replaceChildren(...(at === "statement" ? [refusal(error)] : []));
-  parts.formatsError.replaceChildren(...(at === "formats" ? [refusal(error)] : []));
-  parts.statement.setAttribute("aria-invalid", at === "statement");
+  put(parts.statementError, error?.where === "statement" && refusal(error));
+  put(parts.formatsError, error?.where === "formats" && refusal(error));
+  parts.statement.setAttribute("aria-invalid", error?.where === "statement");
 }
 
 function addField() {
@@ -241,25 +234,25 @@ function addField() {
   };
   input.addEventListener("keydown", (event) => event.key === "Enter" && add());
   parts.add = input;
-  return element("div", { class: "adder" }, element("label", { for: "add", class: "hidden" }, "New step"), input, button("Add", add));
+  return element("div.adder", element("label", { for: "add", class: "hidden" }, "New step"), input, button("Add", add));
 }
 
 export function build(menus) {
   parts.statement = field({ id: "statement", class: "mono wide", oninput: (event) => change({ statement: event.target.value }, "statement") });
-  parts.pieces = element("div", { class: "pieces mono" });
+  parts.pieces = element("div.pieces.mono");
   parts.statementError = element("div");
-  parts.formats = element("div", { class: "formats" });
+  parts.formats = element("div.formats");
   parts.formatsError = element("div");
-  parts.data = element("div", { class: "data" });
-  parts.list = element("ol", { class: "steps", "aria-label": "Schedule" });
-  parts.empty = element("p", { class: "faint" }, "No steps: the loops run as the formats say.");
-  parts.names = element("div", { class: "pieces mono" });
+  parts.data = element("div.data");
+  parts.list = element("ol.steps", { "aria-label": "Schedule" });
+  parts.empty = element("p.faint", "No steps: the loops run as the formats say.");
+  parts.names = element("div.pieces.mono");
   const lists = Object.entries(FORMATS).map(([order, names]) => element("datalist", { id: `formats-${order}` }, names.map((name) => element("option", { value: name }))));
   byId("edit").append(
-    element("h2", null, element("label", { for: "statement" }, "Statement")), parts.statement, parts.pieces, parts.statementError,
-    element("h2", null, "Formats"), parts.formats, parts.formatsError,
-    element("details", null, element("summary", null, "Sizes and data"), parts.data),
-    element("h2", null, "Schedule"), parts.empty, parts.list, addField(), parts.names, ...menus, ...lists,
+    element("h2", element("label", { for: "statement" }, "Statement")), parts.statement, parts.pieces, parts.statementError,
+    element("h2", "Formats"), parts.formats, parts.formatsError,
+    element("details", element("summary", "Sizes and data"), parts.data),
+    element("h2", "Schedule"), parts.empty, parts.list, addField(), parts.names, ...menus, ...lists,
   );
 }
 

@@ -56,35 +56,29 @@ export const isKnown = (name) => Object.hasOwn(known, name);
 export const kindOf = (name) => (isKnown(name) ? known[name].kind : null);
 export const allNames = () => known;
 
+/** Hold the names of a thing, or none. */
 function pin(node) {
-  const names = namesOf(node);
-  const again = pinned && pinned.join(" ") === names.join(" ");
-  pinned = again ? null : names;
-  for (const each of document.querySelectorAll("[aria-pressed][data-pin], [aria-selected][data-pin]")) {
-    const attribute = each.hasAttribute("aria-pressed") ? "aria-pressed" : "aria-selected";
-    each.setAttribute(attribute, pinned !== null && each === node);
+  pinned = node ? namesOf(node) : null;
+  for (const each of document.querySelectorAll("[data-pin]")) {
+    const attribute = ["aria-pressed", "aria-selected"].find((name) => each.hasAttribute(name));
+    if (attribute) each.setAttribute(attribute, each === node);
   }
-  light(pinned ?? names);
+  light(pinned ?? []);
 }
 
-export function clearPin() {
-  pinned = null;
-  document.querySelectorAll("[data-pin][aria-pressed=true]").forEach((node) => node.setAttribute("aria-pressed", false));
-  document.querySelectorAll("[data-pin][aria-selected=true]").forEach((node) => node.setAttribute("aria-selected", false));
-  light([]);
-}
+const toggle = (node) => pin(pinned?.join(" ") === node.dataset.names ? null : node);
 
 function clicked(event) {
   const node = thing(event.target);
-  if (node?.closest("[data-pin]")) pin(node);
+  if (node?.closest("[data-pin]")) toggle(node);
 }
 
 function key(event) {
-  if (event.key === "Escape") clearPin();
+  if (event.key === "Escape") pin(null);
   const node = event.target;
   if ((event.key === "Enter" || event.key === " ") && node instanceof Element && node.matches("[role=option][data-pin]")) {
     event.preventDefault();
-    pin(node);
+    toggle(node);
   }
 }
 

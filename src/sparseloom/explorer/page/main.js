@@ -1,7 +1,7 @@
 // The page: a change of the state is drawn at once, then the server is asked what it means, and every column shows the answer.
 
 import { ask } from "./ask.js";
-import { button, byId, element, say, sign } from "./dom.js";
+import { button, byId, element, put, say, sign } from "./dom.js";
 import * as columns from "./columns.js";
 import * as editor from "./editor.js";
 import { listen, relight, setNames } from "./links.js";
@@ -14,11 +14,10 @@ const ui = {};
 let answer = null;
 let waiting = 0;
 
-/** What went wrong with the server itself, with a way on. */
+/** What went wrong with the server itself, in full, with a way on. */
 function trouble(error) {
-  const box = byId("trouble");
-  box.hidden = !error;
-  box.replaceChildren(...(error ? [element("b", null, error.text), ` ${error.help ?? ""} `, button("Try again", look)] : []));
+  byId("trouble").hidden = !error;
+  put(byId("trouble"), error && [element("b", error.text), element("pre", error.help ?? ""), button("Try again", look)]);
 }
 
 function summary(found) {
@@ -70,17 +69,8 @@ async function copy(kind) {
     await navigator.clipboard.writeText(text);
     say(`Copied as ${kind}.`);
   } catch {
-    ui.copied.querySelector("textarea").value = text;
-    ui.copied.showModal();
-    ui.copied.querySelector("textarea").select();
+    trouble({ text: "The browser keeps its clipboard to itself. Copy this by hand:", help: text });
   }
-}
-
-/** For browsers that keep the clipboard to themselves: the text, ready to be copied by hand. */
-function copyBox() {
-  const close = button("Close", () => ui.copied.close());
-  ui.copied = element("dialog", { "aria-label": "Copy this text" }, element("p", null, "Copy this text:"), element("textarea", { readonly: true, rows: 10, "aria-label": "Text to copy" }), close);
-  document.body.append(ui.copied);
 }
 
 function theme() {
@@ -107,9 +97,9 @@ function targetChoice() {
   ui.targets = {};
   const choice = (target, words) => {
     ui.targets[target] = element("input", { type: "radio", name: "target", value: target, onchange: () => change({ target }) });
-    return element("label", null, ui.targets[target], element("span", null, words));
+    return element("label", ui.targets[target], element("span", words));
   };
-  return element("fieldset", { class: "choice" }, element("legend", { class: "hidden" }, "Target"), choice("c", "C"), choice("cuda", "CUDA"));
+  return element("fieldset.choice", element("legend.hidden", "Target"), choice("c", "C"), choice("cuda", "CUDA"));
 }
 
 function buildToolbar() {
@@ -119,11 +109,11 @@ function buildToolbar() {
   const copies = ["python", "command", "text", "link"].map((kind) => button(kind[0].toUpperCase() + kind.slice(1), () => copy(kind), { "aria-label": `Copy as ${kind}` }));
   byId("toolbar").append(
     ui.examples, targetChoice(),
-    element("span", { class: "group" }, button("Plan", menus.openPlan, { title: "The planner’s schedule, step by step" }),
+    element("span.group", button("Plan", menus.openPlan, { title: "The planner’s schedule, step by step" }),
       button("Run", () => (pictures.open("run"), measure.run()), { class: "strong", title: "Compile, run and check" }),
       button("Compare", () => (pictures.open("compare"), measure.compare()), { title: "Two schedules beside each other" })),
-    element("span", { class: "group" }, element("span", { class: "faint" }, "Copy"), copies),
-    element("span", { class: "group" }, ui.undo, ui.redo, sign("◐", "Switch between light and dark", theme)),
+    element("span.group", element("span.faint", "Copy"), copies),
+    element("span.group", ui.undo, ui.redo, sign("◐", "Switch between light and dark", theme)),
   );
 }
 
@@ -146,7 +136,6 @@ buildToolbar();
 editor.build(menus.build());
 columns.build();
 pictures.build();
-copyBox();
 listen();
 onchange(changed);
 document.addEventListener("keydown", keys);

@@ -1,23 +1,24 @@
 // Run: a time, the result, who agrees, how near the memory's limit. Compare: two schedules, their code and their times.
 
 import { ask } from "./ask.js";
-import { button, element, refusal, say, seconds, shape, short } from "./dom.js";
+import { button, element, put, refusal, say, seconds, shape, short } from "./dom.js";
 import { colour, drawing, exporter, text } from "./draw.js";
 import { plain, state } from "./state.js";
 
 const ui = {};
 let kept = null;
 
-const fact = (name, ...words) => [element("dt", null, name), element("dd", null, words)];
+const fact = (name, ...words) => [element("dt", name), element("dd", words)];
 const verdict = (same) => element("b", { class: same ? "good" : "bad" }, same ? "same" : "different");
 
 /** Times beneath each other as bars. */
 function bars(label, rows) {
   const most = Math.max(...rows.map(([, value]) => value));
+  const long = (value) => Math.max(2, (420 * value) / most);
   const parts = rows.flatMap(([name, value, k], at) => [
-    text(150, 16 + 26 * at, name, "sl-text", { "text-anchor": "end" }),
-    shape("rect", { x: 160, y: 6 + 26 * at, width: Math.max(2, (420 * value) / most), height: 20, rx: 3, fill: colour(k ?? at) }),
-    text(168 + Math.max(2, (420 * value) / most), 16 + 26 * at, seconds(value), "sl-text", { "text-anchor": "start" }),
+    text(150, 16 + 26 * at, name, "sl-text", "end"),
+    shape("rect", { x: 160, y: 6 + 26 * at, width: long(value), height: 20, rx: 3, fill: colour(k ?? at) }),
+    text(168 + long(value), 16 + 26 * at, seconds(value), "sl-text", "start"),
   ]);
   return drawing(680, 26 * rows.length + 10, `${label}: ${rows.map(([name, value]) => `${name} ${seconds(value)}`).join(", ")}`, parts);
 }
@@ -27,7 +28,7 @@ function timeline(spans) {
   const end = Math.max(...spans.map((span) => span.end));
   const threads = [...new Set(spans.map((span) => span.thread))].sort((a, b) => a - b);
   const x = (at) => 90 + (500 * at) / end;
-  const parts = threads.map((thread, k) => text(80, 16 + 24 * k, `thread ${thread}`, "sl-text", { "text-anchor": "end" }));
+  const parts = threads.map((thread, k) => text(80, 16 + 24 * k, `thread ${thread}`, "sl-text", "end"));
   for (const { thread, begin, end: to } of spans) {
     const y = 6 + 24 * threads.indexOf(thread);
     parts.push(shape("rect", { x: x(begin), y, width: Math.max(1.5, x(to) - x(begin)), height: 18, rx: 2, fill: colour(thread) }));
@@ -38,30 +39,30 @@ function timeline(spans) {
 }
 
 /** A picture under its title, with its button. */
-const figure = (title, name, svg) => element("figure", null, element("figcaption", null, title, exporter(name, () => svg)), svg);
+const figure = (title, name, svg) => element("figure", element("figcaption", title, exporter(name, () => svg)), svg);
 
 function shown({ seconds: time, runs, result, interpreter, scipy, roofline, timeline: spans, threads }) {
   const facts = [
-    ...fact("time", element("b", null, seconds(time)), ` (${runs} runs${threads ? `, ${threads} thread${threads === 1 ? "" : "s"}` : ""})`),
-    ...(interpreter ? fact("interpreter", verdict(interpreter.same), ` ${interpreter.text ?? ""}`) : []),
-    ...(scipy ? fact("SciPy", `${seconds(scipy.seconds)} for ${scipy.what}, `, verdict(scipy.same)) : fact("SciPy", "has no single function for this statement")),
-    ...(roofline ? fact("memory", `${short(roofline.bytes)}B; ${roofline.text}`) : []),
+    fact("time", element("b", seconds(time)), ` (${runs} runs${threads ? `, ${threads} thread${threads === 1 ? "" : "s"}` : ""})`),
+    interpreter && fact("interpreter", verdict(interpreter.same), ` ${interpreter.text ?? ""}`),
+    scipy ? fact("SciPy", `${seconds(scipy.seconds)} for ${scipy.what}, `, verdict(scipy.same)) : fact("SciPy", "has no single function for this statement"),
+    roofline && fact("memory", `${short(roofline.bytes)}B; ${roofline.text}`),
   ];
-  const rows = [["this schedule", time, 0], ...(scipy ? [["SciPy", scipy.seconds, 1]] : []), ...(roofline ? [["memory’s limit", roofline.floor_seconds, 2]] : [])];
+  const rows = [["this schedule", time, 0], scipy && ["SciPy", scipy.seconds, 1], roofline && ["memory’s limit", roofline.floor_seconds, 2]].filter(Boolean);
   return [
-    element("dl", { class: "facts" }, facts),
+    element("dl", facts),
     figure("Roofline: the time beside what moving the bytes alone takes", "roofline", bars("Roofline", rows)),
-    spans?.length ? figure("Threads", "timeline", timeline(spans)) : null,
-    result ? element("figure", null, element("figcaption", null, `Result ${result.name}: ${result.format}, ${result.shape.join(" × ")}`), element("pre", { tabindex: 0, "aria-label": `Result ${result.name}` }, result.preview)) : null,
-  ].filter(Boolean);
+    spans?.length > 0 && figure("Threads", "timeline", timeline(spans)),
+    result && element("figure", element("figcaption", `Result ${result.name}: ${result.format}, ${result.shape.join(" × ")}`), element("pre", { tabindex: 0, "aria-label": `Result ${result.name}` }, result.preview)),
+  ];
 }
 
 export async function run() {
-  ui.run.replaceChildren(element("p", { class: "faint" }, "Running …"));
+  put(ui.run, element("p.faint", "Running …"));
   say("Running …");
   const answer = await ask({ ask: "run", state: plain() });
   if (!answer) return;
-  ui.run.replaceChildren(...(answer.ok ? shown(answer) : [refusal(answer.error)]));
+  put(ui.run, answer.ok ? shown(answer) : refusal(answer.error));
   const agreed = answer.interpreter?.same === false ? "; the interpreter disagrees" : "";
   say(answer.ok ? `Ran in ${seconds(answer.seconds)}${agreed}.` : answer.error.text, answer.ok && !agreed ? "" : "bad");
 }
@@ -83,16 +84,16 @@ function sides(code) {
 
 function cell(line, other, kind) {
   const mark = line === null ? "none" : line === other ? "" : kind;
-  return element("td", { class: mark }, element("code", null, line ?? ""));
+  return element("td", { class: mark }, element("code", line ?? ""));
 }
 
 function difference({ code, seconds: [mine, others], text: words }, name) {
-  const head = element("tr", null, element("th", { scope: "col" }, "this schedule"), element("th", { scope: "col" }, name));
-  const body = sides(code).map(([left, right]) => element("tr", null, cell(left, right, "gone"), cell(right, left, "come")));
+  const head = element("tr", element("th", { scope: "col" }, "this schedule"), element("th", { scope: "col" }, name));
+  const body = sides(code).map(([left, right]) => element("tr", cell(left, right, "gone"), cell(right, left, "come")));
   return [
-    element("p", null, words),
+    element("p", words),
     figure("Times", "comparison", bars("Times", [["this schedule", mine], [name, others]])),
-    element("div", { class: "diff", tabindex: 0, role: "region", "aria-label": "Difference of the code" }, element("table", null, element("thead", null, head), element("tbody", null, body))),
+    element("div.diff", { tabindex: 0, role: "region", "aria-label": "Difference of the code" }, element("table", element("thead", head), element("tbody", body))),
   ];
 }
 
@@ -105,12 +106,12 @@ async function other() {
 
 export async function compare() {
   const name = ui.with.selectedOptions[0].textContent;
-  ui.difference.replaceChildren(element("p", { class: "faint" }, "Both are compiled and run …"));
+  put(ui.difference, element("p.faint", "Both are compiled and run …"));
   say("Comparing …");
   const second = await other();
   const answer = second && second.ok !== false ? await ask({ ask: "compare", state: plain(), other: second }) : second;
   if (!answer) return;
-  ui.difference.replaceChildren(...(answer.ok ? difference(answer, name) : [refusal(answer.error)]));
+  put(ui.difference, answer.ok ? difference(answer, name) : refusal(answer.error));
   say(answer.ok ? answer.text : answer.error.text, answer.ok ? "" : "bad");
 }
 
@@ -125,11 +126,11 @@ function keep() {
 }
 
 export function build() {
-  ui.run = element("div", null, element("p", { class: "faint" }, "“Run” compiles this schedule, times it, and compares its result with the interpreter and SciPy."));
+  ui.run = element("div", element("p.faint", "“Run” compiles this schedule, times it, and compares its result with the interpreter and SciPy."));
   ui.keptOption = element("option", { value: "kept", disabled: true }, "kept: nothing yet");
   ui.with = element("select", { id: "with" }, element("option", { value: "none" }, "no schedule"), element("option", { value: "plan" }, "the planner’s schedule"), ui.keptOption);
   ui.difference = element("div");
-  const bar = element("div", { class: "bar" }, element("label", { for: "with" }, "this schedule beside"), ui.with,
+  const bar = element("div.bar", element("label", { for: "with" }, "this schedule beside"), ui.with,
     button("Compare now", compare), button("Keep this one", keep, { title: "Keep this schedule, to compare a later one with it" }));
-  return { run: ui.run, compare: element("div", null, bar, ui.difference) };
+  return { run: ui.run, compare: element("div", bar, ui.difference) };
 }

@@ -1,7 +1,7 @@
 // Next steps with what they would cost, and the planner's schedule, built up step by step.
 
 import { ask } from "./ask.js";
-import { button, element, refusal, say, seconds, short } from "./dom.js";
+import { button, element, put, refusal, say, seconds, short } from "./dom.js";
 import { take } from "./editor.js";
 import { change, newStep, plain, state } from "./state.js";
 
@@ -9,32 +9,32 @@ const next = { open: false, steps: [], measured: new Map() };
 const plan = { steps: [], done: 0 };
 
 async function measure(step, place) {
-  place.replaceChildren("…");
+  put(place, "…");
   const answer = await ask({ ask: "time", state: plain(), step: step.text }, `time ${step.text}`);
   if (!answer) return;
   const gain = answer.ok && answer.plain_seconds ? `, ${Number((answer.plain_seconds / answer.seconds).toPrecision(2))} × as fast as without it` : "";
   const words = answer.ok ? seconds(answer.seconds) + gain : answer.error.text;
   if (answer.ok) next.measured.set(step.text, words);
-  place.replaceChildren(answer.ok ? element("b", null, words) : refusal(answer.error));
+  put(place, answer.ok ? element("b", words) : refusal(answer.error));
   say(`${step.text}: ${words}`, answer.ok ? "" : "bad");
 }
 
 function candidate(step) {
   const known = next.measured.get(step.text);
   const time = element("span");
-  time.append(known ? element("b", null, known) : button("measure", () => measure(step, time), { class: "small", "aria-label": `measure ${step.text}` }));
+  time.append(known ? element("b", known) : button("measure", () => measure(step, time), { class: "small", "aria-label": `measure ${step.text}` }));
   const { trips, bytes, balance } = step;
-  const facts = [trips ?? false, bytes ?? false].map((value, k) => value !== false && element("span", null, `${short(value)}${[" trips", "B"][k]}`));
-  const even = Number.isFinite(balance) && element("span", null, "balance ", element("meter", { min: 0, max: 1, value: balance, "aria-label": "balance" }), ` ${short(balance)}`);
+  const facts = [trips ?? false, bytes ?? false].map((value, k) => value !== false && element("span", `${short(value)}${[" trips", "B"][k]}`));
+  const even = Number.isFinite(balance) && element("span", "balance ", element("meter", { min: 0, max: 1, value: balance, "aria-label": "balance" }), ` ${short(balance)}`);
   const taken = () => (say(`Took ${step.text}.`), take([step.text]));
-  return element("li", null, button(step.text, taken, { class: "mono take", title: "Take this step" }), element("span", { class: "faint" }, step.what ?? ""), element("div", { class: "costs" }, facts, even, time));
+  return element("li", button(step.text, taken, { class: "mono take", title: "Take this step" }), element("span.faint", step.what ?? ""), element("div.costs", facts, even, time));
 }
 
 function drawNext() {
   const word = next.filter.value.trim().toLowerCase();
   const found = next.steps.filter((step) => `${step.text} ${step.word} ${step.what}`.toLowerCase().includes(word));
   const none = next.steps.length ? `No step has “${next.filter.value}” in it.` : "No step is legal here.";
-  next.list.replaceChildren(found.length ? element("ul", null, found.map(candidate)) : element("p", { class: "faint" }, none));
+  put(next.list, found.length ? element("ul", found.map(candidate)) : element("p.faint", none));
 }
 
 async function loadNext() {
@@ -44,7 +44,7 @@ async function loadNext() {
   next.list.removeAttribute("aria-busy");
   next.steps = answer.ok ? answer.steps : [];
   next.measured.clear();
-  answer.ok ? drawNext() : next.list.replaceChildren(refusal(answer.error));
+  answer.ok ? drawNext() : put(next.list, refusal(answer.error));
 }
 
 function toggleNext() {
@@ -61,10 +61,10 @@ function drawPlan() {
   const item = ({ text, what, why, instead }, k) => {
     const facts = Object.entries({ what, why, instead }).filter(([, words]) => words);
     return element("li", { class: k < plan.done ? "" : "ahead", "aria-current": k === plan.done - 1 ? "step" : null },
-      element("code", null, text), element("dl", null, facts.map(([word, words]) => [element("dt", null, word), element("dd", null, words)])));
+      element("code", text), element("dl", facts.map(([word, words]) => [element("dt", word), element("dd", words)])));
   };
   const left = plan.steps.length - plan.done;
-  plan.list.replaceChildren(...plan.steps.slice(0, plan.done + 1).map(item));
+  put(plan.list, plan.steps.slice(0, plan.done + 1).map(item));
   plan.text.textContent = !plan.steps.length ? "The planner leaves the loops as they are." : `${plan.done} of ${plan.steps.length} steps taken`;
   plan.next.disabled = plan.all.disabled = left === 0;
 }
@@ -83,7 +83,7 @@ export async function openPlan() {
   const answer = await ask({ ask: "plan", state: plain({ ...state(), steps: [] }) });
   if (!answer) return;
   if (!answer.ok) {
-    plan.list.replaceChildren(refusal(answer.error));
+    put(plan.list, refusal(answer.error));
     plan.text.textContent = "";
     return say(answer.error.text, "bad");
   }
@@ -95,15 +95,15 @@ export async function openPlan() {
 
 export function build() {
   next.filter = element("input", { type: "search", id: "filter", placeholder: "filter, e.g. split", oninput: drawNext });
-  next.list = element("div", { class: "nexts" });
-  next.panel = element("div", { class: "panel", id: "next", hidden: true }, element("label", { for: "filter", class: "hidden" }, "Filter next steps"), next.filter, next.list);
+  next.list = element("div.nexts");
+  next.panel = element("div.panel", { id: "next", hidden: true }, element("label", { for: "filter", class: "hidden" }, "Filter next steps"), next.filter, next.list);
   next.button = button("Next steps", toggleNext, { "aria-expanded": false, "aria-controls": "next", class: "wide" });
-  plan.list = element("ol", { class: "plan" });
-  plan.text = element("p", { class: "faint" });
+  plan.list = element("ol.plan");
+  plan.text = element("p.faint");
   plan.next = button("Next", () => upTo(plan.done + 1), { class: "strong", "aria-label": "Next step of the plan" });
   plan.all = button("All", () => upTo(plan.steps.length), { "aria-label": "All steps of the plan" });
   plan.close = button("Close", () => (plan.panel.hidden = true), { "aria-label": "Close the plan" });
-  const bar = element("div", { class: "bar" }, plan.text, plan.next, plan.all, plan.close);
-  plan.panel = element("div", { class: "panel", role: "region", "aria-label": "Plan", hidden: true }, element("h3", null, "The planner’s schedule"), bar, plan.list);
+  const bar = element("div.bar", plan.text, plan.next, plan.all, plan.close);
+  plan.panel = element("div.panel", { role: "region", "aria-label": "Plan", hidden: true }, element("h3", "The planner’s schedule"), bar, plan.list);
   return [plan.panel, next.button, next.panel];
 }

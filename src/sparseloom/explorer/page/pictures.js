@@ -1,7 +1,7 @@
 // The lower half: pictures of the schedule and of the data, each in a tab of its own.
 
 import { ask } from "./ask.js";
-import { byId, element, refusal, tabs } from "./dom.js";
+import { byId, element, put, refusal, tabs } from "./dom.js";
 import { boxes, brief, colour, drawing, exporter, parsed, text } from "./draw.js";
 import { relight } from "./links.js";
 import * as measure from "./measure.js";
@@ -14,13 +14,13 @@ let answer = null;
 
 /** A picture that the server drew, with its button. */
 function graph(name) {
-  const stage = element("div", { class: "stage" });
-  const pane = element("div", null, element("div", { class: "bar" }, exporter(name, () => stage.querySelector("svg"))), stage);
+  const stage = element("div.stage");
+  const pane = element("div", element("div.bar", exporter(name, () => stage.querySelector("svg"))), stage);
   const show = (source, label) => {
     const svg = parsed(source);
     svg?.setAttribute("role", "img");
     svg?.setAttribute("aria-label", label);
-    stage.replaceChildren(svg ?? element("p", { class: "faint" }, "There is no picture of this schedule."));
+    put(stage, svg ?? element("p.faint", "There is no picture of this schedule."));
   };
   return { pane, show };
 }
@@ -30,7 +30,7 @@ function levels({ levels: all, values, of }, { name, format }, width) {
   const parts = [];
   let y = 8;
   for (const { title, arrays } of all) {
-    parts.push(text(64, y + 6, title, "sl-text", { "text-anchor": "start" }));
+    parts.push(text(64, y + 6, title, "sl-text", "start"));
     y += 20;
     if (!arrays.length) y += 2;
     const pos = arrays.find((array) => array.name.startsWith("pos"))?.values;
@@ -54,11 +54,11 @@ async function stored(tensor) {
   const found = await ask({ ask: "space", state: plain(), operand: tensor.name }, `storage ${tensor.name}`);
   if (!found) return null;
   const { name, format } = tensor;
-  const title = element("figcaption", null, element("b", { class: "mono name", "data-names": name }, name), ` ${format}${found.remark ? `; ${found.remark}` : ""}`);
-  if (!found.ok) return element("figure", null, title, refusal(found.error));
+  const title = element("figcaption", element("b.mono.name", { "data-names": name }, name), ` ${format}${found.remark ? `; ${found.remark}` : ""}`);
+  if (!found.ok) return element("figure", title, refusal(found.error));
   const svg = levels(found, tensor, Math.max(300, ui.storage.clientWidth - 4));
   title.append(exporter(`storage-${name}`, () => svg));
-  return element("figure", null, title, element("div", { class: "stage" }, svg));
+  return element("figure", title, element("div.stage", svg));
 }
 
 async function loadStorage() {
@@ -68,7 +68,7 @@ async function loadStorage() {
     const figure = await stored(tensor);
     if (!figure || wanted !== answer) return;
     figures.push(figure);
-    ui.storage.replaceChildren(...figures);
+    put(ui.storage, figures);
   }
   relight();
 }
@@ -88,10 +88,10 @@ export function build() {
   const measured = measure.build();
   const panes = [
     ["space", "Iteration space", space.build()], ["provenance", "Provenance", ui.provenance.pane], ["iteration", "Iteration graph", ui.iteration.pane],
-    ["storage", "Storage", ui.storage], ["run", "Run", measured.run], ["compare", "Compare", measured.compare], ["explain", "Explanation", element("div", null, ui.explain)],
+    ["storage", "Storage", ui.storage], ["run", "Run", measured.run], ["compare", "Compare", measured.compare], ["explain", "Explanation", element("div", ui.explain)],
   ];
   ui.tabs = tabs("Pictures", panes, (key) => ((shownTab = key), fresh()));
-  byId("pictures").append(element("div", { class: "head" }, ui.tabs.list), element("div", { class: "body" }, panes.map(([, , pane]) => pane)));
+  byId("pictures").append(element("div.head", ui.tabs.list), element("div.body", panes.map(([, , pane]) => pane)));
 }
 
 export function open(key) {

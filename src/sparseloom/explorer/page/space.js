@@ -1,9 +1,8 @@
 // The iteration space of one operand: its entries in the colours of tiles, threads or variables, in the order in which the loops meet them.
 
 import { ask } from "./ask.js";
-import { byId, element, refusal, say, sign } from "./dom.js";
+import { byId, element, put, refusal, say, shape, sign } from "./dom.js";
 import { boxes, brief, colour, drawing, exporter, text } from "./draw.js";
-import { shape } from "./dom.js";
 import { onlight } from "./links.js";
 import { plain } from "./state.js";
 
@@ -22,25 +21,23 @@ function grid() {
   const [rows, columns] = data.shape;
   const cell = Math.max(5, Math.min(22, Math.floor(300 / rows), Math.floor((ui.stage.clientWidth - 80 || 600) / columns)));
   const [left, top] = [64, 22];
-  const parts = [shape("rect", { x: left, y: top, width: columns * cell, height: rows * cell, class: "sl-grid" })];
-  const line = (d) => parts.push(shape("path", { d, class: "sl-grid", fill: "none" }));
-  if (cell > 7) for (let k = 1; k < rows; k++) line(`M${left} ${top + k * cell}h${columns * cell}`);
-  if (cell > 7) for (let k = 1; k < columns; k++) line(`M${left + k * cell} ${top}v${rows * cell}`);
+  const lines = (count, draw) => (cell > 7 ? Array.from({ length: count - 1 }, (_, k) => draw((k + 1) * cell)).join("") : "");
+  const d = `M${left} ${top}h${columns * cell}v${rows * cell}h${-columns * cell}z` +
+    lines(rows, (at) => `M${left} ${top + at}h${columns * cell}`) + lines(columns, (at) => `M${left + at} ${top}v${rows * cell}`);
+  const parts = [shape("path", { d, class: "sl-grid" })];
   const every = Math.ceil(24 / cell);
-  for (let k = 0; k < rows; k += every) parts.push(text(left - 8, top + (k + 0.5) * cell, k, "sl-faint", { "font-size": 10, "text-anchor": "end" }));
-  for (let k = 0; k < columns; k += every) parts.push(text(left + (k + 0.5) * cell, 12, k, "sl-faint", { "font-size": 10 }));
+  for (let k = 0; k < rows; k += every) parts.push(text(left - 12, top + (k + 0.5) * cell, k, "sl-faint", "middle", 10));
+  for (let k = 0; k < columns; k += every) parts.push(text(left + (k + 0.5) * cell, 12, k, "sl-faint", "middle", 10));
   const place = ([i, j]) => [left + j * cell, top + i * cell];
   return { parts, cell, place, height: top + rows * cell + 14 };
 }
 
 /** Two iterations that meet, and the line between them. */
 function raced({ cell, place }) {
-  if (!data.race) return [];
-  const ends = [data.race.first, data.race.second].map((visit) => data.visits[visit]).filter(Boolean).map((visit) => place(data.entries[visit.entry].at));
-  const middle = cell / 2;
-  const rings = ends.map(([x, y]) => shape("circle", { cx: x + middle, cy: y + middle, r: middle + 4, class: "sl-race" }));
-  const [a, b] = ends;
-  return b ? [shape("path", { d: `M${a[0] + middle} ${a[1] + middle}L${b[0] + middle} ${b[1] + middle}`, class: "sl-race", "stroke-dasharray": "4 3" }), ...rings] : rings;
+  const visits = data.race ? [data.race.first, data.race.second].map((number) => data.visits[number]).filter(Boolean) : [];
+  const ends = visits.map(({ entry }) => place(data.entries[entry].at).map((at) => at + cell / 2));
+  const line = ends.length > 1 && shape("path", { d: `M${ends.join("L")}`, class: "sl-race", "stroke-dasharray": "4 3" });
+  return [line, ...ends.map(([cx, cy]) => shape("circle", { cx, cy, r: cell / 2 + 4, class: "sl-race" }))];
 }
 
 /** Draw everything once; moving through time only changes the looks of entries. */
@@ -55,13 +52,16 @@ function drawScene() {
   const parts = [...g.parts, ...dots, ...raced(g)];
   let y = g.height + 6;
   const array = (name, values, entries) => {
-    const made = (k, both, box) => (entries?.[k] ?? []).forEach((entry) => (both.setAttribute("data-entry", entry), cells[entry]?.push(box)));
+    const made = (k, both, box) => {
+      if (entries?.[k]?.length) both.setAttribute("data-entry", entries[k].join(" "));
+      entries?.[k]?.forEach((entry) => cells[entry]?.push(box));
+    };
     const drawn = boxes(name, values.map(brief), y, width, made);
     parts.push(...drawn.parts);
     y += drawn.height;
   };
   for (const { title, arrays } of data.levels ?? []) {
-    parts.push(text(64, y + 8, `${title}${arrays.length ? "" : ": no arrays"}`, "sl-faint", { "text-anchor": "start", "font-size": 11 }));
+    parts.push(text(64, y + 8, `${title}${arrays.length ? "" : ": no arrays"}`, "sl-faint", "start", 11));
     y += 20;
     arrays.forEach(({ name, values, entries }) => array(name, values, entries));
   }
@@ -70,18 +70,18 @@ function drawScene() {
   const label = `Entries of ${data.operand} in the order of the loops; ${data.remark ?? ""}`;
   const svg = drawing(width, y + 30, label, [...parts, legend]);
   scene = { svg, dots, cells, legend, legendAt: y + 14 };
-  ui.stage.replaceChildren(svg);
+  put(ui.stage, svg);
   drawTime();
 }
 
 function drawLegend() {
   const values = [...new Set(data.visits.map((visit) => unitOf(visit, way())))].slice(0, 12);
-  const parts = [text(56, scene.legendAt, way(), "sl-faint", { "text-anchor": "end" })];
+  const parts = [text(56, scene.legendAt, way(), "sl-faint", "end")];
   values.forEach((value, k) => {
     const x = 64 + 44 * k;
-    parts.push(shape("rect", { x, y: scene.legendAt - 6, width: 12, height: 12, rx: 2, fill: colour(value) }), text(x + 16, scene.legendAt, value, "sl-text", { "text-anchor": "start", "font-size": 11 }));
+    parts.push(shape("rect", { x, y: scene.legendAt - 6, width: 12, height: 12, rx: 2, fill: colour(value) }), text(x + 16, scene.legendAt, value, "sl-text", "start", 11));
   });
-  scene.legend.replaceChildren(...parts);
+  put(scene.legend, parts);
 }
 
 /** The state at a time: what was visited is strong, the last one is marked, the rest pale. */
@@ -95,11 +95,10 @@ function drawTime() {
   const now = time > 0 && time < data.visits.length ? data.visits[time - 1].entry : -1;
   data.entries.forEach((_, k) => {
     const visit = data.visits[latest[k] >= 0 ? latest[k] : first[k]];
+    const state = `${latest[k] >= 0 ? "done" : "ahead"} ${k === now ? "sl-now" : ""}`;
     for (const node of [scene.dots[k], ...scene.cells[k]]) {
-      const plainBox = node !== scene.dots[k];
-      node.setAttribute("class", [plainBox ? "sl-box" : "sl-entry", latest[k] < 0 || plainBox ? "sl-pale" : "", k === now ? "sl-now" : ""].filter(Boolean).join(" "));
+      node.setAttribute("class", `${node === scene.dots[k] ? "sl-entry" : "sl-cell"} ${state}`);
       node.setAttribute("fill", visit ? colour(unitOf(visit, way())) : "none");
-      if (plainBox) node.classList.toggle("done", latest[k] >= 0);
     }
   });
   drawLegend();
@@ -141,12 +140,12 @@ function play() {
 
 /** An entry, or a box of an array: both light up, and the foot of the page says what it is. */
 function point(event) {
-  const k = event.type === "pointerleave" ? undefined : event.target.closest?.("[data-entry]")?.dataset.entry;
+  const here = event.type !== "pointerleave" && event.target.closest?.("[data-entry]")?.dataset.entry.split(" ");
   ui.stage.querySelectorAll(".near").forEach((node) => node.classList.remove("near"));
-  if (k === undefined || !data?.ok) return;
-  ui.stage.querySelectorAll(`[data-entry="${k}"]`).forEach((node) => node.classList.add("near"));
-  const { at, value } = data.entries[k];
-  const times = data.visits.map((visit, v) => (visit.entry === Number(k) ? v + 1 : 0)).filter(Boolean);
+  if (!here || !data?.ok) return;
+  for (const k of here) ui.stage.querySelectorAll(`[data-entry~="${k}"]`).forEach((node) => node.classList.add("near"));
+  const { at, value } = data.entries[here[0]];
+  const times = data.visits.map((visit, v) => visit.entry === Number(here[0]) && v + 1).filter(Boolean);
   const when = times.length ? `visited at ${times.slice(0, 6).join(", ")}${times.length > 6 ? " …" : ""}` : "never visited";
   byId("detail").textContent = `${data.operand}(${at.join(",")}) = ${brief(value)}, ${when}`;
 }
@@ -156,12 +155,12 @@ export function build() {
   ui.colour = element("select", { id: "colour", onchange: () => ((by = ui.colour.value), data?.ok && drawTime()) });
   ui.slider = element("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "Time", oninput: () => (pause(), go(ui.slider.valueAsNumber)) });
   ui.play = sign("▶", "Play", play);
-  ui.where = element("output", { class: "mono faint" });
-  ui.remark = element("p", { class: "faint" });
-  ui.race = element("p", { class: "race", hidden: true });
-  ui.stage = element("div", { class: "stage", onpointerover: point, onpointerleave: point });
+  ui.where = element("output.mono.faint");
+  ui.remark = element("p.faint");
+  ui.race = element("p.race", { hidden: true });
+  ui.stage = element("div.stage", { onpointerover: point, onpointerleave: point });
   const step = (by) => () => (pause(), go(time + by));
-  const bar = element("div", { class: "bar" },
+  const bar = element("div.bar",
     element("label", { for: "operand" }, "of"), ui.operand, element("label", { for: "colour" }, "coloured by"), ui.colour,
     sign("‹", "One visit back", step(-1)), ui.play, sign("›", "One visit on", step(1)), ui.slider, exporter("iteration-space", () => scene?.svg));
   onlight((names) => {
@@ -170,11 +169,11 @@ export function build() {
     pointed = found;
     drawTime();
   });
-  return element("div", null, bar, ui.where, ui.race, ui.stage, ui.remark);
+  return element("div", bar, ui.where, ui.race, ui.stage, ui.remark);
 }
 
 const options = (select, values, wanted) => {
-  select.replaceChildren(...values.map((value) => element("option", { value }, value)));
+  put(select, values.map((value) => element("option", { value }, value)));
   select.value = values.includes(wanted) ? wanted : values[0] ?? "";
 };
 
@@ -188,7 +187,7 @@ export function setTensors(tensors) {
 
 function failed(error) {
   scene = null;
-  ui.stage.replaceChildren(refusal(error));
+  put(ui.stage, refusal(error));
   ui.where.textContent = ui.remark.textContent = "";
   ui.race.hidden = true;
 }
