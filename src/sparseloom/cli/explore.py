@@ -63,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _served(options: argparse.Namespace, state: dict[str, Any] | None, operands: dict[str, Tensor]) -> Explorer:
-    from sparseloom.explorer.child import Limits
+    from sparseloom.explorer.limits import Limits
     from sparseloom.explorer.serving import Explorer
 
     try:

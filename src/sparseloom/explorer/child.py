@@ -14,27 +14,18 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import resource
 import shutil
 import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, BinaryIO, NoReturn
 
+from sparseloom.explorer.limits import failure
+
 Explore = Callable[[Any, Mapping[str, Any]], dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a child may use. ``memory`` is beside what its operands take."""
-
-    memory: int = 6 << 30
-    file: int = 1 << 30
-    open_files: int = 256
 
 
 def main() -> None:
@@ -48,17 +39,12 @@ def main() -> None:
 def _serve(answers: BinaryIO) -> NoReturn:
     explore = _named(sys.argv[1])
     limits, operands = pickle.load(sys.stdin.buffer)  # from the parent, never from a request
-    _limit(limits)
+    limits.begin()
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
     _say(answers, {"ok": True})
     while True:
         _say(answers, _answer(explore, requests.get(), operands))
-
-
-def failure(text: str, help: str) -> dict[str, Any]:
-    """An answer that says what went wrong and what to do."""
-    return {"ok": False, "error": {"text": text, "help": help}}
 
 
 def _own_output() -> BinaryIO:
@@ -74,33 +60,6 @@ def _named(place: str) -> Explore:
     module, _, name = place.partition(":")
     found: Explore = getattr(import_module(module), name)
     return found
-
-
-def _limit(limits: Limits) -> None:
-    """Bound what this process, and a compiler that it starts, may take of the machine.
-
-    Memory is counted as data and not as addresses, of which a GPU's driver reserves more than any machine has. The number of processes
-    is not bounded, since the system counts all those of the user.
-    """
-    bounds = {
-        resource.RLIMIT_DATA: _data() + limits.memory,
-        resource.RLIMIT_FSIZE: limits.file,
-        resource.RLIMIT_NOFILE: limits.open_files,
-        resource.RLIMIT_CORE: 0,
-    }
-    for kind, most in bounds.items():
-        _, hard = resource.getrlimit(kind)
-        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (bound, bound))
-
-
-def _data() -> int:
-    """How many bytes of data this process has now, its operands among them; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[5]) * resource.getpagesize()
-    except OSError:
-        return 0
 
 
 def _listen(lines: BinaryIO, requests: SimpleQueue[bytes]) -> None:

@@ -26,7 +26,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, NoReturn
 
-from sparseloom.explorer.child import failure
+from sparseloom.explorer.limits import failure
 
 ADDRESS = "127.0.0.1"
 MOST_CONNECTIONS = 16
@@ -52,7 +52,7 @@ HEADERS = {
 }
 START_PAGE = "index.html"
 OPEN = "open the address that the explorer printed"
-Answer = Callable[[Mapping[str, Any]], bytes]
+Answer = Callable[[Mapping[str, Any], Callable[[], bool]], bytes]
 
 
 class Refused(Exception):
@@ -64,7 +64,7 @@ class Refused(Exception):
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """Listens at once. ``answer`` makes the answer to a request; ``port`` 0 takes any that is free."""
+    """Listens at once, at any free port if it is 0. ``answer`` makes the answer to a request, and may ask if it is still awaited."""
 
     daemon_threads = True
     block_on_close = False
@@ -173,10 +173,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _name(self) -> str:
         """What is asked for behind the token, without which nothing is there."""
-        lead, token, *rest = [*self.path.split("/", 2), ""][:3]
-        if lead or not hmac.compare_digest(token.encode("latin-1", "replace"), self.server.token.encode()) or self.path.count("/") != 2:
+        lead, token, name, *rest = [*self.path.split("/"), "", ""]
+        is_ours = hmac.compare_digest(token.encode("latin-1", "replace"), self.server.token.encode())
+        if lead or not is_ours or len(rest) != 2:
             raise Refused(HTTPStatus.NOT_FOUND, "there is nothing at this address", OPEN)
-        return rest[0] or START_PAGE
+        return name or START_PAGE
 
     def _send_file(self) -> None:
         name = self._name()
@@ -192,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
         if kind != "application/json":
             raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a request must be application/json", "send it as the page does")
         request = read_request(self._body())
-        self._send(HTTPStatus.OK, "application/json", self.server.answer(request))
+        self._send(HTTPStatus.OK, "application/json", self.server.answer(request, self._is_awaited))
 
     def _body(self) -> bytes:
         lengths = self.headers.get_all("Content-Length", [])
@@ -208,6 +209,16 @@ class _Handler(BaseHTTPRequestHandler):
         if len(body) < int(lengths[0]):
             raise Refused(HTTPStatus.BAD_REQUEST, "the request ended early", "send as much as Content-Length says")
         return body
+
+    def _is_awaited(self) -> bool:
+        """Whether the client is still there: one that closed its end has nothing more to send."""
+        self.connection.setblocking(False)
+        try:
+            return bool(self.connection.recv(1, socket.MSG_PEEK))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
     def _refuse(self, status: HTTPStatus, text: str, help: str) -> None:
         self._send(status, "application/json", json.dumps(failure(text, help)).encode())

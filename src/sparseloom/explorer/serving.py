@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import shutil
 import threading
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from sparseloom.explorer.child import Limits, failure
+from sparseloom.explorer.limits import Limits, failure
 from sparseloom.explorer.opening import State, fragment, kernel_state
 from sparseloom.explorer.server import Server
 from sparseloom.explorer.worker import EXPLORE, Work, Worker
@@ -48,18 +49,19 @@ class Explorer:
         edits, measurements = (Worker(work, allowed) for allowed in seconds)
         self._workers = {**dict.fromkeys(EDITS, edits), **dict.fromkeys(MEASUREMENTS, measurements)}
         self.url = self._server.url + fragment(state)
+        self._owner = os.getpid()
         atexit.register(self.close)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
         edits.start()
         measurements.start()
 
-    def answer(self, request: Mapping[str, Any]) -> bytes:
+    def answer(self, request: Mapping[str, Any], is_wanted: Callable[[], bool] = lambda: True) -> bytes:
         """The answer to a request of the page, as JSON."""
         asked = request.get("ask")
         worker = self._workers.get(asked) if isinstance(asked, str) else None
         if worker is None:
             return json.dumps(failure("the request asks for nothing that is known", f"ask is one of {', '.join(self._workers)}")).encode()
-        return worker.ask(request)
+        return worker.ask(request, is_wanted)
 
     def open_browser(self) -> None:
         """Show the page in the user's browser, whenever that has started."""
@@ -68,6 +70,8 @@ class Explorer:
     def close(self) -> None:
         """End the server and what it started, and remove the kernels that were compiled. The page does not answer any more."""
         atexit.unregister(self.close)
+        if os.getpid() != self._owner:  # a process that was forked from it leaves it alone
+            return
         self._server.shutdown()
         self._server.server_close()
         for worker in set(self._workers.values()):

@@ -11,14 +11,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from sparseloom.explorer.child import Limits, failure
+from sparseloom.explorer.limits import Limits, failure
 
 EXPLORE = "sparseloom.explorer:explore"
 LONGEST_START = 60.0  # seconds
@@ -60,12 +60,17 @@ class Worker:
         with self._turn:
             self._running()
 
-    def ask(self, request: Mapping[str, Any]) -> bytes:
-        """The answer to a request, as JSON; it is a failure with a reason where the child gave none."""
+    def ask(self, request: Mapping[str, Any], is_wanted: Callable[[], bool] = lambda: True) -> bytes:
+        """The answer to a request, as JSON; it is a failure with a reason where the child gave none.
+
+        When its turn comes, a request that nobody waits for any more is not passed on.
+        """
         line = json.dumps(request, allow_nan=False).encode() + b"\n"
         if not self._turn.acquire(timeout=self._seconds):
             return _failed("an earlier request is still being answered", "wait for it, then ask again")
         try:
+            if not is_wanted():
+                return _failed("a newer request took the place of this one", "wait for its answer")
             return self._running().answer(line, self._seconds)
         except _Lost as lost:
             self._replace()
@@ -84,13 +89,16 @@ class Worker:
     def _running(self) -> _Child:
         if self._is_closed:
             raise _Lost("was not answered: the explorer was closed", "start it again")
-        if self._child is None:
-            self._child = _Child(self._work)
+        try:
+            self._child = self._child or _Child(self._work)
+        except OSError as problem:
+            raise _Lost(f"was not answered: no process started: {problem.strerror}", "end other programs, then ask again") from None
         return self._child
 
     def _replace(self) -> None:
         self._drop()
-        self._child = None if self._is_closed else _Child(self._work)
+        with suppress(_Lost):  # the next request says why
+            self._running()
 
     def _drop(self) -> None:
         if self._child is not None:
