@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from sparseloom.core.errors import CompilerBug, DeviceError, NotationError, RaceWarning
+from sparseloom.core.lines import Line, lines_of
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
@@ -32,6 +33,7 @@ from sparseloom.lower.jam_lanes import jam_lanes
 from sparseloom.lower.kernel import Lowered, lower
 from sparseloom.lower.lane_sums import sum_in_lanes
 from sparseloom.lower.launch import add_launches
+from sparseloom.lower.made_names import origins_of
 from sparseloom.lower.registers import keep_in_registers
 from sparseloom.lower.uniform import share_among_lanes
 from sparseloom.lower.vectorize import vectorize
@@ -44,6 +46,7 @@ from sparseloom.plan.plan import Plan, choose_loops, scheduled
 from sparseloom.runtime.cuda.binding import Program
 from sparseloom.runtime.libraries import EntryPoint, load
 from sparseloom.runtime.settings import verifies
+from sparseloom.schedule.picture import lines_with_origins
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.targets.c import C
@@ -175,6 +178,19 @@ class Stages:
                 return self.source
         raise NotationError(f"there is no stage {stage!r}; there are {', '.join([*STAGES[:-1], self.target.name])}")
 
+    def lines(self, stage: str) -> tuple[Line, ...]:
+        """The lines of one stage, each with the variable or the tensor that it stems from, if it does from one."""
+        match stage:
+            case "concrete":
+                return tuple(lines_with_origins(self.concrete.stmt))
+            case "loops":
+                return tuple(loop_printer.lines(self.lowered.function))
+            case self.target.name:
+                self.require_target()
+                made = self.target.lines_of(self.lowered.function, "entry")
+                return tuple(made[:-1] if made[-1].text == "" else made)
+        return tuple(lines_of(self.show(stage)))
+
 
 @lru_cache(maxsize=4096)
 def build(plan: Plan, int32_limit: int = 2**31 - 1) -> Stages:
@@ -202,15 +218,20 @@ def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill:
     """The stages of a statement whose loops are settled. Races that nothing covers were allowed by the user, and are said."""
     for conflict in ignored(concrete.stmt):
         notify(f"{conflict}, and nothing covers it: the result may be wrong", RaceWarning)
-    settled = concrete
-    for settle in concrete_passes(target, refill):
-        settled = verified(settle(settled))
-    lowered = verified(lower(settled, target, "kernel", int32_limit))
+    lowered = lower_plainly(concrete, int32_limit, refill, target)
     for improve in loop_passes(target, lowered.indices):
         function = improve(lowered.function)
         if function is not lowered.function:
             lowered = verified(replace(lowered, function=function))
     return Stages(assign, concrete, lowered, target)
+
+
+def lower_plainly(concrete: Concrete, int32_limit: int, refill: bool = False, target: Target = C) -> Lowered:
+    """The loops of a statement as they are made, before any pass: every variable of the schedule still has its loop."""
+    settled = concrete
+    for settle in concrete_passes(target, refill):
+        settled = verified(settle(settled))
+    return verified(lower(settled, target, "kernel", int32_limit, origins_of(concrete, settled)))
 
 
 def load_together(many: Sequence[Stages]) -> None:

@@ -129,6 +129,12 @@ class Specialization:
         held = ", ".join(f"{t} is {t.dtype}" + (f" with {t.fill} where nothing is stored" if t.fill != 0 else "") for t in tensors)
         return f"\n  on these operands: {held}" if held else ""
 
+    def following(self, stages: Stages) -> Specialization:
+        """The same problem with loops that somebody else made of it."""
+        made = replace(self)
+        made.__dict__["stages"] = stages
+        return made
+
     @cached_property
     def _running(self) -> Plan:
         """The plan that is followed. A sum over nothing has no entries, so it cannot have an operand's structure, schedule or no."""

@@ -2,13 +2,17 @@
 
 A node is a frozen, slotted dataclass, equal by structure. Its children are the nodes in its fields, in order;
 tuples of nodes count as fields of nodes. Passes are written with ``match`` and one ``rewrite``.
+
+A note is a field that says something about a node and does not make it another one: ``field(default=..., kw_only=True, compare=False)``.
+It is given by keyword, kept by ``replace``, ``rewrite`` and pickling, and left out of ``==``, the hash, ``match`` and the text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from functools import partial
 from operator import attrgetter, is_
 from typing import Any, TypeVar, dataclass_transform
 
@@ -28,14 +32,16 @@ class Node:
         raise FrozenInstanceError(f"cannot delete {name!r}: a node is a fact")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, name) for name in field_names(type(self)))
+        cls = type(self)
+        notes = {name: getattr(self, name) for name in note_names(cls)}
+        return partial(cls, **notes) if any(notes.values()) else cls, tuple(getattr(self, name) for name in field_names(cls))
 
     def __repr__(self) -> str:
         inside = ", ".join(repr(getattr(self, name)) for name in field_names(type(self)))
         return f"{type(self).__name__}({inside})"
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def node(cls: type[T]) -> type[T]:
     """Declare a node: frozen, slotted, equal by structure.
 
@@ -52,7 +58,9 @@ def node(cls: type[T]) -> type[T]:
 def _constructor(cls: Any) -> Callable[..., None]:
     """``__init__`` of a node class, field by field, as a frozen dataclass has it."""
     defaults = {f"{f.name}_default": f.default for f in fields(cls) if f.default is not MISSING}
-    parameters = [f"{f.name}={f.name}_default" if f"{f.name}_default" in defaults else f.name for f in fields(cls)]
+    parameters = [f"{name}={name}_default" if f"{name}_default" in defaults else name for name in field_names(cls)]
+    if notes := note_names(cls):
+        parameters += ["*", *(f"{name}={name}_default" for name in notes)]
     body = [f"put(self, {f.name!r}, {f.name})" for f in fields(cls)]
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
@@ -65,7 +73,8 @@ def _constructor(cls: Any) -> Callable[..., None]:
 
 def _comparison(cls: Any) -> tuple[Callable[[Any, object], bool], Callable[[Any], int]]:
     """``__eq__`` and ``__hash__`` of a node class: by the values of its fields."""
-    contents = attrgetter(*(f.name for f in fields(cls))) if fields(cls) else attrgetter("__class__")
+    names = field_names(cls)
+    contents = attrgetter(*names) if names else attrgetter("__class__")
 
     def equal(self: Any, other: object) -> bool:
         return self is other or (type(self) is type(other) and contents(self) == contents(other))
@@ -88,13 +97,22 @@ def kept_hash(contents: Callable[[Any], object]) -> Callable[[Any], int]:
 
 
 _FIELD_NAMES: dict[type, tuple[str, ...]] = {}
+_NOTE_NAMES: dict[type, tuple[str, ...]] = {}
 
 
 def field_names(cls: type) -> tuple[str, ...]:
-    """The names of a node class's fields, in order."""
+    """The names of the fields that make a node of a class what it is, in order."""
     names = _FIELD_NAMES.get(cls)
     if names is None:
-        names = _FIELD_NAMES[cls] = tuple(f.name for f in fields(cls))
+        names = _FIELD_NAMES[cls] = tuple(f.name for f in fields(cls) if f.compare)
+    return names
+
+
+def note_names(cls: type) -> tuple[str, ...]:
+    """The names of a node class's notes."""
+    names = _NOTE_NAMES.get(cls)
+    if names is None:
+        names = _NOTE_NAMES[cls] = tuple(f.name for f in fields(cls) if not f.compare)
     return names
 
 
@@ -169,6 +187,7 @@ def rewrite(root: N, rule: Callable[[Any], Node | None], kind: type[Node] = Node
             changed[name] = new
     current = root
     if changed:
-        current = type(root)(**{name: changed.get(name, getattr(root, name)) for name in field_names(type(root))})
+        cls = type(root)
+        current = cls(**{name: changed.get(name, getattr(root, name)) for name in (*field_names(cls), *note_names(cls))})
     replaced = rule(current)
     return current if replaced is None else replaced  # type: ignore[return-value]

@@ -24,7 +24,7 @@ _PAPER_TITLES = {
     "spmm_cpu_tiled": "SpMM, positions in tiles",
     "spmm_cpu_untiled": "SpMM, plain loops",
 }
-_SIZES = {SPMV[0]: {"i": 200, "j": 200}, SPMM[0]: {"i": 200, "j": 200, "k": 32}, MTTKRP[0]: {"i": 60, "k": 40, "l": 30, "j": 32}}
+_SIZES = {SPMV[0]: {"i": 3000, "j": 3000}, SPMM[0]: {"i": 1000, "j": 1000, "k": 32}, MTTKRP[0]: {"i": 60, "k": 40, "l": 30, "j": 32}}
 
 _FIRST = (
     ("SpMV, plain loops", *SPMV, ""),
@@ -64,11 +64,12 @@ def example_state(example: PaperSchedule) -> State:
     steps = tuple(Step(text) for text in steps_of(example.steps))
     formats: Mapping[str, str] = dict(item.split(":", 1) for item in example.formats.split())
     target = "cuda" if "GPU" in example.steps else "c"
-    return State(example.statement, formats, steps, target, _SIZES.get(example.statement, _small(example.statement)), 0.05)
+    return State(example.statement, formats, steps, target, _SIZES.get(example.statement, _small(example.statement)), 0.01)
 
 
 def _small(statement: str) -> dict[str, int]:
-    return {var: 100 if var in "ijkl" else 20 for var in "abcdgijklqrt" if f"{var}," in statement or f"{var})" in statement}
+    size = 100 if "X(i,j,k)" in statement or "b(k,l)" in statement else 400
+    return {var: size if var in "ijkl" else 40 for var in "abcdgijklqrt" if f"{var}," in statement or f"{var})" in statement}
 
 
 def steps_of(text: str) -> list[str]:

@@ -9,6 +9,9 @@ from typing import Any
 from sparseloom.core.errors import CompilerBug, SparseloomError, SparseloomWarning
 from sparseloom.explorer.examples import examples
 from sparseloom.explorer.look import look, told
+from sparseloom.explorer.next_steps import next_steps
+from sparseloom.explorer.planning import planned
+from sparseloom.explorer.space import iteration_space
 from sparseloom.explorer.state import RequestError, read_state
 from sparseloom.explorer.subject import Subject
 from sparseloom.tensor.tensor import Tensor
@@ -60,4 +63,9 @@ def _answer(request: Any, operands: Mapping[str, Tensor]) -> Response:
     return answer(Subject(read_state(request.get("state")), operands), request)
 
 
-ASKS: dict[str, Callable[[Subject, Request], Response]] = {"look": lambda subject, _: look(subject)}
+ASKS: dict[str, Callable[[Subject, Request], Response]] = {
+    "look": lambda subject, _: look(subject),
+    "next": lambda subject, _: next_steps(subject),
+    "plan": lambda subject, _: planned(subject),
+    "space": lambda subject, request: iteration_space(subject, request.get("operand")),
+}

@@ -126,7 +126,7 @@ def _steps_of(name: str, rows: tuple[Taken, ...]) -> list[int]:
 
 
 def _lines(stages: Stages, stage: str) -> list[dict[str, Any]]:
-    return [{"text": line, "names": []} for line in stages.show(stage).rstrip("\n").split("\n")]
+    return [{"text": line.text, "names": [line.origin] if line.origin else []} for line in stages.lines(stage)]
 
 
 def _code(stages: Stages) -> Any:

@@ -91,7 +91,7 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
 def _step(value: Any) -> Step:
     match value:
         case {"text": str(text), **rest} if len(text) <= MOST_TEXT and not set(rest) - {"on"} and isinstance(rest.get("on", True), bool):
-            return Step(text.strip(), rest.get("on", True))
+            return Step(text.strip(), bool(rest.get("on", True)))
     raise RequestError("a step is an object with a text, and on: true or false", where="steps")
 
 

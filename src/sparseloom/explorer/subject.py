@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
+from weakref import WeakKeyDictionary
 
 from sparseloom.compiler import Stages, build
 from sparseloom.conversion import convert
@@ -28,6 +30,8 @@ from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.supplied import Wanted
 from sparseloom.targets.registry import find_target
+from sparseloom.targets.target import Target
+from sparseloom.tensor.creation import random
 from sparseloom.tensor.tensor import Tensor
 
 MOST_VALUES = 2 * 10**7  # of one random operand or dense result
@@ -54,6 +58,12 @@ class Taken:
         return tuple(dict.fromkeys((*self.makes, *(name for value in values for name in _names(value)))))
 
 
+@lru_cache(maxsize=16)
+def _random(shape: tuple[int, ...], density: float, format: Format, seed: int) -> Storage:
+    """A tensor that nobody has: full if it is dense."""
+    return random(shape, 1.0 if format.is_dense else density, format, seed).storage
+
+
 def _names(value: object) -> Iterator[str]:
     match value:
         case IndexVar(name) | TensorVar(name):
@@ -63,6 +73,25 @@ def _names(value: object) -> Iterator[str]:
         case tuple():
             for item in value:
                 yield from _names(item)
+
+
+_KNOWN: WeakKeyDictionary[Schedule, dict[str, Schedule]] = WeakKeyDictionary()
+
+
+@lru_cache(maxsize=64)
+def _started(loops: Concrete) -> Schedule:
+    """The schedule of loops to which nothing was done; the same one again while they are looked at."""
+    return Schedule(loops)
+
+
+def _after(schedule: Schedule, text: str) -> Schedule:
+    """A schedule with the steps of a text; whoever edits the last step asks for those before it again and again."""
+    known = _KNOWN.setdefault(schedule, {})
+    if text not in known:
+        if len(known) > 32:
+            known.clear()
+        known[text] = schedule.then_text(text)
+    return known[text]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +116,7 @@ class Subject:
     @cached_property
     def formats(self) -> dict[str, Format]:
         """How every tensor is stored: as the state says, as an operand is at hand, or dense."""
-        found = {}
+        found: dict[str, Format] = {}
         for name, order in self.wanted.script.orders.items():
             text, own = self.state.formats.get(name), self.given.get(name)
             try:
@@ -129,12 +158,18 @@ class Subject:
     def operands(self) -> dict[str, Storage]:
         """The storages of all operands: those at hand, in the formats asked for, and random ones."""
         sizes = self.sizes
-        found = {}
+        found: dict[str, Storage] = {}
         for name in self.wanted.operands:
             own = self._own.get(name)
-            tensor = self.wanted.random(name, sizes, self.state.density, self.state.seed) if own is None else own
-            found[name] = convert(tensor.storage, self.formats[name])
+            form, shape = self.formats[name], tuple(sizes[var] for var in dict(self.wanted.accesses)[name])
+            seed = self.state.seed + len(found)
+            found[name] = _random(shape, self.state.density, form, seed) if own is None else convert(own.storage, form)
         return found
+
+    @cached_property
+    def target(self) -> Target:
+        """What the kernel is for."""
+        return find_target(self.state.target)
 
     @cached_property
     def special(self) -> Specialization:
@@ -144,9 +179,9 @@ class Subject:
     def on(self, operands: Mapping[str, Storage], schedule: str = "") -> Specialization:
         """The problem on some operands, under a schedule."""
         typed = declare(self.wanted.script.last.assign, {name: declared(name, storage) for name, storage in operands.items()})
-        form, target = self.formats[self.wanted.result], find_target(self.state.target)
+        form = self.formats[self.wanted.result]
         free = {var: self.sizes[var] for var in self.wanted.free_extents}
-        made = specialize(close_over(typed, None), operands, form, None, free, schedule, None, target)
+        made = specialize(close_over(typed, None), operands, form, None, free, schedule, None, self.target)
         return replace(made, pinned=replace(plan_as_asked(made.problem), schedule=schedule))
 
     @property
@@ -161,14 +196,13 @@ class Subject:
 
     @cached_property
     def _progress(self) -> tuple[Schedule, tuple[Taken, ...]]:
-        made, rows = Schedule(self.loops), []
-        refused = False
+        made, rows, refused = _started(self.loops), [], False
         for step in self.state.steps:
             if refused or not step.on:
                 rows.append(Taken(step.text, "waiting" if step.on else "off"))
                 continue
             try:
-                after = made.then_text(step.text)
+                after = _after(made, step.text)
             except ScheduleError as refusal:
                 refused = True
                 rows.append(Taken(step.text, "refused", refusal))

@@ -7,6 +7,7 @@ one kernel. Nothing is left to decide here: a target prints these nodes one by o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
@@ -147,10 +148,11 @@ class Thread(Expr):
     dtype: DType = INT64
 
 
+@node
 class Stmt(Node):
-    """A statement."""
+    """A statement. ``origin`` is the variable of concrete notation whose loop it stems from, or the tensor that it helps to make."""
 
-    __slots__ = ()
+    origin: str = field(default="", kw_only=True, compare=False)
 
 
 @node
@@ -413,13 +415,10 @@ def block(*stmts: Stmt | None) -> Stmt:
     """Statements in order, flattened; ``None`` is skipped."""
     flat: list[Stmt] = []
     for stmt in stmts:
-        match stmt:
-            case None:
-                pass
-            case Block(inner):
-                flat.extend(inner)
-            case _:
-                flat.append(stmt)
+        if isinstance(stmt, Block):
+            flat.extend(stmt.stmts)
+        elif stmt is not None:
+            flat.append(stmt)
     return flat[0] if len(flat) == 1 else Block(tuple(flat))
 
 

@@ -13,10 +13,12 @@ Widening an index to int64 is not shown; every other conversion is.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.core.errors import CompilerBug
+from sparseloom.core.lines import Line, text_of
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.routines import Call
 from sparseloom.loops.segments import Segments
@@ -31,13 +33,19 @@ _ATOM = 10
 
 def show(root: ir.Function | ir.Stmt | ir.Expr) -> str:
     """The text of a kernel, a statement or an expression."""
+    if isinstance(root, ir.Expr):
+        return _text(root)
+    return text_of(lines(root)) + "\n"
+
+
+def lines(root: ir.Function | ir.Stmt) -> Iterator[Line]:
+    """The lines of a kernel or a statement, with what they stem from. What has no origin has that of what it stands in."""
     match root:
         case ir.Function(name, params, body):
-            head = f"def {name}({', '.join(map(_param, params))})"
-            return "\n".join([head, *_indented(body)]) + "\n"
-        case ir.Stmt():
-            return "\n".join(_lines(root)) + "\n"
-    return _text(root)
+            yield Line(f"def {name}({', '.join(map(_param, params))})")
+            yield from _indented(body, "")
+        case _:
+            yield from _lines(root, "")
 
 
 def _param(param: ir.Param) -> str:
@@ -48,35 +56,37 @@ def _param(param: ir.Param) -> str:
             return f"{param.role.value} {name}"
 
 
-def _indented(stmt: ir.Stmt) -> list[str]:
-    return ["  " + line for line in _lines(stmt)] or ["  pass"]
+def _indented(stmt: ir.Stmt, outside: str) -> list[Line]:
+    return [Line("  " + text, origin) for text, origin in _lines(stmt, outside)] or [Line("  pass", outside)]
 
 
-def _lines(stmt: ir.Stmt) -> Iterator[str]:
-    """The lines of one statement."""
+def _lines(stmt: ir.Stmt, outside: str) -> Iterator[Line]:
+    """The lines of one statement inside of what has this origin."""
+    origin = stmt.origin or outside
+    line = partial(Line, origin=origin)
     match stmt:
         case ir.Block(stmts):
             for inner in stmts:
-                yield from _lines(inner)
+                yield from _lines(inner, origin)
         case ir.For(var, begin, end, body):
-            yield f"for {var.name} in {_text(begin)} : {_text(end)}{_manner(stmt)}"
-            yield from _indented(body)
+            yield line(f"for {var.name} in {_text(begin)} : {_text(end)}{_manner(stmt)}")
+            yield from _indented(body, origin)
         case ir.While(condition, body, factor):
-            yield f"while {_text(condition)}{f'  [unrolled {factor}]' if factor else ''}"
-            yield from _indented(body)
+            yield line(f"while {_text(condition)}{f'  [unrolled {factor}]' if factor else ''}")
+            yield from _indented(body, origin)
         case ir.If():
-            yield from _branches(stmt, "if")
+            yield from _branches(stmt, "if", outside)
         case ir.Launch(blocks, threads, body):
-            yield f"launch {_text(blocks)} blocks of {_text(threads)} threads"
-            yield from _indented(body)
+            yield line(f"launch {_text(blocks)} blocks of {_text(threads)} threads")
+            yield from _indented(body, origin)
         case ir.Team(first, loop, last):
-            yield "each thread first"
-            yield from _indented(first)
-            yield from _lines(loop)
-            yield "each thread last"
-            yield from _indented(last)
+            yield line("each thread first")
+            yield from _indented(first, origin)
+            yield from _lines(loop, origin)
+            yield line("each thread last")
+            yield from _indented(last, origin)
         case _:
-            yield _simple(stmt)
+            yield line(_simple(stmt))
 
 
 def _manner(loop: ir.For) -> str:
@@ -87,18 +97,19 @@ def _manner(loop: ir.For) -> str:
     return f"  [{loop.kind.value}{f' {loop.factor}' if loop.factor else ''}{''.join(reduces)}]"
 
 
-def _branches(stmt: ir.If, keyword: str) -> Iterator[str]:
+def _branches(stmt: ir.If, keyword: str, outside: str) -> Iterator[Line]:
     """An ``if`` with its ``elif``s and ``else``."""
-    yield f"{keyword} {_text(stmt.condition)}"
-    yield from _indented(stmt.then)
+    origin = stmt.origin or outside
+    yield Line(f"{keyword} {_text(stmt.condition)}", origin)
+    yield from _indented(stmt.then, origin)
     match stmt.other:
         case ir.Block(()):
             pass
         case ir.If() as other:
-            yield from _branches(other, "elif")
+            yield from _branches(other, "elif", origin)
         case other:
-            yield "else"
-            yield from _indented(other)
+            yield Line("else", origin)
+            yield from _indented(other, origin)
 
 
 def _simple(stmt: ir.Stmt) -> str:

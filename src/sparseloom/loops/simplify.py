@@ -201,7 +201,7 @@ def _fold_stmt(stmt: ir.Stmt) -> ir.Stmt | None:
         case ir.If(_, ir.Block(()), ir.Block(())):
             return _NOTHING
         case ir.If(condition, ir.Block(()), other):
-            return ir.If(ir.Op("logical_not", (condition,), BOOL), other)
+            return replace(stmt, condition=ir.Op("logical_not", (condition,), BOOL), then=other, other=_NOTHING)
         case ir.For(_, ir.Literal(int(begin)), ir.Literal(int(end))) if begin >= end:
             return _NOTHING
         case ir.For(body=ir.Block(())) | ir.Team(loop=ir.Block(())) | ir.Launch(body=ir.Block(())) | ir.While(ir.Literal(False)):
@@ -210,8 +210,8 @@ def _fold_stmt(stmt: ir.Stmt) -> ir.Stmt | None:
             return replace(stmt, body=simplify(rewrite(body, lambda n: _NOTHING if isinstance(n, ir.Barrier) else None)))
         case ir.For(body=ir.If(ir.Literal(True), body)):
             return replace(stmt, body=body)
-        case ir.While(condition, ir.If(ir.Literal(True), body), factor):
-            return ir.While(condition, body, factor)
+        case ir.While(body=ir.If(ir.Literal(True), body)):
+            return replace(stmt, body=body)
     return None
 
 

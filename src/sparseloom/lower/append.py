@@ -159,7 +159,7 @@ class AppendResult(Result):
             if k in ends:
                 body = self.around_head(ends[k], body, scope)
             if k != mine[0]:
-                body = ir.block(body, self.close(k, scope))
+                body = ir.block(body, self.own(self.close(k, scope)))
         return body
 
     def around_head(self, head: int, body: ir.Stmt, scope: Scope) -> ir.Stmt:
@@ -173,12 +173,12 @@ class AppendResult(Result):
                 pos = self.view.levels[below].arrays["pos"]
                 later = ir.Store(pos, self.cursor[head], cast(self.cursor[below], pos.dtype))
                 append = ir.If(self._is_last(head, scope), later, append)
-            return ir.block(ir.Declare(begin, self.cursor[below]), body, append)
+            return ir.block(self.own(ir.Declare(begin, self.cursor[below])), body, self.own(append))
         if not self.has_blocks:
             return body
         append = ir.block(self.append(head, scope), self.advance(head))
         flag = ir.Declare(self.written, ir.TRUE if self.certain else ir.FALSE)
-        return ir.block(self.open_block(), flag, body, ir.If(self.written, append))
+        return ir.block(self.own(self.open_block(), flag), body, self.own(ir.If(self.written, append)))
 
     def _is_last(self, head: int, scope: Scope) -> ir.Expr:
         """Whether the row that was appended last is this one, which goes on, as the row above does or is being made."""
@@ -216,7 +216,7 @@ class AppendResult(Result):
     def after(self, var: IndexVar, scope: Scope) -> ir.Stmt:
         """Write where this row ends; a loop over several rows at once has ended each of them inside."""
         mine = [k for k, v in enumerate(self.variables) if v == var]
-        return self.close(mine[0], scope) if mine and self._is_in_row(mine[0], scope) else ir.block()
+        return self.own(self.close(mine[0], scope)) if mine and self._is_in_row(mine[0], scope) else ir.block()
 
     def _is_in_row(self, level: int, scope: Scope) -> bool:
         """Whether the coordinates of the dense levels above are known, so that the row has a place."""

@@ -27,11 +27,11 @@ def _poll(stmt: ir.Stmt, depth: int, names: Names) -> ir.Stmt:
         case ir.Block(stmts):
             return ir.block(*(_poll(s, depth, names) for s in stmts))
         case ir.If(condition, then, other):
-            return ir.If(condition, _poll(then, depth, names), _poll(other, depth, names))
-        case ir.Team(first, loop, last):
-            return ir.Team(first, _poll(loop, depth, names), last)  # type: ignore[arg-type]
+            return ir.If(condition, _poll(then, depth, names), _poll(other, depth, names), origin=stmt.origin)
+        case ir.Team(loop=loop):
+            return replace(stmt, loop=_poll(loop, depth, names))  # type: ignore[arg-type]
         case ir.While(condition, body) if depth == 0 or (depth == 1 and _has_loop(body)):
-            return ir.While(condition, ir.block(ir.Poll(), _poll(body, depth + 1, names)))
+            return ir.While(condition, ir.block(ir.Poll(), _poll(body, depth + 1, names)), origin=stmt.origin)
         case ir.For(kind=kind) if kind not in _POLLED:
             return stmt
         case ir.For() if depth < 2 and _has_loop(stmt.body):
@@ -55,4 +55,4 @@ def _chunked(loop: ir.For, names: Names) -> ir.Stmt:
     begin = ir.add(loop.begin, ir.multiply(chunk, size))
     inner = replace(loop, begin=begin, end=stop)
     least = ir.Op("minimum", (loop.end, ir.add(begin, size)))
-    return ir.For(chunk, ir.ZERO, count, ir.block(ir.Poll(), ir.Declare(stop, least), inner))
+    return ir.For(chunk, ir.ZERO, count, ir.block(ir.Poll(), ir.Declare(stop, least), inner), origin=loop.origin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sparseloom.core.dtypes import DType
@@ -65,6 +66,11 @@ class Context:
     drops: bool = False  # whether entries of the result that equal its fill are left out
     conflicts: Conflicts = Conflicts()
     remarks: list[Remark] = field(default_factory=list)
+    origins: Mapping[str, str] = field(default_factory=dict)  # what the names that passes made stand for
+
+    def origin_of(self, made: IndexVar | TensorVar) -> str:
+        """The origin of what is made of a loop over a variable, or for a tensor."""
+        return self.origins.get(made.name, made.name)
 
 
 @dataclass

@@ -29,7 +29,7 @@ def made_outside(loop: ir.For, names: Names, is_known: Callable[[ir.Expr], bool]
     body = found.moved(_within_limits(loop), ())
     if not isinstance(body, ir.For):
         raise TypeError(body)
-    return found.made, body, [ir.Free(stmt.array) for stmt in found.made if isinstance(stmt, ir.Allocate)]
+    return found.made, body, [ir.Free(stmt.array, origin=stmt.origin) for stmt in found.made if isinstance(stmt, ir.Allocate)]
 
 
 def _within_limits(loop: ir.For) -> ir.For:
@@ -81,21 +81,21 @@ class _Found:
             case ir.Block(stmts):
                 return ir.block(*[self.moved(inner, units) for inner in stmts])
             case ir.If(condition, then, other):
-                return ir.If(self._placed(condition), self.moved(then, units), self.moved(other, units))
+                return ir.If(self._placed(condition), self.moved(then, units), self.moved(other, units), origin=stmt.origin)
             case ir.While(condition, body):
                 return replace(stmt, condition=self._placed(condition), body=self.moved(body, units))
             case ir.For(_, begin, end, body):
                 inside = (*units, stmt) if stmt.kind in ir.GPU_KINDS else units
                 return replace(stmt, begin=self._placed(begin), end=self._placed(end), body=self.moved(body, inside))
             case ir.Allocate(array, size) if array.space is ir.MemorySpace.GLOBAL:
-                return self._hoisted(array, size, units)
+                return self._hoisted(stmt, self._outside(size), units)
             case ir.Free(array) if array in self.starts:
                 return ir.block()
         return self._placed(stmt)
 
-    def _hoisted(self, array: ir.Array, size: ir.Expr, units: tuple[ir.For, ...]) -> ir.Stmt:
+    def _hoisted(self, stmt: ir.Allocate, size: ir.Expr, units: tuple[ir.For, ...]) -> ir.Stmt:
         """Allocate for all units what one of them has; here only where its own begins is left to say."""
-        size = self._outside(size)
+        array = stmt.array
         if not self.is_known(size):
             help = "bound its extent, or precompute into something smaller"
             why = "turns out only while a kernel runs, and a GPU needs to know before"
@@ -106,9 +106,9 @@ class _Found:
             extent = ir.index(unit.factor) if unit.factor else ir.Op("subtract", (unit.end, unit.begin))
             here = unit.var if unit.begin == ir.ZERO else ir.Op("subtract", (unit.var, unit.begin))
             number, count = ir.add(ir.multiply(number, extent), here), ir.multiply(count, extent)
-        self.made.append(ir.Allocate(array, ir.multiply(count, size)))
+        self.made.append(replace(stmt, size=ir.multiply(count, size)))
         first = self.starts[array] = ir.Var(self.names.fresh(f"{array.name}_first"))
-        return ir.Declare(first, ir.multiply(number, size))
+        return ir.Declare(first, ir.multiply(number, size), origin=stmt.origin)
 
     def _outside(self, expr: ir.Expr) -> ir.Expr:
         """An expression in terms of what is known before the kernel, as far as possible."""

@@ -31,8 +31,9 @@ def in_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
     scope.remark(f"{_cut(stmt, scope).parent}: in {count} parts, each appended by one thread, then joined")
     made, home = _part_by_part(stmt, replace(scope, result=parts.thread, sink=parts.thread), parts.thread)
     at_a_time = _at_a_time(home)
-    team = with_team(made, Home([parts.thread.begin(), *home.first], [*home.last, parts.thread.keep()]), at_a_time)
-    return ir.block(ranges, parts.open(), team, parts.join())
+    first, last = whole.own(parts.thread.begin()), whole.own(parts.thread.keep())
+    team = with_team(made, Home([first, *home.first], [*home.last, last]), at_a_time)
+    return ir.block(ranges, whole.own(parts.open()), team, whole.own(parts.join()))
 
 
 def in_counted_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
@@ -46,7 +47,7 @@ def in_counted_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
     runs: list[ir.Stmt] = []
     while len(runs) < 2:
         made, home = _part_by_part(stmt, scope, result)
-        runs.append(ir.block(with_team(made, home, _at_a_time(home)), result.fill_next() if result.is_counting else None))
+        runs.append(ir.block(with_team(made, home, _at_a_time(home)), result.own(result.fill_next()) if result.is_counting else None))
     return ir.block(ranges, *runs)
 
 
@@ -57,8 +58,8 @@ def _part_by_part(stmt: Forall, scope: Scope, result: ThreadResult | CountedResu
 
     def then(inner: Scope) -> ir.Stmt:
         number = inner.coordinates[stmt.var]
-        begin = result.begin_part(number)
-        return ir.block(begin, inner.ways.statement(stmt.body, inner), result.end_part(number))
+        begin = result.own(result.begin_part(number))
+        return ir.block(begin, inner.ways.statement(stmt.body, inner), result.own(result.end_part(number)))
 
     made = over_here(stmt, scope, then)
     # Parts behind the last row are nobody's, so that threads that take as many each have as much to do.

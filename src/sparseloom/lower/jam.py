@@ -50,7 +50,7 @@ def _within(stmt: ir.Stmt, names: Names) -> ir.Stmt:
         case ir.Block(stmts):
             return ir.block(*(_within(inner, names) for inner in stmts))
         case ir.If(condition, then, other):
-            return ir.If(condition, _within(then, names), _within(other, names))
+            return ir.If(condition, _within(then, names), _within(other, names), origin=stmt.origin)
         case ir.For() if is_short(stmt) and (made := _jammed(_nest_of(stmt), names)) is not None:
             return made
         case ir.For(body=body) | ir.While(body=body):
@@ -127,7 +127,7 @@ def _jammed(nest: _Nest, names: Names) -> ir.Stmt | None:
         return nest.around(*found.first, *(in_memory(stmt, found.begun.var, here) for stmt in stmts))
 
     summed = replace(found.loop, body=_inward(ir.stmts_of(found.loop.body), own | {found.begun.var.name}, each))
-    begun = each(ir.Store(kept, nest.number, found.begun.value))
+    begun = each(ir.Store(kept, nest.number, found.begun.value, origin=found.begun.origin))
     return ir.block(*found.outside, ir.Allocate(kept, ir.index(nest.count)), begun, summed, each(*found.last), ir.Free(kept))
 
 
@@ -137,8 +137,8 @@ def _inward(stmts: Sequence[ir.Stmt], own: Set[str], each: Callable[..., ir.Stmt
     match rest:
         case [ir.For(_, begin, end, body) as loop] if own.isdisjoint((*_names_in(begin), *_names_in(end))):
             return ir.block(*shared, replace(loop, body=_inward(ir.stmts_of(body), own, each)))
-        case [ir.If(condition, then, ir.Block(()))] if own.isdisjoint(_names_in(condition)):
-            return ir.block(*shared, ir.If(condition, _inward(ir.stmts_of(then), own, each)))
+        case [ir.If(condition, then, ir.Block(())) as branch] if own.isdisjoint(_names_in(condition)):
+            return ir.block(*shared, replace(branch, then=_inward(ir.stmts_of(then), own, each)))
     return ir.block(*shared, each(*rest))
 
 

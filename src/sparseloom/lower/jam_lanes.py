@@ -103,7 +103,7 @@ def _jammed(rows: _Rows, names: Names) -> ir.Stmt | None:
 
     def each(stmts: Sequence[ir.Stmt]) -> ir.Stmt:
         held = (_held(stmt, rows, kept) for stmt in stmts)
-        return ir.For(loop.var, ir.ZERO, count, ir.block(*rows.first, *held), ir.LoopKind.UNROLLED, loop.factor)
+        return ir.For(loop.var, ir.ZERO, count, ir.block(*rows.first, *held), ir.LoopKind.UNROLLED, loop.factor, origin=loop.origin)
 
     try:
         summed = _together(rows.summed, rows.own, each)
@@ -111,7 +111,7 @@ def _jammed(rows: _Rows, names: Names) -> ir.Stmt | None:
         return None
     room = ir.Allocate(kept, ir.index(loop.factor * rows.width))
     together = ir.block(room, each((rows.begun,)), summed, each(rows.last), ir.Free(kept))
-    return together if loop.end == count else ir.If(ir.compare("equal", loop.end, count), together, loop)
+    return together if loop.end == count else ir.If(ir.compare("equal", loop.end, count), together, loop, origin=loop.origin)
 
 
 def _together(stmt: ir.Stmt, own: set[str], each: Callable[[Sequence[ir.Stmt]], ir.Stmt]) -> ir.Stmt:
@@ -147,7 +147,7 @@ def _held(stmt: ir.Stmt, rows: _Rows, kept: ir.Array) -> ir.Stmt:
             case ir.Load(array, index) if array == rows.lanes:
                 return ir.Load(kept, _placed(index, rows))
             case ir.Store(array, index, value, op) if array == rows.lanes:
-                return ir.Store(kept, _placed(index, rows), value, op)
+                return ir.Store(kept, _placed(index, rows), value, op, origin=n.origin)
         return None
 
     return rewrite(stmt, rule)

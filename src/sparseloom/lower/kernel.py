@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sparseloom.core.algebra import Scalar
@@ -14,6 +15,7 @@ from sparseloom.iteration.making import Inserted, Shared
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.origins import stamped
 from sparseloom.lower.context import Conflicts, Context, Remark
 from sparseloom.lower.counted import CountedResult
 from sparseloom.lower.insert import InsertResult
@@ -88,10 +90,12 @@ class Lowered:
         return tuple(sizes[var.name] for var in self.result.indices)
 
 
-def lower(concrete: Concrete, target: Target, name: str = "kernel", int32_limit: int = 2**31 - 1) -> Lowered:
-    """Lower a concrete statement to one kernel."""
+def lower(
+    concrete: Concrete, target: Target, name: str = "kernel", int32_limit: int = 2**31 - 1, origins: Mapping[str, str] | None = None
+) -> Lowered:
+    """Lower a concrete statement to one kernel. ``origins`` are what the names that passes made stand for."""
     lhs = concrete.assign.lhs
-    start = _start(concrete, target, int32_limit)
+    start = _start(concrete, target, int32_limit, origins or {})
     result = make_result(start, concrete)
     fresh = isinstance(result, DenseResult) and concrete.assign.op is None
     settled, scope = settle(replace(start, sink=result, result=result, uninitialised=0 if fresh else None, untouched=fresh))
@@ -99,11 +103,11 @@ def lower(concrete: Concrete, target: Target, name: str = "kernel", int32_limit:
     body = ir.block(result.begin(), *scope.home.first, settled, loops, *scope.home.last, result.finish())
     params = [*result.parameters(), *_inputs(scope)]
     shared = Lender(taken.operand.tensor.name, taken.depth) if isinstance(taken := concrete.making, Shared) else None
-    function = ir.Function(name, tuple(p for p, _ in params), body)
+    function = ir.Function(name, tuple(p for p, _ in params), stamped(body, lhs.tensor.name))
     return Lowered(function, tuple(slot for _, slot in params), lhs, shared, lhs.tensor.fill, tuple(scope.context.remarks))
 
 
-def _start(concrete: Concrete, target: Target, int32_limit: int) -> Scope:
+def _start(concrete: Concrete, target: Target, int32_limit: int, origins: Mapping[str, str]) -> Scope:
     """What is known before the first loop."""
     stmt, lhs = concrete.stmt, concrete.assign.lhs
     provenance, everything = Provenance.of(stmt), Provenance(relations_of(stmt), numbers=numbers_in(stmt))
@@ -120,7 +124,7 @@ def _start(concrete: Concrete, target: Target, int32_limit: int) -> Scope:
             views[access.tensor] = view_tensor(access, provenance.stored(access), sizes, names)
     width, conflicts = widest(tensor.index_dtype for tensor in views), _conflicts(stmt)
     rows, drops = concrete.rows, concrete.drops
-    context = Context(names, sizes, everything, target, width, int32_limit, lhs, concrete.shared, rows, drops, conflicts)
+    context = Context(names, sizes, everything, target, width, int32_limit, lhs, concrete.shared, rows, drops, conflicts, origins=origins)
     meets = any(tensor == lhs.tensor for _, tensor in conflicts.together)
     combines = meets or concrete.assign.op is not None or reduces_outside(first_statement(stmt), lhs, provenance)
     numbers: dict[IndexVar, ir.Expr] = {var: ir.index(var.value) for var in numbers_in(stmt)}

@@ -21,6 +21,7 @@ from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import has_vectors, is_lanewise
+from sparseloom.loops.origins import stamped
 from sparseloom.lower.in_lanes import asking_of, in_lane, without_asking, without_declarations
 
 SMALLEST = 16  # bytes of a register that every processor has
@@ -34,7 +35,8 @@ def sum_in_lanes(function: ir.Function, vector_bytes: int) -> ir.Function:
     def rule(found: object) -> ir.Stmt | None:
         match found:
             case ir.For(kind=ir.LoopKind.VECTOR, factor=0, reduces=(ir.Reduction(var, op),)) if op in COMBINED and has_vectors(var.dtype):
-                return _spread(found, var, op, vector_bytes // var.dtype.itemsize, names)
+                made = _spread(found, var, op, vector_bytes // var.dtype.itemsize, names)
+                return None if made is None else stamped(made, found.origin)
         return None
 
     return rewrite(rewrite(function, rule), _not_asking)
@@ -73,7 +75,10 @@ def _spread(loop: ir.For, total: ir.Var, op: str, width: int, names: Names) -> i
 
 @dataclass(frozen=True)
 class _Lanes:
-    """What every lane does from ``base`` on: its own of the ``sums`` is combined with a ``term`` by ``op``, and all sums by ``joined``."""
+    """What every lane does from ``base`` on: its own of the ``sums`` is combined with a ``term`` by ``op``, and all sums by ``joined``.
+
+    ``origin`` is what the loop sums for.
+    """
 
     total: ir.Var
     sums: ir.Array
@@ -85,11 +90,15 @@ class _Lanes:
     term: ir.Expr
     asked: ir.Stmt
     names: Names
+    origin: str
 
     def over(self, term: ir.Expr, end: ir.Expr) -> ir.For:
         """A loop over the first lanes that adds a term to the sum of each."""
         value = ir.Op(self.op, (ir.Load(self.sums, self.lane), term), self.total.dtype)
-        return ir.For(self.lane, ir.ZERO, end, ir.Store(self.sums, self.lane, value), ir.LoopKind.LANES, self.width)
+        return ir.For(self.lane, ir.ZERO, end, self._put(self.sums, value), ir.LoopKind.LANES, self.width)
+
+    def _put(self, array: ir.Array, value: ir.Expr) -> ir.Stmt:
+        return ir.Store(array, self.lane, value, origin=self.origin)
 
     def blocks(self, start: ir.Expr, count: ir.Expr) -> ir.Stmt:
         """Some whole blocks."""
@@ -103,8 +112,8 @@ class _Lanes:
         aside = ir.Array(self.names.fresh(f"{self.sums.name}_aside"), self.total.dtype, ir.MemorySpace.LOCAL)
         zero = ir.constant(0, self.total.dtype)
         fits = ir.compare("less_equal", ir.add(self.base, ir.index(self.width)), room)
-        put = ir.For(self.lane, ir.ZERO, rest, ir.Store(aside, self.lane, self.term))
-        cleared = replace(self.over(self.term, ir.index(self.width)), body=ir.Store(aside, self.lane, zero))
+        put = ir.For(self.lane, ir.ZERO, rest, self._put(aside, self.term))
+        cleared = replace(self.over(self.term, ir.index(self.width)), body=self._put(aside, zero))
         apart = ir.block(ir.Allocate(aside, ir.index(self.width)), cleared, put, self.over(ir.Load(aside, self.lane), rest), ir.Free(aside))
         body = ir.block(ir.Declare(self.base, start), self.asked, ir.If(fits, self.over(self.term, rest), apart))
         return ir.block(ir.Declare(rest, count), ir.If(ir.compare("less", ir.ZERO, rest), body))
@@ -112,9 +121,22 @@ class _Lanes:
     def summed(self, *stmts: ir.Stmt) -> ir.Stmt:
         """What fills the sums, and all of them added in the end."""
         nothing = ir.constant(algebra.identity(self.joined, self.total.dtype), self.total.dtype)
-        cleared = replace(self.over(self.term, ir.index(self.width)), body=ir.Store(self.sums, self.lane, nothing))
-        added = _added(self.total, self.joined, self.sums, self.width, self.lane, self.names)
+        cleared = replace(self.over(self.term, ir.index(self.width)), body=self._put(self.sums, nothing))
+        added = self._added()
         return ir.block(ir.Allocate(self.sums, ir.index(self.width)), cleared, *stmts, added, ir.Free(self.sums))
+
+    def _added(self) -> ir.Stmt:
+        """Add the sums of all lanes: first as many at once as the smallest registers hold, then one by one."""
+        total, op, few = self.total, self.joined, SMALLEST // self.total.dtype.itemsize
+        part = ir.Array(self.names.fresh(f"{total.name}_part"), total.dtype, ir.MemorySpace.LOCAL)
+        loaded: list[ir.Expr] = [ir.Load(self.sums, ir.add(self.lane, ir.index(first))) for first in range(0, self.width, few)]
+        whole = _in_halves(op, [ir.Load(part, ir.index(k)) for k in range(few)])
+        return ir.block(
+            ir.Allocate(part, ir.index(few)),
+            ir.For(self.lane, ir.ZERO, ir.index(few), self._put(part, _in_halves(op, loaded)), ir.LoopKind.LANES, few),
+            ir.Assign(total, ir.Op(op, (total, whole), total.dtype), origin=self.origin),
+            ir.Free(part),
+        )
 
 
 def _lanes_of(loop: ir.For, total: ir.Var, joined: str, width: int, names: Names) -> _Lanes | None:
@@ -122,24 +144,13 @@ def _lanes_of(loop: ir.For, total: ir.Var, joined: str, width: int, names: Names
     base, lane = (ir.Var(names.fresh(f"{loop.var.name}_{what}")) for what in ("base", "lane"))
     sums = ir.Array(names.fresh(f"{total.name}_lanes"), total.dtype, ir.MemorySpace.LOCAL)
     asked = rewrite(asking_of(loop.body), lambda n: base if n == loop.var else None)
-    match without_declarations(without_asking(loop.body)):
+    body = without_declarations(without_asking(loop.body))
+    match body:
         case ir.Assign(var, ir.Op(op, (first, term))) if first == var == total and (op == joined or (op, joined) == ("subtract", "add")):
-            lanes = _Lanes(total, sums, width, base, lane, op, joined, in_lane(term, loop.var, ir.add(base, lane), lane), asked, names)
+            term = in_lane(term, loop.var, ir.add(base, lane), lane)
+            lanes = _Lanes(total, sums, width, base, lane, op, joined, term, asked, names, body.origin)
             return lanes if is_lanewise(lanes.over(lanes.term, ir.index(width))) else None
     return None
-
-
-def _added(total: ir.Var, op: str, sums: ir.Array, width: int, lane: ir.Var, names: Names) -> ir.Stmt:
-    """Add the sums of all lanes: first as many at once as the smallest registers hold, then one by one."""
-    few = SMALLEST // total.dtype.itemsize
-    part = ir.Array(names.fresh(f"{total.name}_part"), total.dtype, ir.MemorySpace.LOCAL)
-    loaded: list[ir.Expr] = [ir.Load(sums, ir.add(lane, ir.index(first))) for first in range(0, width, few)]
-    return ir.block(
-        ir.Allocate(part, ir.index(few)),
-        ir.For(lane, ir.ZERO, ir.index(few), ir.Store(part, lane, _in_halves(op, loaded)), ir.LoopKind.LANES, few),
-        ir.Assign(total, ir.Op(op, (total, _in_halves(op, [ir.Load(part, ir.index(k)) for k in range(few)])), total.dtype)),
-        ir.Free(part),
-    )
 
 
 def _in_halves(op: str, terms: list[ir.Expr]) -> ir.Expr:

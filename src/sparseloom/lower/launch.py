@@ -80,10 +80,10 @@ def _wrapped(stmt: ir.Stmt, lanes: int) -> ir.Stmt:
         case ir.Block(stmts):
             return ir.block(*(_wrapped(inner, lanes) for inner in stmts))
         case ir.If(condition, then, other):
-            return ir.If(condition, _wrapped(then, lanes), _wrapped(other, lanes))
+            return ir.If(condition, _wrapped(then, lanes), _wrapped(other, lanes), origin=stmt.origin)
         case ir.For(kind=kind) if kind in ir.GPU_KINDS:
             blocks = ir.Op("subtract", (stmt.end, stmt.begin)) if kind is ir.LoopKind.GPU_BLOCK else ir.ONE
-            return ir.Launch(blocks, ir.index(_threads(stmt, lanes)), stmt, lanes)
+            return ir.Launch(blocks, ir.index(_threads(stmt, lanes)), stmt, lanes, origin=stmt.origin)
         case ir.For(body=body) | ir.While(body=body):
             return replace(stmt, body=_wrapped(body, lanes))
     return stmt
@@ -99,9 +99,9 @@ class _Kernel:
 
 @dataclass
 class _Choice:
-    """What the host does only if a condition holds, and otherwise."""
+    """What the host does only if the condition of a branch holds, and otherwise."""
 
-    condition: ir.Expr
+    branch: ir.If
     then: list[_Part]
     other: list[_Part]
 
@@ -125,7 +125,7 @@ class _Host:
         """Statements of the host in place of these."""
         parts = self._parts(stmts)
         kept = self._settle_scalars(list(_kernels(parts)))
-        return [*kept, *self._launched(parts), *(ir.Free(stmt.array) for stmt in kept)]
+        return [*kept, *self._launched(parts), *(ir.Free(stmt.array, origin=stmt.origin) for stmt in kept)]
 
     def _parts(self, stmts: Sequence[ir.Stmt]) -> list[_Part]:
         parts: list[_Part] = []
@@ -161,7 +161,7 @@ class _Host:
             case ir.Fill(_, begin, count, value) if all(map(self.is_known, (begin, count, value))):
                 parts.append(_Kernel([self._filling(stmt)], grid=True))
             case ir.If(condition, then, other) if self.is_known(condition) and (_has_blocks(stmt) or _is_check(stmt)):
-                parts.append(_Choice(condition, *(self._parts(ir.stmts_of(branch)) for branch in (then, other))))
+                parts.append(_Choice(stmt, *(self._parts(ir.stmts_of(branch)) for branch in (then, other))))
             case ir.If(condition, then, other) if _has_blocks(stmt):
                 self._take_where(condition, then, parts)
                 self._take_where(ir.Op("logical_not", (condition,), BOOL), other, parts)
@@ -183,7 +183,7 @@ class _Host:
                     loop = self._with_known_blocks(stmt)
                     self._take(replace(loop, body=ir.If(condition, ir.block(*first, loop.body))), parts)
                 case _:
-                    self._take(ir.If(condition, ir.block(*first, stmt)), parts)
+                    self._take(ir.If(condition, ir.block(*first, stmt), origin=stmt.origin), parts)
 
     def _with_known_blocks(self, loop: ir.For) -> ir.For:
         """A loop over blocks whose number the host knows. Where it turns out later how many iterations there are, blocks take several."""
@@ -193,8 +193,8 @@ class _Host:
         rest = ir.Op("subtract", (ir.Op("subtract", (loop.end, loop.begin)), block))
         turns = ir.Op("floor_divide", (ir.add(rest, ir.index(_GRID - 1)), ir.index(_GRID)))
         here = ir.add(ir.add(loop.begin, block), ir.multiply(turn, ir.index(_GRID)))
-        body = ir.For(turn, ir.ZERO, turns, ir.block(ir.Declare(loop.var, here), loop.body, ir.Barrier()))
-        return ir.For(block, ir.ZERO, ir.index(_GRID), body, ir.LoopKind.GPU_BLOCK)
+        body = ir.For(turn, ir.ZERO, turns, ir.block(ir.Declare(loop.var, here), loop.body, ir.Barrier()), origin=loop.origin)
+        return ir.For(block, ir.ZERO, ir.index(_GRID), body, ir.LoopKind.GPU_BLOCK, origin=loop.origin)
 
     def _checked_first(self, loop: ir.For) -> Iterator[_Part]:
         """A loop over blocks; what can be checked before it is launched is checked then."""
@@ -204,7 +204,7 @@ class _Host:
         def rule(n: Node) -> Node | None:
             match n:
                 case ir.If(condition, ir.Fail() as fail, ir.Block(())) if self.is_known(condition):
-                    checks.append(ir.If(ir.both(runs, condition), fail))
+                    checks.append(ir.If(ir.both(runs, condition), fail, origin=n.origin))
                     return ir.block()
             return None
 
@@ -220,8 +220,8 @@ class _Host:
         store = ir.Store(fill.array, ir.add(fill.begin, place), fill.value)
         here = ir.Declare(place, ir.add(ir.multiply(block, width), thread))
         body = ir.block(here, ir.If(ir.compare("less", place, fill.count), store))
-        threads = ir.For(thread, ir.ZERO, width, body, ir.LoopKind.GPU_THREAD, _FILLING)
-        return ir.For(block, ir.ZERO, blocks, threads, ir.LoopKind.GPU_BLOCK)
+        threads = ir.For(thread, ir.ZERO, width, body, ir.LoopKind.GPU_THREAD, _FILLING, origin=fill.origin)
+        return ir.For(block, ir.ZERO, blocks, threads, ir.LoopKind.GPU_BLOCK, origin=fill.origin)
 
     def _settle_scalars(self, kernels: Sequence[_Kernel]) -> list[ir.Allocate]:
         """Scalars of kernels where they are used: each kernel makes its own; one that changes between kernels lives in memory."""
@@ -234,7 +234,7 @@ class _Host:
                 for user in users:
                     user.stmts[:] = _beginning_with(stmt, user)
             elif any(user is not kernel for user in users):
-                kept.append(self._kept_in_memory(stmt.var, kernels))
+                kept.append(replace(self._kept_in_memory(stmt.var, kernels), origin=stmt.origin))
         return kept
 
     def _pure(self, kernels: Sequence[_Kernel]) -> set[str]:
@@ -260,8 +260,8 @@ class _Host:
             match part:
                 case _Kernel(stmts):
                     yield from self._launch(part) if stmts else []
-                case _Choice(condition, then, other):
-                    yield ir.If(condition, ir.block(*self._launched(then)), ir.block(*self._launched(other)))
+                case _Choice(branch, then, other):
+                    yield replace(branch, then=ir.block(*self._launched(then)), other=ir.block(*self._launched(other)))
                 case _:
                     yield part
 
@@ -271,7 +271,8 @@ class _Host:
             (loop,) = kernel.stmts
         else:
             body = ir.block(*(_waiting(stmt) for stmt in kernel.stmts))
-            loop = ir.For(ir.Var(self.names.fresh("alone")), ir.ZERO, ir.ONE, body, ir.LoopKind.GPU_BLOCK)
+            origin = kernel.stmts[-1].origin  # what comes last is what the others are for
+            loop = ir.For(ir.Var(self.names.fresh("alone")), ir.ZERO, ir.ONE, body, ir.LoopKind.GPU_BLOCK, origin=origin)
         if not isinstance(loop, ir.For):
             raise TypeError(loop)
         for n in walk(loop):
@@ -280,7 +281,7 @@ class _Host:
         lanes = _lanes(loop, self.lanes)
         first, loop, last = made_outside(loop, self.names, self.is_known)
         blocks = loop.end if loop.begin == ir.ZERO else ir.Op("subtract", (loop.end, loop.begin))
-        return [*first, ir.Launch(blocks, ir.index(_threads(loop, lanes)), loop, lanes), *last]
+        return [*first, ir.Launch(blocks, ir.index(_threads(loop, lanes)), loop, lanes, origin=loop.origin), *last]
 
 
 def _kernels(parts: Sequence[_Part]) -> Iterator[_Kernel]:
@@ -340,7 +341,7 @@ def _waiting(stmt: ir.Stmt) -> ir.Stmt:
         case ir.Block(stmts):
             return ir.block(*map(_waiting, stmts))
         case ir.If(condition, then, other):
-            return ir.If(condition, _waiting(then), _waiting(other))
+            return ir.If(condition, _waiting(then), _waiting(other), origin=stmt.origin)
         case ir.For(body=body) | ir.While(body=body):
             return replace(stmt, body=_waiting(body))
     return stmt

@@ -50,7 +50,7 @@ def _kept(stmt: ir.Stmt, names: Names) -> ir.Stmt:
         case ir.Block(stmts):
             return ir.block(*(_kept(inner, names) for inner in stmts))
         case ir.If(condition, then, other):
-            return ir.If(condition, _kept(then, names), _kept(other, names))
+            return ir.If(condition, _kept(then, names), _kept(other, names), origin=stmt.origin)
         case ir.For(kind=kind) if kind in _IN_ORDER:
             row = _row_of(stmt)
             return replace(stmt, body=_kept(stmt.body, names)) if row is None else _with_row(stmt, row, names)
@@ -119,8 +119,8 @@ def _with_row(loop: ir.For, row: _Row, names: Names) -> ir.Stmt:
     kept = ir.Array(names.fresh(f"{array.name}_kept"), array.dtype, ir.MemorySpace.LOCAL)
     place = ir.Var(names.fresh("place"))
     nothing = ir.constant(identity(op, array.dtype), array.dtype)
-    begun = replace(row.loop, var=place, body=ir.Store(kept, place, nothing))
-    held = ir.Store(kept, row.loop.var, row.store.value, op)
+    begun = replace(row.loop, var=place, body=ir.Store(kept, place, nothing, origin=row.store.origin))
+    held = ir.Store(kept, row.loop.var, row.store.value, op, origin=row.store.origin)
 
     def inside(n: Node) -> Node | None:
         return replace(row.loop, body=ir.block(*row.first, held)) if n == row.loop else None

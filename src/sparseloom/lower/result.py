@@ -17,6 +17,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.making import Shared
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.origins import stamped
 from sparseloom.lower.device import barrier
 from sparseloom.lower.expression import cast
 from sparseloom.lower.scope import Brought, Row, Scope, Sharing, Sink, Value
@@ -32,6 +33,10 @@ class Result(Sink):
         self.lhs = lhs
         self.view = scope.view(lhs) if view is None else view
         self.variables = scope.provenance.stored(lhs)
+
+    def own(self, *stmts: ir.Stmt) -> ir.Stmt:
+        """Statements that are there for the result, whatever loop they stand in."""
+        return stamped(ir.block(*stmts), self.lhs.tensor.name)
 
     def parameters(self) -> list[tuple[ir.Param, Slot]]:
         """The kernel parameters through which the result goes out."""
@@ -162,9 +167,9 @@ class DenseResult(LocatedResult):
         begin = ir.multiply(self._offset(scope, depth), count)
         values = self.view.values
         if len(set(self.variables)) == len(self.variables) or algebra.same_value(self.fill, self._outside):
-            return ir.block(ir.Fill(values, begin, count, ir.constant(self.fill, values.dtype)), barrier(scope))
+            return self.own(ir.Fill(values, begin, count, ir.constant(self.fill, values.dtype)), barrier(scope))
         filled = ir.Fill(values, begin, count, ir.constant(self._outside, values.dtype))
-        return ir.block(filled, self._reset_diagonal(scope), barrier(scope))
+        return self.own(filled, self._reset_diagonal(scope), barrier(scope))
 
     def _reset_diagonal(self, scope: Scope) -> ir.Stmt:
         """Give the places that a repeated variable reaches the value from which they are reduced."""
@@ -216,7 +221,7 @@ class SharedResult(LocatedResult):
             return body
         position, present = self._position(scope)
         size = self.size_below(self.depth)
-        return ir.block(ir.when(present, self._first_values(ir.multiply(position, size), size)), body)
+        return ir.block(self.own(ir.when(present, self._first_values(ir.multiply(position, size), size))), body)
 
     def _position(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
         """The operand's position at the last level that is taken over, and whether it is there."""

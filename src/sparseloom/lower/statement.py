@@ -2,6 +2,8 @@
 
 Every loop binds a variable. When it is bound, whatever depends on it follows at once: original variables are recovered from
 derived ones, dense levels are located, and a result location that has become fixed gets a scalar to reduce into.
+
+What is made of a statement has its origin: the variable of a loop, the tensor that an assignment writes, the workspace of a ``where``.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.iteration.region import innermost, is_skippable, written
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.origins import stamped
 from sparseloom.lower.accumulation import accumulate, contribution, declared, fresh_accumulator
 from sparseloom.lower.expression import lower_expression
 from sparseloom.lower.forall import over_digit
@@ -27,10 +30,10 @@ from sparseloom.notation.nodes import Access, Assign, Forall, Sequence, Stmt, Su
 def lower_statement(stmt: Stmt, scope: Scope) -> ir.Stmt:
     """Lower any statement of concrete index notation."""
     match stmt:
-        case Forall():
-            return reduced(stmt, scope, lambda inner: over_iterations(stmt, inner))
+        case Forall(var):
+            return stamped(reduced(stmt, scope, lambda inner: over_iterations(stmt, inner)), scope.context.origin_of(var))
         case Where(consumer, producer):
-            return lower_where(consumer, producer, scope)
+            return _where(consumer, producer, scope)
         case Sequence(stmts):
             first, *rest = stmts
             later = replace(scope, uninitialised=None, combines=True, untouched=False)
@@ -38,8 +41,17 @@ def lower_statement(stmt: Stmt, scope: Scope) -> ir.Stmt:
         case SuchThat(body, _):
             return lower_statement(body, scope)
         case Assign():
-            return _assign(stmt, scope)
+            return stamped(_assign(stmt, scope), scope.context.origin_of(stmt.lhs.tensor))
     raise CompilerBug(stmt, "not a statement of concrete index notation")
+
+
+def _where(consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
+    """Fill a temporary and read it. Its memory may be made further outside, and stems from it all the same."""
+    origin = scope.context.origin_of(written(producer).tensor)
+    made = lower_where(consumer, producer, scope)
+    for stmts in (scope.home.first, scope.home.last):
+        stmts[:] = [stamped(one, origin) for one in stmts]
+    return stamped(made, origin)
 
 
 def reduced(stmt: Stmt, scope: Scope, go: Then) -> ir.Stmt:
@@ -71,7 +83,8 @@ def _into_scalar(assign: Assign, scope: Scope, go: Then) -> ir.Stmt:
     accumulator = fresh_accumulator(assign.lhs.tensor, assign.op, tracked, scope)
     inner = replace(scope.accumulating(assign.lhs, accumulator), uninitialised=None)
     value = Value(accumulator.var, accumulator.present, identity, whole=is_whole(assign, scope))
-    return ir.block(declared(accumulator), go(inner), sink.write(assign, value, scope))
+    origin = scope.context.origin_of(assign.lhs.tensor)
+    return ir.block(stamped(declared(accumulator), origin), go(inner), stamped(sink.write(assign, value, scope), origin))
 
 
 def _assign(assign: Assign, scope: Scope) -> ir.Stmt:

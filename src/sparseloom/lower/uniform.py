@@ -33,12 +33,12 @@ def _shared(loop: ir.For, inputs: Set[ir.Array | ir.Var]) -> ir.Stmt:
     body: ir.Stmt = replace(loop, body=ir.block(*mine, *rest))
     match rest:
         case [ir.If(condition, then, ir.Block(()))] if _is_common(condition, own, inputs):
-            body = ir.If(condition, _shared(replace(loop, body=ir.block(*mine, then)), inputs))
+            body = ir.If(condition, _shared(replace(loop, body=ir.block(*mine, then)), inputs), origin=rest[0].origin)
     if not first:
         return body
     runs = isinstance(loop.begin, ir.Literal) and isinstance(loop.end, ir.Literal)
     made = ir.block(*first, body)
-    return made if runs else ir.If(ir.compare("less", loop.begin, loop.end), made)
+    return made if runs else ir.If(ir.compare("less", loop.begin, loop.end), made, origin=loop.origin)
 
 
 def _parted(

@@ -20,6 +20,7 @@ from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import is_lanewise
+from sparseloom.loops.origins import stamped
 from sparseloom.loops.routines import PREFETCH_READ, Call
 from sparseloom.lower.ahead import LINE
 from sparseloom.lower.in_lanes import lane_last, without_aliases
@@ -35,7 +36,8 @@ def vectorize(function: ir.Function, vector_bytes: int) -> ir.Function:
     def rule(found: object) -> ir.Stmt | None:
         match found:
             case ir.For(kind=ir.LoopKind.VECTOR) if any(isinstance(n, ir.For | ir.While) for n in walk(found.body)):
-                return _strip_mine(found, vector_bytes, names)
+                made = _strip_mine(found, vector_bytes, names)
+                return None if made is None else stamped(made, found.origin)
         return None
 
     return rewrite(function, rule)
@@ -100,7 +102,7 @@ class _Lanes:
     """Rewrites the body of a vector loop for a block of lanes."""
 
     def __init__(self, loop: ir.For, base: ir.Var, width: int, names: Names) -> None:
-        self._width = width
+        self._width, self._origin = width, loop.origin
         self._lane = ir.Var(names.fresh(f"{loop.var.name}_lane"))
         self._var, self._base, self._coordinate = loop.var, base, ir.add(base, self._lane)
         self._varying = _varying(loop)
@@ -119,11 +121,11 @@ class _Lanes:
             case ir.Block(stmts):
                 return ir.block(*self._grouped(stmts))
             case ir.For(var, begin, end, body, ir.LoopKind.SERIAL | ir.LoopKind.UNROLLED) if not self._differs(begin, end):
-                return ir.For(var, begin, end, self.spread(body), stmt.kind, stmt.factor)
+                return ir.For(var, begin, end, self.spread(body), stmt.kind, stmt.factor, origin=stmt.origin)
             case ir.While(condition, body, factor) if not self._differs(condition):
-                return ir.While(condition, self.spread(body), factor)
+                return ir.While(condition, self.spread(body), factor, origin=stmt.origin)
             case ir.If(condition, then, other) if not self._differs(condition):
-                return ir.If(condition, self.spread(then), self.spread(other))
+                return ir.If(condition, self.spread(then), self.spread(other), origin=stmt.origin)
             case ir.Declare(var, value) | ir.Assign(var, value) if var.name not in self._varying and not self._differs(value):
                 return stmt
             case Call(routine=routine) if routine is PREFETCH_READ:
@@ -195,7 +197,7 @@ class _Lanes:
 
     def _per_lane(self, stmts: Sequence[ir.Stmt]) -> ir.Stmt:
         body = ir.block(*(rewrite(stmt, self._in_lane) for stmt in stmts))
-        lanes = ir.For(self._lane, ir.ZERO, ir.index(self._width), body, ir.LoopKind.LANES, self._width)
+        lanes = ir.For(self._lane, ir.ZERO, ir.index(self._width), body, ir.LoopKind.LANES, self._width, origin=self._origin)
         return lanes if is_lanewise(lanes) else replace(lanes, kind=ir.LoopKind.UNROLLED)
 
     def _in_lane(self, found: object) -> ir.Expr | ir.Stmt | None:
@@ -205,7 +207,7 @@ class _Lanes:
             case ir.Var() if found in self._arrays:
                 return ir.Load(self._arrays[found], self._lane)
             case ir.Declare(ir.Load(array, index), value) | ir.Assign(ir.Load(array, index), value):
-                return ir.Store(array, index, value)
+                return ir.Store(array, index, value, origin=found.origin)
         return lane_last(found, self._lane)
 
     def _differs(self, *exprs: ir.Expr) -> bool:

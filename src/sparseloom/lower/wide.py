@@ -45,7 +45,8 @@ def _parted(n: Node) -> Node | None:
         case ir.If(condition, ir.Store() as then, ir.Store() as other):
             own = {n.var.name} | {stmt.var.name for stmt in first if isinstance(stmt, ir.Declare)}
             if not any(isinstance(x, ir.Var) and x.name in own for x in walk(condition)):
-                return ir.If(condition, *(replace(n, body=ir.block(*first, branch)) for branch in (then, other)))
+                branches = (replace(n, body=ir.block(*first, branch)) for branch in (then, other))
+                return ir.If(condition, *branches, origin=last.origin)
     return None
 
 

@@ -19,7 +19,21 @@ from collections.abc import Iterator
 from sparseloom.core.algebra import OPERATORS, Scalar
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Literal, Reduce, Sequence, Stmt, SuchThat, Where
+from sparseloom.notation.nodes import (
+    Access,
+    Apply,
+    Assign,
+    Expr,
+    Forall,
+    IndexVar,
+    Literal,
+    Reduce,
+    Relation,
+    Sequence,
+    Stmt,
+    SuchThat,
+    Where,
+)
 from sparseloom.notation.syntax import CONSTANTS, FUNCTIONS
 
 _COMPARISON, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(1, 7)
@@ -42,8 +56,8 @@ def show(node: Node) -> str:
     return str(node)
 
 
-def lines(stmt: Stmt, before: str = "") -> Iterator[tuple[str, Stmt]]:
-    """Every line of a statement, with the statement that it stands for; ``before`` is the indentation."""
+def lines(stmt: Stmt, before: str = "") -> Iterator[tuple[str, Stmt | Relation]]:
+    """Every line of a statement, with the statement or the relation that it stands for; ``before`` is the indentation."""
     inside = f"{before}  "
     match stmt:
         case Assign(lhs, rhs, op):
@@ -62,7 +76,7 @@ def lines(stmt: Stmt, before: str = "") -> Iterator[tuple[str, Stmt]]:
         case SuchThat(body, relations):
             yield from lines(body, before)
             yield f"{before}such that", stmt
-            yield from ((f"{inside}{relation}", stmt) for relation in relations)
+            yield from ((f"{inside}{relation}", relation) for relation in relations)
         case _:
             raise CompilerBug(stmt, "a statement is an Assign, Forall, Where, Sequence or SuchThat")
 

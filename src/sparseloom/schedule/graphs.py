@@ -1,6 +1,6 @@
 """The provenance graph of a schedule, as text and as SVG: how the variables come from each other, and how each is recovered.
 
-    i, j --fuse--> f --pos(A)--> p --split(4)--> p0, p1
+i, j --fuse--> f --pos(A)--> p --split(4)--> p0, p1
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The iteration graph of a schedule, as text and as SVG: the loops in their order, and the path that every operand takes through them.
 
-    forall i     B dense
-      forall j   B compressed ∩ c compressed
+forall i     B dense
+  forall j   B compressed ∩ c compressed
 """
 
 from __future__ import annotations

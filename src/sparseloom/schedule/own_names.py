@@ -1,6 +1,6 @@
 """The compiler's own names give way: whatever a step calls something new, what the compiler had called so is called otherwise.
 
-    C(i,j) = w(j) where ... w(j) += A(i,k) * B(k,j)    and precompute(..., w)    ==>    C(i,j) = w1(j) where ...
+C(i,j) = w(j) where ... w(j) += A(i,k) * B(k,j)    and precompute(..., w)    ==>    C(i,j) = w1(j) where ...
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A loop nest as text: bare, with an arrow at one loop, or with all that is known of every loop."""
+"""A loop nest as text: bare, with an arrow at one loop, with what each line stems from, or with all that is known of every loop."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparseloom.core.errors import CompilerBug
+from sparseloom.core.lines import Line
 from sparseloom.iteration.provenance import Provenance
-from sparseloom.notation.nodes import SERIAL, Forall, IndexVar, Stmt
+from sparseloom.iteration.region import written
+from sparseloom.notation import nodes
+from sparseloom.notation.nodes import SERIAL, Assign, Forall, IndexVar, Stmt, Where
 from sparseloom.notation.printer import lines, show
 from sparseloom.relations.arithmetic import WORDS, Arithmetic, Text
 from sparseloom.relations.bound import BoundRelation
@@ -28,6 +31,25 @@ def bare(stmt: Stmt, at: IndexVar | None = None) -> str:
     if place is not None:
         texts[place] = f"{texts[place]:{max(map(len, texts)) + 4}}<-- here"
     return "\n".join(texts)
+
+
+def lines_with_origins(stmt: Stmt) -> Iterator[Line]:
+    """The lines of a statement and its relations, with what they stem from."""
+    return (Line(text, _origin(part)) for text, part in lines(stmt))
+
+
+def _origin(part: Stmt | nodes.Relation) -> str:
+    """The variable of a loop, the tensor that is written, or the first variable that a relation makes."""
+    match part:
+        case Forall(var):
+            return var.name
+        case Assign(lhs):
+            return lhs.tensor.name
+        case Where(_, producer):
+            return written(producer).tensor.name
+        case Relation(children=(made, *_)):
+            return made.name
+    return ""
 
 
 def full(stmt: Stmt) -> str:

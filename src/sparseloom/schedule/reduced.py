@@ -1,8 +1,8 @@
 """Reductions that a step names, as what they have become: a temporary with loops of its own, or the loops of an assignment.
 
-    y(i) = a(i) * sum(m, B(i,m))    ==>    forall i
-                                             y(i) = a(i) * t                 sum(m, B(i,m)) is t
-                                             where forall m: t += B(i,m)
+y(i) = a(i) * sum(m, B(i,m))    ==>    forall i
+                                         y(i) = a(i) * t                 sum(m, B(i,m)) is t
+                                         where forall m: t += B(i,m)
 """
 
 from __future__ import annotations

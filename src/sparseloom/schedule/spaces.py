@@ -47,22 +47,18 @@ def draw(stmt: Stmt, matrix: Any) -> IterationSpace:
         raise ScheduleError(f"there is no matrix to draw: the statement reads {names}\n  help: pictures show an operand with two variables")
     if values.ndim != 2 or max(values.shape) > MOST or not values.size:
         raise ScheduleError(f"a picture shows 1 to {MOST} rows and columns, not shape {values.shape}\n  help: draw a part of the matrix")
-    return IterationSpace(stmt, access, values)
+    seen = np.ones_like(values, bool) if access.tensor.format.is_dense else values != 0
+    return IterationSpace(stmt, access, values.shape, np.argwhere(seen))
 
 
 @dataclass(frozen=True, eq=False)
 class IterationSpace:
-    """The entries of ``access``, in the order in which the loops visit them."""
+    """The entries of ``access``, in the order in which the loops visit them. ``points`` are their coordinates, a row each."""
 
     stmt: Stmt
     access: Access
-    matrix: NDArray[Any]
-
-    @cached_property
-    def points(self) -> Integers:
-        """The visited coordinates, a row each: all of a dense matrix, else those that are not zero."""
-        seen = np.ones_like(self.matrix, bool) if self.access.tensor.format.is_dense else self.matrix != 0
-        return np.argwhere(seen)
+    shape: tuple[int, ...]
+    points: Integers
 
     @cached_property
     def path(self) -> Path:
@@ -94,6 +90,10 @@ class IterationSpace:
         here = [loop for loop in self.path.loops if mine.intersection(graph.originals(loop.var))]
         return tuple(loop.var for loop in here if loop.var in outer or loop.tag.unit is not None)
 
+    def value(self, var: IndexVar) -> Integers:
+        """The value of a variable at every point."""
+        return self._values.of(var)
+
     @cached_property
     def _values(self) -> _Values:
         return _Values(self)
@@ -101,7 +101,7 @@ class IterationSpace:
     def __str__(self) -> str:
         """The number of every visit, and the letter of its tile where there are several."""
         several = len(set(self.tiles.tolist())) > 1
-        cells = np.full(self.matrix.shape, ".", dtype=object)
+        cells = np.full(self.shape, ".", dtype=object)
         for visit, point in enumerate(self.order):
             cells[tuple(self.points[point])] = f"{ascii_lowercase[self.tiles[point] % 26] if several else ''}{visit + 1}"
         width = max((len(cell) for cell in cells.flat), default=1)
@@ -120,7 +120,7 @@ class _Values(Ranges[Integers]):
         self.graph = provenance(space.stmt)
         self.space = space
         self.known: dict[IndexVar, Integers] = {}
-        self.sizes = dict(zip(space.access.indices, space.matrix.shape, strict=True))
+        self.sizes = dict(zip(space.access.indices, space.shape, strict=True))
 
     def of(self, var: IndexVar) -> Integers:
         """The value of a variable at every point. What the matrix does not have is 0."""
@@ -166,12 +166,13 @@ class _Values(Ranges[Integers]):
         group = _ranks([self.of(v) for v in variables[: variables.index(relation.parent)]] or [np.zeros(len(self.space.points), np.int64)])
         row, piece = self.of(relation.parent), np.zeros(len(self.space.points), np.int64)
         level, extent = relation.access.tensor.format.levels[variables.index(relation.parent)], self.extent(relation.parent)
-        for point in range(len(piece)):
-            mine = group == group[point]
-            stored = np.arange(extent[point]) if level.full else np.unique(row[mine])
-            before = int(np.sum(mine & (row < row[point]))) + relation.rows * int(np.sum(stored < row[point]))
-            total = int(np.sum(mine)) + relation.rows * len(stored)
-            piece[point] = max(b for b in range(relation.count) if b * total // relation.count <= before)
+        for number in np.unique(group):
+            mine = group == number
+            rows = row[mine]
+            stored = np.arange(extent[mine][0]) if level.full else np.unique(rows)
+            before = np.searchsorted(np.sort(rows), rows) + relation.rows * np.searchsorted(stored, rows)
+            begins = np.arange(relation.count) * (len(rows) + relation.rows * len(stored)) // relation.count
+            piece[mine] = np.searchsorted(begins, before, side="right") - 1
         return piece
 
     def measured(self, relation: Relation) -> tuple[Integers, Integers]:
@@ -230,8 +231,15 @@ class _Values(Ranges[Integers]):
 
 def _ranks(keys: Sequence[Integers]) -> Integers:
     """Equal keys get equal numbers, in lexicographic order, with no gaps."""
-    _, found = np.unique(np.stack(keys), axis=1, return_inverse=True)
-    return found.reshape(-1).astype(np.int64)
+    number = np.zeros_like(keys[0])
+    for key in keys:
+        if not len(key):
+            return number
+        low, span = int(key.min()), int(key.max()) - int(key.min()) + 1
+        if int(number.max()) > 2**62 // span:
+            number = np.unique(number, return_inverse=True)[1]
+        number = number * span + (key - low)
+    return np.unique(number, return_inverse=True)[1].astype(np.int64)
 
 
 def _least(values: Integers, group: Sequence[Integers]) -> Integers:
@@ -249,7 +257,7 @@ _CELL, _MARGIN = 34.0, 30.0
 
 def _drawing(space: IterationSpace) -> Drawing:
     """The grid, every visited entry in its tile's colour with the number of its visit, and arrows from each to the next."""
-    rows, columns = space.matrix.shape
+    rows, columns = space.shape
     drawing = Drawing(_CELL * columns + 2 * _MARGIN, _CELL * rows + 2 * _MARGIN + 24)
     row, column = space.access.indices
     for r in range(rows):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sparseloom.core.lines import Line, lines_of, text_of
 from sparseloom.core.trees import walk
 from sparseloom.loops.bounds import hold_bounds
 from sparseloom.loops.nodes import Array, Function, MemorySpace, Param, Poll, Role
@@ -30,17 +31,22 @@ _MOST_EFFORT = 20_000  # takes a C compiler some two seconds
 
 def translation_unit(kernels: Sequence[tuple[Function, str]]) -> str:
     """One C file with many kernels, each with the name of its entry."""
+    return text_of(translated(kernels))
+
+
+def translated(kernels: Sequence[tuple[Function, str]]) -> list[Line]:
+    """The lines of that file, with what they stem from."""
     entries = {entry for _, entry in kernels}
     if len(entries) < len(kernels):
         raise ValueError("every kernel of a file needs an entry of its own")
     names = _fresh_names(entries)
-    texts = [_kernel(function, names.fresh(function.name), entry, entries, True) for function, entry in kernels]
-    return "\n".join([prelude_for("\n".join(texts)), *texts])
+    lines = [line for function, entry in kernels for line in _kernel(function, names.fresh(function.name), entry, entries, True)]
+    return [*lines_of(prelude_for(text_of(lines))), *lines]
 
 
 def emit(function: Function, entry: str = "entry", static: bool = False) -> str:
     """The text of one kernel and its entry, without the prelude; a static kernel can be reached through its entry only."""
-    return _kernel(function, _fresh_names([entry]).fresh(function.name), entry, [entry], static)
+    return text_of(_kernel(function, _fresh_names([entry]).fresh(function.name), entry, [entry], static))
 
 
 def prelude(functions: Sequence[Function]) -> str:
@@ -52,8 +58,8 @@ def _fresh_names(entries: Sequence[str] | set[str]) -> CNames:
     return CNames([*_OURS, *helpers(), *entries])
 
 
-def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | set[str], static: bool) -> str:
-    """The typed function and its entry."""
+def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | set[str], static: bool) -> list[Line]:
+    """The typed function and its entry, and a line without text."""
     names = _fresh_names([*entries, name])
     params = [_Parameter(param, names) for param in function.params]
     head = in_lines(f"{'static ' if static else ''}int32_t {name}(", [*(p.declaration for p in params), "int32_t (*cancelled)(void)"])
@@ -73,17 +79,17 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
     released = [f"release_pieces({made});" for made in pieces]
     statements.line(*released, *(f"*{p.slot} = {p.name};" for p in params if p.slot), "return OK;")
     if fails:
-        statements.lines += ["", "fail:"]
+        statements.lines += [Line(""), Line("fail:")]
         statements.line(*(f"release({array});" for array in heap), *released, "return status;")
-    threads = any("#pragma omp parallel" in line for line in statements.lines)
+    threads = any("#pragma omp parallel" in line.text for line in statements.lines)
     if _effort(statements.lines) > _MOST_EFFORT:
         head = [f"PLAINLY {head[0]}", *head[1:]]
-    return "\n".join([*head, *statements.lines, "}", "", *_entry(name, entry, params, threads), ""])
+    return [*map(Line, head), *statements.lines, *map(Line, ["}", "", *_entry(name, entry, params, threads), ""])]
 
 
-def _effort(lines: Sequence[str]) -> int:
+def _effort(lines: Sequence[Line]) -> int:
     """What the time of a C compiler grows with: lines times the depth of the loops."""
-    return len(lines) * max((len(line) - len(line.lstrip()) for line in lines), default=0) // 2
+    return len(lines) * max((len(text) - len(text.lstrip()) for text, _ in lines), default=0) // 2
 
 
 class _Parameter:
@@ -132,6 +138,7 @@ C = Target(
     units=CPU_UNITS,
     spaces=frozenset({MemorySpace.GLOBAL, MemorySpace.LOCAL, MemorySpace.PIECES}),
     emit=translation_unit,
+    lines=lambda function, entry: translated([(function, entry)]),
     atomic=atomic_way,
     vector_bytes=VECTOR_BYTES,
     shelf=Shelf(HUGE_PAGE, PLACES),

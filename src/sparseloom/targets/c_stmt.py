@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.errors import CompilerBug
+from sparseloom.core.lines import Line
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import gathers, lane_dtype
@@ -67,19 +68,31 @@ def heap_arrays(stmt: ir.Stmt) -> list[ir.Array]:
 
 
 class Statements:
-    """Prints the statements of one kernel into ``lines``."""
+    """Prints the statements of one kernel into ``lines``, each with its origin, or with that of the statement in which it stands."""
 
     def __init__(self, expressions: Expressions) -> None:
         self.expressions = expressions
         self.names = expressions.names
-        self.lines: list[str] = []
+        self.lines: list[Line] = []
         self.depth = 1
+        self.origin = ""
         self.exit = Exit("status = {};", "fail")
         self.stacked: set[ir.Array] = set()
 
     def line(self, *texts: str) -> None:
         """Append lines at the current depth."""
-        self.lines += ["  " * self.depth + text for text in texts]
+        self.lines += [Line("  " * self.depth + text, self.origin) for text in texts]
+
+    def _label(self, text: str) -> None:
+        """A place to jump to, which stands out."""
+        self.lines.append(Line("  " * (self.depth - 1) + text, self.origin))
+
+    @contextmanager
+    def _stemming(self, stmt: ir.Stmt) -> Iterator[None]:
+        """Lines that stem from what a statement does."""
+        outside, self.origin = self.origin, stmt.origin or self.origin
+        yield
+        self.origin = outside
 
     @contextmanager
     def _braces(self, head: str = "") -> Iterator[None]:
@@ -91,6 +104,11 @@ class Statements:
 
     def emit(self, stmt: ir.Stmt) -> None:
         """Print one statement."""
+        outside, self.origin = self.origin, stmt.origin or self.origin
+        self._statement(stmt)
+        self.origin = outside
+
+    def _statement(self, stmt: ir.Stmt) -> None:
         match stmt:
             case ir.Block(stmts):
                 for inner in stmts:
@@ -221,7 +239,8 @@ class Statements:
                     if count is not None:  # the lanes behind the last keep what they have
                         combined = f"{place} {symbol} ({value})" if symbol else value
                         symbol, value = "", f"first_{dtype}({combined}, {place}, {count})"
-                    self.line(f"{place} {symbol}= {value};")
+                    with self._stemming(stmt):
+                        self.line(f"{place} {symbol}= {value};")
         self.expressions = scalars
 
     def _loop(self, loop: ir.For) -> None:
@@ -253,7 +272,7 @@ class Statements:
         with self._braces():
             self._leaving_to("ready", heap_arrays(team.first))
             self.emit(team.first)
-            self.lines.append("  " * (self.depth - 1) + f"{self.exit.label}:;")
+            self._label(f"{self.exit.label}:;")
             self.line(f"#pragma omp for schedule({f'dynamic, {loop.factor}' if loop.factor else 'guided'})")
             with self._braces(self._head(loop)):
                 self._skippable(loop)
@@ -272,7 +291,7 @@ class Statements:
         outside, own = self.exit, heap_arrays(loop.body)
         self._leaving_to(f"next_{loop.var.name}", own)
         self.emit(loop.body)
-        self.lines.append("  " * (self.depth - 1) + f"{self.exit.label}:" + ("" if own else ";"))
+        self._label(f"{self.exit.label}:" + ("" if own else ";"))
         self.line(*(f"release({self.names.array(array)});" for array in own))
         self.exit = outside
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sparseloom.core.lines import Line, lines_of, text_of
 from sparseloom.core.trees import walk
 from sparseloom.loops.bounds import hold_bounds
 from sparseloom.loops.nodes import Allocate, Array, Declare, Fail, Fill, For, Function, Launch, MemorySpace, Store, Var
@@ -60,11 +61,16 @@ def _taken(launch: Launch) -> tuple[Array | Var, ...]:
 
 def translation_unit(functions: Sequence[tuple[Function, str]]) -> str:
     """One text with the kernels of many functions, each with the name that they begin with."""
-    texts = [text for function, entry in functions for text in _kernels(function, entry)]
-    return "\n".join([prelude_for("\n".join(texts)), *texts])
+    return text_of(translated(functions))
 
 
-def _kernels(function: Function, entry: str) -> Iterator[str]:
+def translated(functions: Sequence[tuple[Function, str]]) -> list[Line]:
+    """The lines of that text, with what they stem from."""
+    lines = [line for function, entry in functions for line in _kernels(function, entry)]
+    return [*lines_of(prelude_for(text_of(lines))), *lines]
+
+
+def _kernels(function: Function, entry: str) -> Iterator[Line]:
     function = hold_bounds(function)
     indices, nonnegative = index_names(function), nonnegative_names(function)
     kernels = kernels_of(function, entry)
@@ -74,7 +80,8 @@ def _kernels(function: Function, entry: str) -> Iterator[str]:
         statements = KernelStatements(Expressions(names, indices, nonnegative), kernel.launch)
         statements.emit(kernel.launch.body)
         head = f'extern "C" __global__ void __launch_bounds__({statements.threads}) {kernel.name}('
-        yield "\n".join([*in_lines(head, [*params, *(["int32_t *status"] if kernel.fails else [])]), *statements.lines, "}", ""])
+        yield from map(Line, in_lines(head, [*params, *(["int32_t *status"] if kernel.fails else [])]))
+        yield from (*statements.lines, Line("}"), Line(""))
 
 
 def _declaration(param: Array | Var, launch: Launch, names: CNames) -> str:
@@ -91,6 +98,7 @@ CUDA = Target(
     units=GPU_UNITS,
     spaces=frozenset({MemorySpace.GLOBAL, MemorySpace.SHARED, MemorySpace.LOCAL}),
     emit=translation_unit,
+    lines=lambda function, entry: translated([(function, entry)]),
     atomic=atomic_way,
     calling=Calling.LAUNCHED,
     kernels=kernels_of,

@@ -100,7 +100,7 @@ class KernelStatements(Statements):
 
     # Statements
 
-    def emit(self, stmt: ir.Stmt) -> None:
+    def _statement(self, stmt: ir.Stmt) -> None:
         match stmt:
             case ir.Block(stmts):
                 self._sequence(stmts)
@@ -113,7 +113,7 @@ class KernelStatements(Statements):
             case ir.Fail(status):
                 self.line(f"*status = {status.name};")
             case _:
-                super().emit(stmt)
+                super()._statement(stmt)
 
     def _sequence(self, stmts: Sequence[ir.Stmt]) -> None:
         """Statements in order; what stands behind a failure is left out, but for shuffles, to which all lanes come."""
@@ -126,7 +126,8 @@ class KernelStatements(Statements):
                 case ir.If(condition, ir.Fail() as fail, ir.Block(())):
                     rest = stmts[k + 1 :]
                     shuffles = [n for n in rest if isinstance(n, ir.Shuffle)]
-                    self.emit(ir.If(condition, ir.Block((fail,)), ir.block(*(n for n in rest if n not in shuffles))))
+                    others = ir.block(*(n for n in rest if n not in shuffles))
+                    self.emit(ir.If(condition, ir.Block((fail,)), others, origin=stmt.origin))
                     self._sequence(shuffles)
                     return
             self.emit(stmt)
@@ -152,12 +153,13 @@ class KernelStatements(Statements):
         self.line(f"__shared__ int64_t {places}[{len(found)}];")
         self._wait()
         for k, stmt in enumerate(found):
-            with self._braces(f"if (threadIdx.x / {_ALL_LANES} == {k})"):
+            with self._stemming(stmt), self._braces(f"if (threadIdx.x / {_ALL_LANES} == {k})"):
                 self.line(f"const int64_t here = {self.expressions.assigned(stmt.var, stmt.value)};")
                 self.line(f"if (threadIdx.x % {_ALL_LANES} == 0) {places}[{k}] = here;")
         self._wait()
         for k, stmt in enumerate(found):
-            self._declare(stmt, f"{places}[{k}]")
+            with self._stemming(stmt):
+                self._declare(stmt, f"{places}[{k}]")
 
     def _loop(self, loop: ir.For) -> None:
         match loop.kind:

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from sparseloom.core.dtypes import DType
+from sparseloom.core.lines import Line, lines_of
 from sparseloom.core.once import cached_property
 from sparseloom.loops.nodes import Function, LoopKind, MemorySpace
 from sparseloom.notation.nodes import Unit
@@ -78,6 +79,7 @@ class Target:
     spaces: frozenset[MemorySpace]
     emit: Callable[[Sequence[tuple[Function, str]]], str]  # many kernels, each with the name of its entry, as one text
     atomic: Callable[[str, DType], Atomic | None]  # by operator and dtype
+    lines: Callable[[Function, str], list[Line]] | None = None  # those of the text of one kernel; None: their origins are not known
     calling: Calling = Calling.COMPILED
     kernels: Callable[[Function, str], Sequence[Any]] | None = None  # of one that is launched: what its text has for each launch
     vector_bytes: int = 64
@@ -99,6 +101,10 @@ class Target:
     def model(self) -> Target:
         """The target that loops are made for."""
         return self.stands_for or self
+
+    def lines_of(self, function: Function, entry: str) -> list[Line]:
+        """The lines of the text of one kernel, with what they stem from."""
+        return lines_of(self.emit([(function, entry)])) if self.lines is None else self.lines(function, entry)
 
     def lacking(self, units: Iterable[Unit]) -> Unit | None:
         """The first of these units that it does not have."""

@@ -1,0 +1,32 @@
+"""The planner's schedule, step by step, with the numbers behind each decision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparseloom.chain import Chain
+from sparseloom.chain import specialize as specialize_whole
+from sparseloom.explorer.subject import Subject
+from sparseloom.plan.plan import plan_freely, plan_schedule
+
+
+def planned(subject: Subject) -> dict[str, Any]:
+    """The steps that the planner takes for these operands, in order."""
+    problem, statistics = subject.special.problem, subject.special.statistics
+    plan = plan_schedule(plan_freely(problem, statistics), problem.sizes, statistics)
+    steps = [
+        {"text": step.strip(), "what": decision.what, "why": decision.why, "instead": decision.instead}
+        for decision in plan.decisions
+        for step in decision.steps
+    ]
+    return {"steps": steps, "text": _remark(subject, len(steps))}
+
+
+def _remark(subject: Subject, count: int) -> str:
+    """What is not in the steps: that nothing pays, or that the statement would be cut into several."""
+    form = subject.formats[subject.wanted.result]
+    whole = specialize_whole(subject.special.problem.statement, subject.operands, form, target=subject.target)
+    if isinstance(whole, Chain):
+        lines = "\n".join(f"  {link.show('notation')}" for link in whole.links)
+        return f"Without a schedule it would run as {len(whole.links)} statements, one after another:\n{lines}"
+    return "" if count else "Plain loops are best here: for so little work, threads and vectors would not pay."
