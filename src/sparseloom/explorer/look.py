@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from sparseloom.compiler import Stages
 from sparseloom.core.errors import SparseloomError
 from sparseloom.explain import explain
 from sparseloom.explorer.subject import Subject, Taken
@@ -19,18 +18,21 @@ from sparseloom.schedule.picture import remark
 from sparseloom.schedule.races import Conflict
 
 _WORD = re.compile(r"[^\W\d]\w*")
+_DECLARED = re.compile(r"(?:int64_t (\w+) =|^\s*(\w+): int64 =)")
+_HEAD = re.compile(r"""(PLAINLY )?static int32_t kernel\(|extern "C" __global__""")
 
 
 def look(subject: Subject) -> dict[str, Any]:
     """All columns, the steps with their refusals, and the links between them."""
-    stages = subject.stages
+    names = _names(subject)
+    columns = {stage: _lines(subject, stage, names) for stage in ("concrete", "loops")}
     return {
         "state": subject.state.as_json(),
         "tensors": [_tensor(subject, name) for name in subject.wanted.script.orders],
         "statement": list(_pieces(subject)),
         "steps": [_row(row) for row in subject.rows],
-        "names": _names(subject),
-        "columns": {"concrete": _lines(stages, "concrete"), "loops": _lines(stages, "loops"), "code": _code(stages)},
+        "names": names,
+        "columns": {**columns, "code": _code(subject, names)},
         "races": [_race(conflict) for conflict in subject.schedule.conflicts],
         "explain": _explained(subject),
         "take": take_away(subject),
@@ -125,17 +127,30 @@ def _steps_of(name: str, rows: tuple[Taken, ...]) -> list[int]:
     return [k for k, row in enumerate(rows) if name in row.names]
 
 
-def _lines(stages: Stages, stage: str) -> list[dict[str, Any]]:
-    return [{"text": line.text, "names": [line.origin] if line.origin else []} for line in stages.lines(stage)]
+def _lines(subject: Subject, stage: str, known: Collection[str]) -> list[dict[str, Any]]:
+    """The lines of a stage. Each names what it stems from, the tensors whose arrays it touches, and what it declares."""
+    lowered = subject.stages.lowered
+    arrays = {param.target.name: slot.tensor for param, slot in zip(lowered.function.params, lowered.slots, strict=True) if slot.tensor}
+    found = []
+    for line in subject.stages.lines(stage):
+        words = _WORD.findall(line.text) if stage == "concrete" else [word for pair in _DECLARED.findall(line.text) for word in pair]
+        touched = (arrays.get(word) for word in _WORD.findall(line.text))
+        named = dict.fromkeys(name for name in (line.origin, *words, *touched) if name in known)
+        found.append({"text": line.text, "names": list(named)})
+    return found
 
 
-def _code(stages: Stages) -> Any:
-    """The kernel in C or CUDA, without what it includes; or why the target cannot run it."""
+def _code(subject: Subject, known: Collection[str]) -> Any:
+    """The kernel in C or CUDA, without what it includes and how it is entered; or why the target cannot run it."""
+    stages = subject.stages
     try:
         stages.require_target()
     except SparseloomError as fault:
         return {"error": told(fault)}
-    return _lines(stages, stages.target.name)
+    lines = _lines(subject, stages.target.name, known)
+    first = next((k for k, line in enumerate(lines) if _HEAD.match(line["text"])), 0)
+    last = next((k for k, line in enumerate(lines) if line["text"].startswith("int32_t entry(")), len(lines))
+    return lines[first:last]
 
 
 def _race(conflict: Conflict) -> dict[str, Any]:
