@@ -40,5 +40,10 @@ class AssignedKernel(Kernel):
         filled: Tensor = self._receive(self._specialize(operands).run(operands))
         return filled
 
+    def explore(self, /, *args: Any, port: int = 0, browser: bool = True, **named: Any) -> Any:
+        """Open the explorer on these operands; on none, on those of the assignment."""
+        given = named if args or named else dict(self._assignment.operands)
+        return super().explore(*args, port=port, browser=browser, **given)
+
 
 compile_with(AssignedKernel)

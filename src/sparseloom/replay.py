@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from importlib import import_module
+from typing import Any
 
 from sparseloom.chain import Chain
 from sparseloom.core.algebra import Semiring
@@ -37,6 +39,14 @@ class Shown(Inspectable):
         known = self._last.plan.schedule if isinstance(self._last, Specialization) else self._schedule or ""
         steps = "".join(f"\n  {step.strip()}" for step in known.split("\n") if step.strip())
         return f"<sparseloom kernel: {self._text}{steps}>"
+
+    def explore(self, /, *args: Any, port: int = 0, browser: bool = True, **named: Any) -> Any:
+        """Open a page on which its loops and its schedule can be seen, changed and measured, on these operands if there are any.
+
+        What is returned has the address of the page, ``url``, and is ended by ``close()``. Operands are passed as in a call. The
+        page is for the user of this machine alone; ``port`` is where it is served, any free one if it is 0.
+        """
+        return import_module("sparseloom.explorer.serving").explore_kernel(self, args, named, port, browser)
 
     def _repr_html_(self) -> str:
         made = self._inspected()

@@ -35,25 +35,35 @@ def add_subcommand(subcommands: Subcommands, name: str, execute: Execute, about:
 
 
 def add_statement(parser: argparse.ArgumentParser) -> None:
-    """The arguments that ``compile`` and ``run`` share: the statement, and how its tensors are stored."""
+    """The arguments that ``compile`` and ``run`` share: the statement, how its tensors are stored, and how its loops run."""
     parser.add_argument("statement", help='index notation, such as "y(i) = A(i,j) * x(j)"')
-    parser.add_argument(
-        "-f", "--format", action="append", default=[], metavar="NAME:FORMAT",
-        help="how a tensor is stored: csr, csc, coo, dense, ... or letters such as ds:1,0 (see 'sparseloom formats'); may be repeated",
-    )  # fmt: skip
+    add_formats(parser)
     parser.add_argument(
         "-t", "--dtype", action="append", default=[], metavar="[NAME:]DTYPE",
         help="what an operand holds (without a name: every operand), float64 if not said; may be repeated",
     )  # fmt: skip
-    parser.add_argument(
-        "-s", "--schedule", default=None, metavar="STEPS",
-        help='how the loops run, as in "split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)"',
-    )  # fmt: skip
+    add_schedule(parser)
     parser.add_argument(
         "--workspace", metavar="KIND",
         help="what rows of a sparse result are built in where their entries come in no order: dense, hash or sort",
     )  # fmt: skip
     parser.add_argument("--semiring", metavar="NAME", help="what + and * mean: min_plus, max_plus, or_and, ...")
+
+
+def add_formats(parser: argparse.ArgumentParser) -> None:
+    """How tensors are stored."""
+    parser.add_argument(
+        "-f", "--format", action="append", default=[], metavar="NAME:FORMAT",
+        help="how a tensor is stored: csr, csc, coo, dense, ... or letters such as ds:1,0 (see 'sparseloom formats'); may be repeated",
+    )  # fmt: skip
+
+
+def add_schedule(parser: argparse.ArgumentParser) -> None:
+    """How the loops run."""
+    parser.add_argument(
+        "-s", "--schedule", default=None, metavar="STEPS",
+        help='how the loops run, as in "split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)"',
+    )  # fmt: skip
 
 
 def named_values(given: Sequence[str], separator: str, option: str, example: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from sparseloom import __version__
-from sparseloom.cli import bench, cache, compile, convert, formats, info, run
+from sparseloom.cli import bench, cache, compile, convert, explore, formats, info, run
 from sparseloom.cli.terminal import complain, warnings_as_notes
 from sparseloom.core.errors import CompilerBug, SparseloomError
 
@@ -19,6 +19,7 @@ examples:
   sparseloom compile "y(i) = A(i,j) * x(j)" -f A:csr          the C of a sparse matrix-vector product
   sparseloom run "y(i) = A(i,j) * x(j)" -i A=a.mtx -o y=y.mtx  compute it; x is random
   sparseloom run "y(i) = A(i,j) * x(j)" -f A:csr --time        time it on random data
+  sparseloom explore "y(i) = A(i,j) * x(j)" -f A:csr           see and change its schedule in a browser
 
 'sparseloom COMMAND --help' says more about each command."""
 
@@ -63,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sparseloom {__version__}")
     subcommands = parser.add_subparsers(metavar="COMMAND")
-    for command in (compile, run, convert, formats, cache, info, bench):
+    for command in (compile, run, explore, convert, formats, cache, info, bench):
         command.add_to(subcommands)
     return parser
 

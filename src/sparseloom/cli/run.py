@@ -9,18 +9,17 @@ from statistics import median
 
 import numpy as np
 
-from sparseloom.cli.arguments import OptionError, Subcommands, add_statement, add_subcommand, dtypes, extents, named_values, require_known
-from sparseloom.cli.streams import is_stream, read_named, require_output, write_named, written_suffix
+from sparseloom.cli.arguments import OptionError, Subcommands, add_statement, add_subcommand, dtypes
+from sparseloom.cli.inputs import add_inputs, asked_extents, given_operands, read_problem
+from sparseloom.cli.streams import require_output, write_named, written_suffix
 from sparseloom.cli.terminal import facts, plural, say, seconds, working
 from sparseloom.core.algebra import semiring
 from sparseloom.core.dtypes import FLOAT64, DType
-from sparseloom.core.errors import ShapeError
 from sparseloom.evaluation import kernel_for
 from sparseloom.formats.pack import unpack
 from sparseloom.iteration.rows import known_workspace
 from sparseloom.kernel import Kernel
-from sparseloom.notation.script import read_script
-from sparseloom.supplied import USUAL_EXTENT, Wanted
+from sparseloom.supplied import Wanted
 from sparseloom.targets.registry import DEFAULT, TARGETS
 from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray, from_coo
@@ -42,17 +41,8 @@ def add_to(subcommands: Subcommands) -> None:
     """Declare the subcommand."""
     parser = add_subcommand(subcommands, "run", execute, ABOUT, EXAMPLES)
     add_statement(parser)
-    parser.add_argument(
-        "-i", "--input", action="append", default=[], metavar="NAME=FILE",
-        help="an operand's file (.mtx, .tns, .npz, .npy, .mat, .h5; - is the standard input), or a number for a scalar; may be repeated",
-    )  # fmt: skip
+    add_inputs(parser)
     parser.add_argument("-o", "--output", metavar="[NAME=]FILE", help="where the result goes (- is the standard output), if not a summary")
-    parser.add_argument(
-        "-d", "--extent", action="append", default=[], metavar="VARIABLE:SIZE",
-        help=f"how far an index variable runs where no file says it (default: {USUAL_EXTENT}); may be repeated",
-    )  # fmt: skip
-    parser.add_argument("--density", type=float, default=0.01, help="how full random sparse tensors are (default: 0.01)")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of random tensors (default: 0)")
     parser.add_argument("--target", choices=tuple(TARGETS), default=DEFAULT, help="what runs: compiled C, or the slow interpreter")
     parser.add_argument("--time", action="store_true", help="run several times and tell the median")
     parser.add_argument("--repeat", type=int, metavar="N", help="how often to run with --time (default: for about a second)")
@@ -61,13 +51,13 @@ def add_to(subcommands: Subcommands) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Compute, then write or print the result."""
-    problem = _problem(options)
+    problem = read_problem(options)
+    if options.repeat is not None and options.repeat < 1:
+        raise OptionError(f"--repeat is how often to run, at least once, not {options.repeat}")
     target_file = _output(options.output, problem)
     dtype_of = dtypes(options.dtype, problem.operands)
-    given = _given(problem, dtype_of, options)
-    asked = extents(options.extent)
-    require_known(asked, problem.variables, "-d")
-    sizes = problem.extents(given, asked, "-d says")
+    given = given_operands(problem, options.input, dtype_of)
+    sizes = problem.extents(given, asked_extents(problem, options), "-d says")
     operands = {name: given[name] if name in given else _random(problem, name, sizes, dtype_of, options) for name in problem.operands}
     if not options.quiet:
         _describe(given, operands)
@@ -90,20 +80,6 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _problem(options: argparse.Namespace) -> Wanted:
-    formats = named_values(options.format, ":", "-f", "A:csr")
-    problem = Wanted(options.statement, read_script(options.statement, tuple(formats)), formats)
-    require_known(formats, tuple(dict(problem.accesses)), "-f")
-    twice = [name for name in formats if name in problem.script.formats]
-    if twice:
-        raise OptionError(f"-f gives a format to {twice[0]}, and so does the program\n  help: leave one of them away")
-    if options.repeat is not None and options.repeat < 1:
-        raise OptionError(f"--repeat is how often to run, at least once, not {options.repeat}")
-    if options.seed < 0:
-        raise OptionError(f"--seed is a whole number, at least 0, not {options.seed}")
-    return problem
-
-
 def _output(text: str | None, problem: Wanted) -> str | None:
     """The file of ``-o y=y.mtx``, or of ``-o y.mtx``; one that could not be written is refused before anything is computed."""
     result = problem.result
@@ -116,42 +92,6 @@ def _output(text: str | None, problem: Wanted) -> str | None:
         if problem.order(result) > 2 and ".mtx" in written_suffix(target, 3):
             raise OptionError(f"{target} cannot hold {result}, which has {problem.order(result)} modes\n  help: write .tns or .npz")
     return target
-
-
-def _given(problem: Wanted, dtype_of: Mapping[str, DType], options: argparse.Namespace) -> dict[str, Tensor]:
-    """The operands that come from files, or are numbers."""
-    files = named_values(options.input, "=", "-i", "A=a.mtx")
-    require_known(files, problem.operands, "-i")
-    streams = [name for name, file in files.items() if is_stream(file)]
-    if len(streams) > 1:
-        raise OptionError(f"-i gives the standard input to {streams[0]} and to {streams[1]}, but it can be read only once")
-    found = {}
-    for name, file in files.items():
-        order = problem.order(name)
-        number = None if order else _number(file)
-        with working(f"reading {file}"):
-            tensor = asarray(number) if number is not None else _as_order(read_named(file), order)
-            if tensor.ndim != order:
-                raise ShapeError(f"{file} holds a tensor of shape {tensor.shape}, but {name} has {plural(order, 'mode')} in the statement")
-            found[name] = asarray(tensor, format=problem.format(name), dtype=dtype_of.get(name), name=name)
-    return found
-
-
-def _number(text: str) -> int | float | complex | None:
-    """The number that a text spells, if it does."""
-    for kind in (int, float, complex):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return None
-
-
-def _as_order(tensor: Tensor, order: int) -> Tensor:
-    """A vector or scalar where a file, as .mtx files do, holds it as a matrix with one column."""
-    while tensor.ndim > order and tensor.shape[-1] == 1:
-        tensor = asarray(tensor[..., 0])
-    return tensor
 
 
 def _as_matrix(tensor: Tensor) -> Tensor:

@@ -105,6 +105,10 @@ class TensorSchedule(Schedule):
         (make,) = _COMPILERS
         return make(self, find_target(target))
 
+    def explore(self, port: int = 0, browser: bool = True) -> Any:
+        """Open a page on which the schedule can be seen, changed and measured on its tensors; see ``Kernel.explore``."""
+        return self.compile().explore(port=port, browser=browser)
+
     def _do(self, step: type[Primitive], *given: object) -> Self:
         return super()._do(step, *(self._as_written(value) if isinstance(value, Expression) else value for value in given))
 

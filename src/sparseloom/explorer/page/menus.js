@@ -1,0 +1,109 @@
+// Next steps with what they would cost, and the planner's schedule, built up step by step.
+
+import { ask } from "./ask.js";
+import { button, element, put, refusal, say, seconds, short } from "./dom.js";
+import { take } from "./editor.js";
+import { change, newStep, plain, state } from "./state.js";
+
+const next = { open: false, steps: [], measured: new Map() };
+const plan = { steps: [], done: 0 };
+
+async function measure(step, place) {
+  put(place, "…");
+  const answer = await ask({ ask: "time", state: plain(), step: step.text }, `time ${step.text}`);
+  if (!answer) return;
+  const gain = answer.ok && answer.plain_seconds ? `, ${Number((answer.plain_seconds / answer.seconds).toPrecision(2))} × as fast as without it` : "";
+  const words = answer.ok ? seconds(answer.seconds) + gain : answer.error.text;
+  if (answer.ok) next.measured.set(step.text, words);
+  put(place, answer.ok ? element("b", words) : refusal(answer.error));
+  say(`${step.text}: ${words}`, answer.ok ? "" : "bad");
+}
+
+function candidate(step) {
+  const known = next.measured.get(step.text);
+  const time = element("span");
+  time.append(known ? element("b", known) : button("measure", () => measure(step, time), { class: "small", "aria-label": `measure ${step.text}` }));
+  const { trips, bytes, balance } = step;
+  const facts = [trips ?? false, bytes ?? false].map((value, k) => value !== false && element("span", `${short(value)}${[" trips", "B"][k]}`));
+  const even = Number.isFinite(balance) && element("span", "balance ", element("meter", { min: 0, max: 1, value: balance, "aria-label": "balance" }), ` ${short(balance)}`);
+  const taken = () => (say(`Took ${step.text}.`), take([step.text]));
+  return element("li", button(step.text, taken, { class: "mono take", title: "Take this step" }), element("span.faint", step.what ?? ""), element("div.costs", facts, even, time));
+}
+
+function drawNext() {
+  const word = next.filter.value.trim().toLowerCase();
+  const found = next.steps.filter((step) => `${step.text} ${step.word} ${step.what}`.toLowerCase().includes(word));
+  const none = next.steps.length ? `No step has “${next.filter.value}” in it.` : "No step is legal here.";
+  put(next.list, found.length ? element("ul", found.map(candidate)) : element("p.faint", none));
+}
+
+async function loadNext() {
+  next.list.setAttribute("aria-busy", true);
+  const answer = await ask({ ask: "next", state: plain() });
+  if (!answer) return;
+  next.list.removeAttribute("aria-busy");
+  next.steps = answer.ok ? answer.steps : [];
+  next.measured.clear();
+  answer.ok ? drawNext() : put(next.list, refusal(answer.error));
+}
+
+function toggleNext() {
+  next.open = !next.open;
+  next.panel.hidden = !next.open;
+  next.button.setAttribute("aria-expanded", next.open);
+  if (next.open) loadNext();
+}
+
+/** After an edit that was understood, what is legal next may be something else. */
+export const refresh = () => next.open && loadNext();
+
+function drawPlan() {
+  const item = ({ text, what, why, instead }, k) => {
+    const facts = Object.entries({ what, why, instead }).filter(([, words]) => words);
+    return element("li", { class: k < plan.done ? "" : "ahead", "aria-current": k === plan.done - 1 ? "step" : null },
+      element("code", text), element("dl", facts.map(([word, words]) => [element("dt", word), element("dd", words)])));
+  };
+  const left = plan.steps.length - plan.done;
+  put(plan.list, plan.steps.slice(0, plan.done + 1).map(item));
+  plan.text.textContent = !plan.steps.length ? "The planner leaves the loops as they are." : `${plan.done} of ${plan.steps.length} steps taken`;
+  plan.next.disabled = plan.all.disabled = left === 0;
+}
+
+function upTo(count) {
+  plan.done = count;
+  change({ steps: plan.steps.slice(0, count).map((step) => newStep(step.text)) });
+  drawPlan();
+}
+
+/** Ask for the planner's schedule, and start from the loops without one. */
+export async function openPlan() {
+  say("The planner is asked …");
+  plan.panel.hidden = false;
+  plan.text.textContent = "…";
+  const answer = await ask({ ask: "plan", state: plain({ ...state(), steps: [] }) });
+  if (!answer) return;
+  if (!answer.ok) {
+    put(plan.list, refusal(answer.error));
+    plan.text.textContent = "";
+    return say(answer.error.text, "bad");
+  }
+  plan.steps = answer.steps;
+  say(`The planner's schedule has ${plan.steps.length} step${plan.steps.length === 1 ? "" : "s"}.`);
+  upTo(0);
+  (plan.steps.length ? plan.next : plan.close).focus();
+}
+
+export function build() {
+  next.filter = element("input", { type: "search", id: "filter", placeholder: "filter, e.g. split", oninput: drawNext });
+  next.list = element("div.nexts");
+  next.panel = element("div.panel", { id: "next", hidden: true }, element("label", { for: "filter", class: "hidden" }, "Filter next steps"), next.filter, next.list);
+  next.button = button("Next steps", toggleNext, { "aria-expanded": false, "aria-controls": "next", class: "wide" });
+  plan.list = element("ol.plan");
+  plan.text = element("p.faint");
+  plan.next = button("Next", () => upTo(plan.done + 1), { class: "strong", "aria-label": "Next step of the plan" });
+  plan.all = button("All", () => upTo(plan.steps.length), { "aria-label": "All steps of the plan" });
+  plan.close = button("Close", () => (plan.panel.hidden = true), { "aria-label": "Close the plan" });
+  const bar = element("div.bar", plan.text, plan.next, plan.all, plan.close);
+  plan.panel = element("div.panel", { role: "region", "aria-label": "Plan", hidden: true }, element("h3", "The planner’s schedule"), bar, plan.list);
+  return [plan.panel, next.button, next.panel];
+}
