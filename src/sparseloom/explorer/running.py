@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from statistics import median
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.errors import DeviceError, SparseloomError
+from sparseloom.core.errors import DeviceError, SparseloomError, ToolchainError
 from sparseloom.explorer.look import code
 from sparseloom.explorer.peer import peer_of
 from sparseloom.explorer.predict import moved_bytes
@@ -23,7 +23,11 @@ from sparseloom.explorer.timeline import timeline
 from sparseloom.formats.named import name_of
 from sparseloom.formats.pack import to_dense
 from sparseloom.formats.storage import Storage
+from sparseloom.runtime.binding import Call
+from sparseloom.runtime.cuda.binding import awaited
+from sparseloom.runtime.cuda.storages import to_device, to_host
 from sparseloom.runtime.teams import get_threads
+from sparseloom.targets.target import Calling
 from sparseloom.tensor.tensor import Tensor
 
 LONGEST, MOST_RUNS = 0.4, 200  # seconds of measuring, and runs
@@ -32,10 +36,9 @@ _TOLERANCE = 1e-9  # relative to the largest value: sums may be added up in anot
 
 def run(subject: Subject) -> dict[str, Any]:
     """Everything that a run tells."""
-    _require_cpu(subject)
-    special = subject.on(subject.operands, subject.schedule.text)
-    made = special.run(subject.operands)
-    times = measured(special.bind(subject.operands).start)
+    call = _call(subject)
+    made = to_host(call.run())
+    times = measured(call.start)
     name = subject.wanted.result
     return {
         "seconds": median(times),
@@ -49,9 +52,18 @@ def run(subject: Subject) -> dict[str, Any]:
     }
 
 
-def _require_cpu(subject: Subject) -> None:
-    if subject.state.target != "c":
-        raise DeviceError("CUDA kernels are shown here, but not run\n  help: choose C, or copy it as Python and run it where a GPU is")
+def _call(subject: Subject, given: Mapping[str, Storage] | None = None) -> Call:
+    """A run of what is shown, where the target is; on a GPU it is waited for."""
+    here = operands = subject.operands if given is None else given
+    if subject.target.calling is Calling.LAUNCHED:
+        try:
+            operands = {name: to_device(storage) for name, storage in operands.items()}
+        except (DeviceError, ToolchainError) as fault:
+            reason = str(fault).split("\n")[0]
+            help = "choose C, or copy it as Python and run it where a GPU is"
+            raise DeviceError(f"CUDA kernels are shown here, but not run: {reason}\n  help: {help}") from None
+    call = subject.on(operands, subject.schedule.text).bind(operands)
+    return awaited(call) if operands is not here else call
 
 
 def measured(start: Callable[[], Any]) -> list[float]:
@@ -70,9 +82,8 @@ def _interpreted(subject: Subject) -> dict[str, Any]:
     """Whether the interpreter, which checks every access, gets what the compiled kernel gets on a small part of the operands."""
     small = smaller(subject)
     cut = windowed(small)
-    schedule = subject.schedule.text
     try:
-        ours, checked = (small.on(cut, schedule).run(cut, target) for target in (None, "interpret"))
+        ours, checked = to_host(_call(small, cut).run()), small.on(cut, small.schedule.text).run(cut, "interpret")
     except SparseloomError as fault:
         return {"same": None, "text": f"not compared: {fault}"}
     same = is_close(ours, checked)
@@ -116,15 +127,14 @@ def _roofline(subject: Subject, seconds: float) -> dict[str, Any]:
 
 def time_step(subject: Subject, step: Any) -> dict[str, Any]:
     """How long the schedule takes as it is, and with one more step."""
-    _require_cpu(subject)
     if not isinstance(step, str):
         raise RequestError("step is the text of a step")
     with_it = Subject(replace(subject.state, steps=(*_legal(subject), Step(step))), subject.given)
     refused = next((row.error for row in with_it.rows if row.error is not None), None)
     if refused is not None:
         raise refused
-    found = [one.on(one.operands, one.schedule.text).bind(one.operands).start for one in (with_it, subject)]
-    return {"seconds": median(measured(found[0])), "plain_seconds": median(measured(found[1]))}
+    seconds, before = (median(measured(_call(one).start)) for one in (with_it, subject))
+    return {"seconds": seconds, "plain_seconds": before}
 
 
 def _legal(subject: Subject) -> tuple[Step, ...]:
@@ -146,15 +156,14 @@ def _code_of(subject: Subject) -> list[dict[str, Any]]:
 
 
 def _both(first: Subject, second: Subject) -> tuple[list[float | None], str]:
-    if "cuda" in (first.state.target, second.state.target):
-        return [None, None], "CUDA kernels are shown here, but not run"
-    specials = [one.on(one.operands, one.schedule.text) for one in (first, second)]
-    calls = [special.bind(one.operands).start for special, one in zip(specials, (first, second), strict=True)]
-    rounds = [[min(measured(call)) for call in calls] for _ in range(3)]
+    try:
+        calls = [_call(one) for one in (first, second)]
+    except DeviceError as fault:
+        return [None, None], str(fault).split("\n")[0]
+    rounds = [[min(measured(call.start)) for call in calls] for _ in range(3)]
     times = [median(found) for found in zip(*rounds, strict=True)]
     ratio = times[0] / times[1]
     words = f"the {'second' if ratio > 1 else 'first'} is {max(ratio, 1 / ratio):.2f} times as fast"
     if first.wanted.text == second.wanted.text:
-        results = [special.run(one.operands) for special, one in zip(specials, (first, second), strict=True)]
-        words += f"; the results are {'equal' if is_close(*results) else 'not equal'}"
+        words += f"; the results are {'equal' if is_close(*(to_host(call.run()) for call in calls)) else 'not equal'}"
     return list(times), words
