@@ -40,3 +40,13 @@ def test_the_result_is_that_without_a_schedule(
     given = operands(statement, rng)
     made = [sl.program(statement, formats, text, target=target, sizes=sizes)(**given).to_numpy() for text in ("", schedule)]
     assert np.array_equal(*made)
+
+
+@pytest.mark.parametrize("target", ("interpret", "c"))
+@pytest.mark.parametrize("form", ("dcsc", "ss:1,0", "sd:1,0"))
+def test_a_row_at_a_number_does_not_have_the_columns_of_all_rows(form: str, target: str) -> None:
+    B = np.zeros((4, 3))
+    B[1, 0], B[2, 1], B[3, 2] = 5, 4, 7
+    made = sl.program("A(k) = B(2,k)", {"B": form, "A": "s"}, target=target)(sl.asarray(B, format=form))
+    assert made.to_numpy().tolist() == [0, 4, 0]
+    assert made.nnz == (3 if form == "sd:1,0" else 1)  # the places of a full level are all stored

@@ -11,7 +11,7 @@ from sparseloom.iteration.layout import can_append, takes_anything
 from sparseloom.iteration.making import Shared
 from sparseloom.iteration.region import is_skippable, present, region
 from sparseloom.notation.contents import reductions_in
-from sparseloom.notation.nodes import Access, Assign, Expr, IndexVar, Reduce, Stmt
+from sparseloom.notation.nodes import Access, Assign, Expr, Fixed, IndexVar, Reduce, Stmt
 
 
 def shared_pattern(assign: Assign) -> Shared | None:
@@ -40,9 +40,15 @@ def shared_pattern(assign: Assign) -> Shared | None:
 
 
 def _first_levels(lhs: Access, access: Access) -> int:
-    """How many levels a result has in common with an operand, counted from the first, if full ones are all that it has below them."""
+    """How many levels a result has in common with an operand, counted from the first, if full ones are all that it has below them.
+
+    An operand that is read at a number need not have an entry there below every one above.
+    """
     mine, theirs = lhs.tensor.format, access.tensor.format
-    if mine.blocks or theirs.blocks or len({*access.indices}) < len(access.indices):
+    at_number = any(
+        isinstance(access.indices[mode], Fixed) and not level.full for mode, level in zip(theirs.modes, theirs.levels, strict=False)
+    )
+    if mine.blocks or theirs.blocks or at_number or len({*access.indices}) < len(access.indices):
         return 0
     depth = 1 + max(k for k, level in enumerate(mine.levels) if not level.full)
     first = zip(mine.levels, theirs.levels, mine.modes, theirs.modes, strict=False)
