@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -24,6 +25,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.origins import stamped
 from sparseloom.loops.printer import lines
 from sparseloom.loops.rename import alpha_rename
+from sparseloom.loops.simplify import simplify
 from sparseloom.lower.kernel import lower
 from sparseloom.lower.made_names import origins_of
 from sparseloom.notation.nodes import IndexVar, TensorVar
@@ -66,18 +68,19 @@ def by_variable(loops: Loops) -> dict[str, list[str]]:
     return found
 
 
-def check(start: Concrete, target: Target) -> ir.Function:
+def check(start: Concrete, target: Target) -> list[ir.Function]:
     """Every loop has an origin, after every pass; one that is still there has the one that it had."""
     known, before = names_of(start), dict[str, list[str]]()
-    for function in functions(start, target):
+    made = list(functions(start, target))
+    for function in made:
         found = by_variable(loops_of(function))
-        unknown = {origin for made in found.values() for origin in made} - known
+        unknown = {origin for several in found.values() for origin in several} - known
         assert not unknown, f"{unknown} are no names in\n{show(start.stmt)}"
         for name in found.keys() & before.keys():
             had, have = before[name], found[name]
             assert {*have} == {*had} if len(have) >= len(had) else {*have} <= {*had}, f"{name} stems from {have}, and stemmed from {had}"
         before = found
-    return function
+    return made
 
 
 def check_lines(stages: Stages) -> None:
@@ -102,6 +105,38 @@ def test_every_pass_keeps_the_origins_of_a_schedule_of_the_paper(paper: PaperSch
     check(start, target)
     formats = dict(item.split(":", 1) for item in paper.formats.split())
     check_lines(sl.program(paper.statement, formats, paper.steps, target=target.name).preview().stages)
+
+
+SPMM = "C(i,k) = A(i,j) * B(j,k)"
+ON_GPU = "parallelize(b,GPUBlock,{0}) parallelize(w,GPUWarp,{0}) parallelize(t,GPUThread,{1})"
+CHANGED = (
+    (SPMM, "", "split(i,i0,i1,4) reorder(i0,k,i1,j) unroll(i1,4) unroll(k,8) parallelize(k,CPUVector,NoRaces)", C),
+    ("y(i) = A(i,j) * x(j)", "A:csr", "parallelize(j,CPUVector,ParallelReduction)", C),
+    ("s = A(i,j) * x(j)", "A:csr", "", CUDA),
+    (
+        SPMM,
+        "A:csr",
+        "bound(k,c,32,MaxExact) split(c,t,v,4) split(i,b,w,32) pos(j,p,A(i,j)) reorder(b,w,t,v,p) unroll(v,4) unroll(p,4) "
+        + ON_GPU.format("NoRaces", "NoRaces"),
+        CUDA,
+    ),
+    (
+        SPMM,
+        "A:csr",
+        "reorder(i,j,k) fuse(i,j,f) pos(f,p,A(i,j)) bound(k,c,32,MaxExact) split(c,t,v,4) split(p,b,p1,2048) split(p1,w,n,64) "
+        "reorder(b,w,t,n,v) unroll(v,4) " + ON_GPU.format("IgnoreRaces", "Atomics"),
+        CUDA,
+    ),
+)
+
+
+def test_every_pass_keeps_origins_where_it_changes_something() -> None:
+    changed: set[int] = set()
+    for statement, formats, steps, target in CHANGED:
+        made = check(schedule(statement, formats, steps).concrete, target)
+        changed |= {k for k, (before, after) in enumerate(pairwise(made)) if after != before}
+    again = {k for k, one in enumerate(loop_passes(C)) if one is simplify}
+    assert changed | again == {*range(len(loop_passes(C)))}, "every pass is tried on loops that it changes"
 
 
 USUAL = {
@@ -149,7 +184,7 @@ def test_random_candidates() -> None:
 
 def test_threads_that_make_parts_stem_from_the_loop_that_was_cut() -> None:
     start = schedule("C(i,j) = A(i,j) + B(i,j)", "A:csr B:csr C:csr", "parallelize(i,CPUThread,NoRaces)").concrete
-    made = {n.var.name: n.origin for n in loops_of(check(start, C)) if isinstance(n, ir.For)}
+    made = {n.var.name: n.origin for n in loops_of(check(start, C)[-1]) if isinstance(n, ir.For)}
     assert made == {"i_part": "i", "i_within": "i", "place": "C", "place1_chunk": "C", "place1": "C"}
 
 

@@ -123,8 +123,8 @@ def _start(concrete: Concrete, target: Target, int32_limit: int, origins: Mappin
         if access.tensor not in views:
             views[access.tensor] = view_tensor(access, provenance.stored(access), sizes, names)
     width, conflicts = widest(tensor.index_dtype for tensor in views), _conflicts(stmt)
-    rows, drops = concrete.rows, concrete.drops
-    context = Context(names, sizes, everything, target, width, int32_limit, lhs, concrete.shared, rows, drops, conflicts, origins=origins or {})
+    rows, drops, origins = concrete.rows, concrete.drops, origins or {}
+    context = Context(names, sizes, everything, target, width, int32_limit, lhs, concrete.shared, rows, drops, conflicts, origins=origins)
     meets = any(tensor == lhs.tensor for _, tensor in conflicts.together)
     combines = meets or concrete.assign.op is not None or reduces_outside(first_statement(stmt), lhs, provenance)
     numbers: dict[IndexVar, ir.Expr] = {var: ir.index(var.value) for var in numbers_in(stmt)}
