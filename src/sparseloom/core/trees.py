@@ -138,7 +138,16 @@ class _Backwards(dict[type, tuple[str, ...]]):
         return names
 
 
+class _All(dict[type, tuple[str, ...]]):
+    """The fields and notes of each class."""
+
+    def __missing__(self, cls: type) -> tuple[str, ...]:
+        names = self[cls] = (*field_names(cls), *note_names(cls))
+        return names
+
+
 _BACKWARDS = _Backwards()
+_ALL = _All()
 
 
 def children(parent: Node) -> Iterator[Node]:
@@ -187,7 +196,6 @@ def rewrite(root: N, rule: Callable[[Any], Node | None], kind: type[Node] = Node
             changed[name] = new
     current = root
     if changed:
-        cls = type(root)
-        current = cls(**{name: changed.get(name, getattr(root, name)) for name in (*field_names(cls), *note_names(cls))})
+        current = type(root)(**{name: changed.get(name, getattr(root, name)) for name in _ALL[type(root)]})
     replaced = rule(current)
     return current if replaced is None else replaced  # type: ignore[return-value]

@@ -14,7 +14,9 @@ then belongs to what it stands in.
 from __future__ import annotations
 
 from sparseloom.core.trees import field_names
-from sparseloom.loops.nodes import Block, Stmt
+from sparseloom.loops.nodes import Block, For, If, Launch, Stmt, Team, While
+
+_AROUND = (For, While, If, Team, Launch)  # statements that hold others
 
 
 def stamped(stmt: Stmt, origin: str) -> Stmt:
@@ -27,5 +29,7 @@ def stamped(stmt: Stmt, origin: str) -> Stmt:
     if isinstance(stmt, Block):
         return Block(tuple([stamped(inner, origin) for inner in stmt.stmts]))
     cls = type(stmt)
-    parts = (getattr(stmt, name) for name in field_names(cls))
-    return cls(*[stamped(part, origin) if isinstance(part, Stmt) else part for part in parts], origin=origin)
+    parts = [getattr(stmt, name) for name in field_names(cls)]
+    if isinstance(stmt, _AROUND):
+        parts = [stamped(part, origin) if isinstance(part, Stmt) else part for part in parts]
+    return cls(*parts, origin=origin)

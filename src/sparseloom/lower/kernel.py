@@ -95,7 +95,7 @@ def lower(
 ) -> Lowered:
     """Lower a concrete statement to one kernel. ``origins`` are what the names that passes made stand for."""
     lhs = concrete.assign.lhs
-    start = _start(concrete, target, int32_limit, origins or {})
+    start = _start(concrete, target, int32_limit, origins)
     result = make_result(start, concrete)
     fresh = isinstance(result, DenseResult) and concrete.assign.op is None
     settled, scope = settle(replace(start, sink=result, result=result, uninitialised=0 if fresh else None, untouched=fresh))
@@ -107,7 +107,7 @@ def lower(
     return Lowered(function, tuple(slot for _, slot in params), lhs, shared, lhs.tensor.fill, tuple(scope.context.remarks))
 
 
-def _start(concrete: Concrete, target: Target, int32_limit: int, origins: Mapping[str, str]) -> Scope:
+def _start(concrete: Concrete, target: Target, int32_limit: int, origins: Mapping[str, str] | None = None) -> Scope:
     """What is known before the first loop."""
     stmt, lhs = concrete.stmt, concrete.assign.lhs
     provenance, everything = Provenance.of(stmt), Provenance(relations_of(stmt), numbers=numbers_in(stmt))
@@ -123,7 +123,7 @@ def _start(concrete: Concrete, target: Target, int32_limit: int, origins: Mappin
         if access.tensor not in views:
             views[access.tensor] = view_tensor(access, provenance.stored(access), sizes, names)
     width, conflicts = widest(tensor.index_dtype for tensor in views), _conflicts(stmt)
-    rows, drops = concrete.rows, concrete.drops
+    rows, drops, origins = concrete.rows, concrete.drops, origins or {}
     context = Context(names, sizes, everything, target, width, int32_limit, lhs, concrete.shared, rows, drops, conflicts, origins=origins)
     meets = any(tensor == lhs.tensor for _, tensor in conflicts.together)
     combines = meets or concrete.assign.op is not None or reduces_outside(first_statement(stmt), lhs, provenance)

@@ -31,17 +31,23 @@ _MOST_EFFORT = 20_000  # takes a C compiler some two seconds
 
 def translation_unit(kernels: Sequence[tuple[Function, str]]) -> str:
     """One C file with many kernels, each with the name of its entry."""
-    return text_of(translated(kernels))
+    text = text_of(_kernels(kernels))
+    return f"{prelude_for(text)}\n{text}"
 
 
-def translated(kernels: Sequence[tuple[Function, str]]) -> list[Line]:
-    """The lines of that file, with what they stem from."""
+def translated(function: Function, entry: str) -> list[Line]:
+    """The lines of the file of one kernel, with what they stem from."""
+    lines = _kernels([(function, entry)])
+    return [*lines_of(prelude_for(text_of(lines))), *lines]
+
+
+def _kernels(kernels: Sequence[tuple[Function, str]]) -> list[Line]:
+    """The kernels one after another, an empty line behind each."""
     entries = {entry for _, entry in kernels}
     if len(entries) < len(kernels):
         raise ValueError("every kernel of a file needs an entry of its own")
     names = _fresh_names(entries)
-    lines = [line for function, entry in kernels for line in _kernel(function, names.fresh(function.name), entry, entries, True)]
-    return [*lines_of(prelude_for(text_of(lines))), *lines]
+    return [line for function, entry in kernels for line in _kernel(function, names.fresh(function.name), entry, entries, True)]
 
 
 def emit(function: Function, entry: str = "entry", static: bool = False) -> str:
@@ -59,7 +65,7 @@ def _fresh_names(entries: Sequence[str] | set[str]) -> CNames:
 
 
 def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | set[str], static: bool) -> list[Line]:
-    """The typed function and its entry, and a line without text."""
+    """The typed function and its entry, and an empty line."""
     names = _fresh_names([*entries, name])
     params = [_Parameter(param, names) for param in function.params]
     head = in_lines(f"{'static ' if static else ''}int32_t {name}(", [*(p.declaration for p in params), "int32_t (*cancelled)(void)"])
@@ -138,7 +144,7 @@ C = Target(
     units=CPU_UNITS,
     spaces=frozenset({MemorySpace.GLOBAL, MemorySpace.LOCAL, MemorySpace.PIECES}),
     emit=translation_unit,
-    lines=lambda function, entry: translated([(function, entry)]),
+    lines=translated,
     atomic=atomic_way,
     vector_bytes=VECTOR_BYTES,
     shelf=Shelf(HUGE_PAGE, PLACES),

@@ -61,12 +61,13 @@ def _taken(launch: Launch) -> tuple[Array | Var, ...]:
 
 def translation_unit(functions: Sequence[tuple[Function, str]]) -> str:
     """One text with the kernels of many functions, each with the name that they begin with."""
-    return text_of(translated(functions))
+    text = text_of(line for function, entry in functions for line in _kernels(function, entry))
+    return f"{prelude_for(text)}\n{text}" if text else prelude_for(text)
 
 
-def translated(functions: Sequence[tuple[Function, str]]) -> list[Line]:
-    """The lines of that text, with what they stem from."""
-    lines = [line for function, entry in functions for line in _kernels(function, entry)]
+def translated(function: Function, entry: str) -> list[Line]:
+    """The lines of the text of one function, with what they stem from."""
+    lines = list(_kernels(function, entry))
     return [*lines_of(prelude_for(text_of(lines))), *lines]
 
 
@@ -98,7 +99,7 @@ CUDA = Target(
     units=GPU_UNITS,
     spaces=frozenset({MemorySpace.GLOBAL, MemorySpace.SHARED, MemorySpace.LOCAL}),
     emit=translation_unit,
-    lines=lambda function, entry: translated([(function, entry)]),
+    lines=translated,
     atomic=atomic_way,
     calling=Calling.LAUNCHED,
     kernels=kernels_of,
