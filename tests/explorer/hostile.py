@@ -102,8 +102,8 @@ def status_of(answer: bytes) -> int:
 
 
 def body_of(answer: bytes) -> Any:
-    """What an answer says, which must be JSON."""
-    return json.loads(answer.partition(b"\r\n\r\n")[2])
+    """What an answer says, which must be JSON; to HTTP/0.9 it comes without a head."""
+    return json.loads(answer.partition(b"\r\n\r\n")[2] if answer.startswith(b"HTTP/1.") else answer)
 
 
 def look(statement: str = "y(i) = A(i,j) * x(j)", **state: Any) -> dict[str, Any]:

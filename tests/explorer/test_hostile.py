@@ -82,7 +82,7 @@ def outcome(door: Door, trial: Trial) -> str:
     status = status_of(answer)
     assert status in trial.statuses or not trial.statuses, (trial.name, trial.data[:300], answer[:500])
     if not status:
-        assert not answer or body_of(answer)["ok"] is False, (trial, answer[:500])  # HTTP/0.9 has no head
+        assert not answer or body_of(answer)["ok"] is False, (trial, answer[:500])
         return "ended"
     if status == 200 and not trial.data.startswith(b"POST"):
         return "page"  # a change that did no harm

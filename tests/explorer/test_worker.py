@@ -102,11 +102,12 @@ def test_one_waits_for_its_turn_but_not_for_ever_and_can_be_closed_meanwhile(tmp
 
 
 PARENT = """
-import sys, time
-from sparseloom.explorer.serving import Explorer
-explorer = Explorer(explore="explorer.stub:explore")
-print(explorer._folder, explorer.answer({"ask": "look", "state": "where"}).decode(), sep="\\n", flush=True)
-explorer.answer({"ask": "look", "state": ["sleep", 600]})
+from pathlib import Path
+from tempfile import mkdtemp
+from sparseloom.explorer.worker import Work, Worker
+worker = Worker(Work(Path(mkdtemp()), explore="explorer.stub:explore"), 600.0)
+print(worker.ask({"ask": "look", "state": "where"}).decode(), flush=True)
+worker.ask({"ask": "look", "state": ["sleep", 600]})
 """
 
 
@@ -114,7 +115,8 @@ def test_children_end_and_clean_up_when_their_parent_is_killed(tmp_path: Path) -
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join((str(TESTS.parent / "src"), str(TESTS)))}
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True, env=environment)
     assert parent.stdout is not None
-    folder, answer = Path(parent.stdout.readline().strip()), json.loads(parent.stdout.readline())
+    answer = json.loads(parent.stdout.readline())
+    folder = Path(answer["folder"])
     assert folder.parent == tmp_path and is_running(answer["process"])
     parent.kill()
     parent.communicate()
