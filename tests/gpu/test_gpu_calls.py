@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparseloom as sl
+from sparseloom.explorer import explore
 
 pytestmark = pytest.mark.gpu
 ROWS = "split(i,b,t,128) parallelize(b,GPUBlock,NoRaces) parallelize(t,GPUThread,NoRaces)"
@@ -142,3 +143,13 @@ def _microseconds(call: Any, y: Any) -> float:
     for _ in range(200):
         call()
     return (time.perf_counter() - begin) / 200 * 1e6
+
+
+def test_the_explorer_runs_what_it_shows() -> None:
+    steps = [{"text": step} for step in ROWS.split()]
+    state = {"statement": SPMV, "formats": {"A": "csr"}, "steps": steps, "target": "cuda", "sizes": {"i": 3000, "j": 3000}}
+    found = explore({"ask": "run", "state": state})
+    assert found["ok"], found["error"]
+    assert found["scipy"]["same"] and found["interpreter"]["same"] and found["seconds"] > 0
+    compared = explore({"ask": "compare", "state": state, "other": {**state, "steps": []}})
+    assert "the results are equal" in compared["text"]

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from sparseloom.bench.doors import doors
+from sparseloom.bench.exploring import measure as exploring
 from sparseloom.bench.hand import MEMORY_COUNT, read_bandwidth
 from sparseloom.bench.machine import machine, version_of
 from sparseloom.bench.measure import LeftOut, Wish, measured, steps
@@ -24,6 +25,7 @@ PACKAGES = {"SciPy": "scipy", "torch": "torch", "MKL": "mkl", "Numba": "numba", 
 STUDIES, RANDOM, DOORS = "studies", "random", "doors"
 PARTS = (STUDIES, RANDOM, DOORS)
 PLANNED = 30  # times
+EDITED = 9  # edits of the explorer
 Tell = Callable[[str], None]
 
 
@@ -81,7 +83,7 @@ def _beside(wish: Wish, extent: Extent, report: Report, threads: int, tell: Tell
                 use_threads(1)
                 report.doors.extend(doors(wish.seconds))
                 sizes = int(extent.scale * 10**5), int(extent.scale * 10**6)
-                waits = chain(overheads(extent.processes), planning(PLANNED, *sizes))
+                waits = chain(overheads(extent.processes), planning(PLANNED, *sizes), exploring(EDITED))
                 report.doors.extend(Door(wait.what, wait.seconds, None, wait.target) for wait in waits)
                 tell("doors")
 

@@ -109,5 +109,3 @@ def linked(name: str, pictures: Path | None, beside: Path | None) -> list[str]:
         return []
     where = Path(os.path.relpath(pictures, beside or Path.cwd())) / name
     return [f"![{name.removesuffix('.svg')}]({where.as_posix()})"]
-
-

@@ -71,7 +71,7 @@ def draw_legend(drawing: Drawing, names: Sequence[str], y: float, first: int = 0
 
 def look(number: int) -> str:
     """A colour; from the ninth on they come again, paler."""
-    return f'fill="{colour(number)}"' + ('' if number < 8 else ' fill-opacity=".45"')
+    return f'fill="{colour(number)}"' + ("" if number < 8 else ' fill-opacity=".45"')
 
 
 def _panel(drawing: Drawing, outcomes: Sequence[Outcome], names: Sequence[str], top: float, group: float, right: float) -> None:

@@ -11,6 +11,7 @@ from sparseloom.explorer.examples import examples
 from sparseloom.explorer.look import look, told
 from sparseloom.explorer.next_steps import next_steps
 from sparseloom.explorer.planning import planned
+from sparseloom.explorer.running import compare, run, time_step
 from sparseloom.explorer.space import iteration_space
 from sparseloom.explorer.state import RequestError, read_state
 from sparseloom.explorer.subject import Subject
@@ -68,4 +69,7 @@ ASKS: dict[str, Callable[[Subject, Request], Response]] = {
     "next": lambda subject, _: next_steps(subject),
     "plan": lambda subject, _: planned(subject),
     "space": lambda subject, request: iteration_space(subject, request.get("operand")),
+    "run": lambda subject, _: run(subject),
+    "time": lambda subject, request: time_step(subject, request.get("step")),
+    "compare": lambda subject, request: compare(subject, read_state(request.get("other"))),
 }

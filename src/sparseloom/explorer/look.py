@@ -32,7 +32,7 @@ def look(subject: Subject) -> dict[str, Any]:
         "statement": list(_pieces(subject)),
         "steps": [_row(row) for row in subject.rows],
         "names": names,
-        "columns": {**columns, "code": _code(subject, names)},
+        "columns": {**columns, "code": code(subject, names)},
         "races": [_race(conflict) for conflict in subject.schedule.conflicts],
         "explain": _explained(subject),
         "take": take_away(subject),
@@ -140,7 +140,7 @@ def _lines(subject: Subject, stage: str, known: Collection[str]) -> list[dict[st
     return found
 
 
-def _code(subject: Subject, known: Collection[str]) -> Any:
+def code(subject: Subject, known: Collection[str]) -> Any:
     """The kernel in C or CUDA, without what it includes and how it is entered; or why the target cannot run it."""
     stages = subject.stages
     try:

@@ -36,10 +36,9 @@ def iteration_space(subject: Subject, wanted: Any) -> dict[str, Any]:
     """Entries, visits in the order of time, storage arrays, and a race if there is one."""
     access = _shown(subject, wanted)
     name = access.tensor.name
-    if not subject.given:
-        subject = _smaller(subject, access)
+    subject = smaller(subject, access)
     window = _window(subject, access)
-    cut = {other: _cut(storage, subject, other, window) for other, storage in subject.operands.items()}
+    cut = windowed(subject, access)
     notes = _visits(subject, access, cut)
     storage = cut[name]
     coordinates, values = unpack(storage)
@@ -84,13 +83,22 @@ def _shown(subject: Subject, wanted: Any) -> Access:
     return found[0]
 
 
-def _smaller(subject: Subject, access: Access) -> Subject:
-    """Random operands are made anew, so small and so full that there is something to see."""
+def smaller(subject: Subject, shown: Access | None = None) -> Subject:
+    """The same on operands that can be seen: random ones are made anew, small and full. Others stay, and a window of them is shown."""
+    if subject.given:
+        return subject
+    access = shown or _shown(subject, None)
     mine = {var.name for var in access.indices}
     wide = _SAMPLE if len(mine) < 3 else _SAMPLE // 2
     most = {var: wide if any(other in mine for other in group) else NARROW for group in _tied(subject) for var in group}
     sizes = {var: min(size, most[var]) for var, size in subject.sizes.items()}
     return Subject(replace(subject.state, sizes=sizes, density=max(subject.state.density, _FULL)), {})
+
+
+def windowed(subject: Subject, shown: Access | None = None) -> dict[str, Storage]:
+    """The operands inside a window around entries of the one that is shown."""
+    window = _window(subject, shown or _shown(subject, None))
+    return {name: _cut(storage, subject, name, window) for name, storage in subject.operands.items()}
 
 
 def _tied(subject: Subject) -> list[set[str]]:

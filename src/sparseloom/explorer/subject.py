@@ -121,10 +121,6 @@ class Subject:
             text, own = self.state.formats.get(name), self.given.get(name)
             try:
                 found[name] = as_format(text or "dense", order) if text or own is None else own.format
-                if found[name].order != order:
-                    raise RequestError(f"{text} stores {found[name].order} modes, and {name} has {order}", where="formats")
-            except RequestError:
-                raise
             except SparseloomError as fault:
                 raise RequestError(f"{name}: {fault}", where="formats") from None
         return found

@@ -13,7 +13,7 @@ from sparseloom.notation.nodes import IndexVar, Stmt
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Relation
 from sparseloom.schedule.loops import loops, provenance, relations_of
-from sparseloom.schedule.svg import Drawing, colour, text_width
+from sparseloom.schedule.svg import Drawing, colour, named, text_width
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,8 @@ class _ProvenanceDrawing:
         for var in self.x:
             width = self.width(var)
             look = f'fill="{colour(0)}" class="sl-pale" stroke="{colour(0)}" stroke-width="1.6"' if var in shown else 'class="sl-box"'
-            drawing.rectangle(self.x[var] - width / 2, self.y(var) - 14, width, 28, look, 14)
-            drawing.text(self.x[var], self.y(var), str(var))
+            drawing.rectangle(self.x[var] - width / 2, self.y(var) - 14, width, 28, f"{look} {named(var)}", 14)
+            drawing.text(self.x[var], self.y(var), str(var), f'class="sl-text" {named(var)}')
         self._legend(drawing, below - 20)
         return drawing
 
@@ -180,7 +180,7 @@ class _ProvenanceDrawing:
         for line in lines:
             drawing.path(line, 'class="sl-line" stroke-width="1.4"')
         half = _pill(relation)
-        drawing.rectangle(x - half, y - 11, 2 * half, 22, 'class="sl-box"', 5)
+        drawing.rectangle(x - half, y - 11, 2 * half, 22, f'class="sl-box" {named(*below)}', 5)
         drawing.text(x, y, relation.label, size=12)
         self._recovery(drawing, x, y, half, top, bottom, self.graph.tracked(relation) is not None)
 

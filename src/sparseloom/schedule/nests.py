@@ -15,7 +15,7 @@ from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, stor
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.schedule.loops import Path, accesses, paths, places, provenance
-from sparseloom.schedule.svg import Drawing, colour, text_width
+from sparseloom.schedule.svg import Drawing, colour, named, text_width
 from sparseloom.schedule.walked import walked
 
 _MARGIN = 22.0
@@ -147,8 +147,8 @@ def _draw_nest(
     top = _MARGIN + 52
     rows = [top + _ROW * depth for depth in range(len(stops))]
     for depth, stop in enumerate(stops):
-        drawing.rectangle(left, rows[depth] - 17, width, 34, 'class="sl-box"', 17)
-        drawing.text(left + 16, rows[depth], str(stop.var), size=14, anchor="start")
+        drawing.rectangle(left, rows[depth] - 17, width, 34, f'class="sl-box" {named(stop.var)}', 17)
+        drawing.text(left + 16, rows[depth], str(stop.var), f'class="sl-text" {named(stop.var)}', 14, "start")
         if stop.sign:
             drawing.text(left + width - 20, rows[depth], stop.sign, size=18)
         if depth + 1 < len(stops):
@@ -157,7 +157,7 @@ def _draw_nest(
     for number, access in enumerate(operands):
         x, paint = left + names + lane * (number + 0.5), colour(number)
         dots = [dot for k, stop in enumerate(stops) for dot in _dots(rows[k], [level for found, level in stop.levels if found == access])]
-        drawing.text(x, _MARGIN + 8, show(access), f'fill="{paint}"', 12)
+        drawing.text(x, _MARGIN + 8, show(access), f'fill="{paint}" {named(access.tensor)}', 12)
         if dots:
             drawing.path(f"M{x:g} {_MARGIN + 20:g}V{dots[-1][0]:g}", f'stroke="{paint}" stroke-width="2.5" stroke-linecap="round"')
         for y, level in dots:

@@ -63,6 +63,11 @@ class Drawing:
         return "\n".join([head, ground, *self.parts, "</svg>"])
 
 
+def named(*things: object) -> str:
+    """The attribute by which a shape can be found again: the names of the variables or tensors that it stands for."""
+    return f'data-name="{escape(" ".join(map(str, things)))}"'
+
+
 def colour(number: int) -> str:
     """The colour of the nth thing; they repeat after eight."""
     return COLOURS[number % len(COLOURS)]

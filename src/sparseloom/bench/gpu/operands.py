@@ -163,5 +163,3 @@ def study_even(part: int) -> Tensor:
 def study_wide(part: int) -> Tensor:
     """100 rows of 10,000 entries, or a part of that."""
     return wide(100 if part < 100 else 4, max(64, 100_000 // part), max(32, 10_000 // part))
-
-

@@ -32,9 +32,9 @@ class Owned:
     __slots__ = ("_device", "_stream", "address")
 
     def __init__(self, nbytes: int, ordinal: int, stream: int) -> None:
+        self.address: int = 0  # there is nothing to free where no device is found
         self._device = device(ordinal)
         self._stream = stream
-        self.address: int = 0
         self.address = self._device.allocate(nbytes, stream)
 
     def __del__(self) -> None:
