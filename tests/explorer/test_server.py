@@ -79,8 +79,8 @@ def test_a_person_may_follow_a_link_to_the_page_but_no_other_site_may_embed_it(d
 
 def test_what_is_refused_says_why_and_what_to_do(door: Door) -> None:
     answer = door.send(door.ask(b"{}", {"Origin": "http://evil.example"}))
-    help = "open the address that the explorer printed"
-    assert (status_of(answer), body_of(answer)) == (403, {"ok": False, "error": {"text": "the request comes from another page", "help": help}})
+    told = {"text": "the request comes from another page", "help": "open the address that the explorer printed"}
+    assert (status_of(answer), body_of(answer)) == (403, {"ok": False, "error": told})
     told = body_of(door.send(door.ask(b'{"ask": NaN}')))["error"]
     assert told == {"text": "the request is no JSON: NaN is no number of JSON", "help": "send a request as the page does"}
     told = body_of(door.send(door.ask(b" " * (257 << 10))))["error"]

@@ -49,8 +49,8 @@ def test_a_child_answers_within_its_limits(tmp_path: Path, capfd: pytest.Capture
         assert where["folder"] == where["temporary"] == str(tmp_path) and where["process"] != os.getpid()
         assert asked(worker, ["print", "no answer"]) == {"ok": True}
         assert asked(worker, ["take", 64]) == {"ok": True, "taken": 64 << 20}
-        told = {"text": "this needs more memory than the explorer may take", "help": "choose smaller sizes, a lower density, or sparse formats"}
-        assert asked(worker, ["take", 1024]) == {"ok": False, "error": told}
+        told, help = "this needs more memory than the explorer may take", "choose smaller sizes, a lower density, or sparse formats"
+        assert asked(worker, ["take", 1024]) == {"ok": False, "error": {"text": told, "help": help}}
         assert asked(worker, ["write", 1 << 30])["error"]["text"] == "File too large"
         assert asked(worker, ["nest", 10**6])["error"]["text"] == "this is nested too deeply"
         assert asked(worker, ["raise", "x"])["error"]["text"] == "internal error: KeyError: 'x'"
