@@ -171,6 +171,24 @@ def test_a_run_tells_times_results_and_who_agrees() -> None:
     assert sum(one["count"] for one in found["timeline"]) == 13  # blocks of 16 rows of 200
 
 
+STATEMENTS = (
+    "y(j) = A(3,j) * x(j)", "y(i) = A(i,i) * x(i)", "a = A(i,j)", "y(i) += A(i,j) * x(j)", "y(i) = 3.0", "C(i,j) = A(i,k) * A(k,j)",
+    "y(i) = max(j, A(i,j))", "C(i,j) = A(i,j) * (B(i,j) > 0.5)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_any_statement_can_be_explored(statement: str) -> None:
+    formats = {"A": "csr"} if "A" in statement else {}
+    state = {"statement": statement, "formats": formats, "sizes": {"i": 40, "j": 40, "k": 40}}
+    for ask in ("look", "space", "next", "plan", "run"):
+        found = explore({"ask": ask, "state": state})
+        json.dumps(found, allow_nan=False)
+        assert found["ok"] or (ask == "space" and "nothing that can be drawn" in found["error"]["text"])
+        if ask == "run":
+            assert found["interpreter"]["same"] and (found["scipy"] is None or found["scipy"]["same"])
+
+
 def test_two_schedules_are_compared() -> None:
     other = {**SPMV, "steps": [{"text": "unroll(j,4)"}], "sizes": {"i": 100, "j": 100}}
     found = asked("compare", state={"sizes": {"i": 100, "j": 100}}, other=other)

@@ -24,8 +24,8 @@ def planned(subject: Subject) -> dict[str, Any]:
 
 def _remark(subject: Subject, count: int) -> str:
     """What is not in the steps: that nothing pays, or that the statement would be cut into several."""
-    form = subject.formats[subject.wanted.result]
-    whole = specialize_whole(subject.special.problem.statement, subject.operands, form, target=subject.target)
+    form, free = subject.formats[subject.wanted.result], {var: subject.sizes[var] for var in subject.wanted.free_extents}
+    whole = specialize_whole(subject.special.problem.statement, subject.operands, form, sizes=free, target=subject.target)
     if isinstance(whole, Chain):
         lines = "\n".join(f"  {link.show('notation')}" for link in whole.links)
         return f"Without a schedule it would run as {len(whole.links)} statements, one after another:\n{lines}"

@@ -16,10 +16,10 @@ from sparseloom.core.errors import DeviceError, SparseloomError, ToolchainError
 from sparseloom.explorer.look import code
 from sparseloom.explorer.peer import peer_of
 from sparseloom.explorer.predict import moved_bytes
-from sparseloom.explorer.space import smaller, windowed
 from sparseloom.explorer.state import RequestError, State, Step
 from sparseloom.explorer.subject import Subject
 from sparseloom.explorer.timeline import timeline
+from sparseloom.explorer.window import smaller, windowed
 from sparseloom.formats.named import name_of
 from sparseloom.formats.pack import to_dense
 from sparseloom.formats.storage import Storage
