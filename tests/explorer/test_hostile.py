@@ -117,6 +117,8 @@ def test_hostile_requests_are_answered_in_the_child_and_write_nothing(opened: Ex
 
 def test_what_would_take_hours_or_terabytes_is_answered_while_one_goes_on(opened: Explorer) -> None:
     door = Door.of(opened.url)
+    for worker in set(opened._workers.values()):
+        worker._seconds = 1.5
     with ThreadPoolExecutor(2) as clients:
         waiting = [clients.submit(door.send, door.ask(json.dumps(request).encode())) for request in costly()]
         answers = [body_of(one.result()) for one in waiting]

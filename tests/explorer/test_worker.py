@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 import sparseloom as sl
+from sparseloom.explorer.explore import ASKS
 from sparseloom.explorer.limits import Limits
+from sparseloom.explorer.serving import EDITS, MEASUREMENTS, Explorer
 from sparseloom.explorer.worker import Work, Worker
 
 STUB = "explorer.stub:explore"
@@ -75,30 +77,34 @@ def test_a_child_that_fails_is_replaced(tmp_path: Path) -> None:
         died = asked(worker, ["signal", signal.SIGSEGV], "run")["error"]
         assert died["text"] == "run was not answered: the process that computes ended by SIGSEGV"
         assert died["help"].startswith("a new process was started: change the request and ask again")
-        assert asked(worker, ["exit", 3])["error"]["text"] == "look was not answered: the process that computes ended with status 3"
         os.kill(asked(worker, "where")["process"], signal.SIGKILL)  # while nothing is asked
-        assert asked(worker, "where")["error"]["text"] == "look was not answered: the process that computes ended by SIGKILL"
-        assert asked(worker, "where")["ok"]
+        assert asked(worker, ["exit", 3])["error"]["text"] == "look was not answered: the process that computes ended by SIGKILL"
+        assert asked(worker, ["exit", 3])["error"]["text"] == "look was not answered: the process that computes ended with status 3"
     finally:
         worker.close()
 
 
-def test_one_waits_for_its_turn_but_not_for_ever_and_can_be_closed_meanwhile(tmp_path: Path) -> None:
-    worker = Worker(Work(tmp_path, explore=STUB), 1.0)
-    worker.start()
-    assert asked(worker, "where")["ok"]
-    assert json.loads(worker.ask({"ask": "look"}, lambda: False))["error"]["text"] == "a newer request took the place of this one"
-    worker._seconds = 600.0
-    found: list[dict[str, Any]] = []
-    waiting = threading.Thread(target=lambda: found.append(asked(worker, ["sleep", 600])))
-    waiting.start()
-    while not worker._turn.locked():
-        time.sleep(0.01)
-    worker._seconds = 0.1
-    assert asked(worker, "where")["error"] == {"text": "an earlier request is still being answered", "help": "wait for it, then ask again"}
-    worker.close()
-    waiting.join(timeout=60)
-    assert [answer["ok"] for answer in found] == [False]
+def test_one_can_edit_while_something_runs_and_close_it_at_any_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Explorer(explore=STUB, seconds=(60.0, 600.0)) as explorer:
+        found: list[bytes] = []
+        running = threading.Thread(target=lambda: found.append(explorer.answer({"ask": "run", "state": ["sleep", 600]})))
+        running.start()
+        assert json.loads(explorer.answer({"ask": "look", "state": "where"}))["ok"] and running.is_alive()
+        told = json.loads(explorer.answer({"ask": "look"}, lambda: False))["error"]
+        assert told["text"] == "a newer request took the place of this one"
+        while not explorer._measurements._turn.locked():
+            time.sleep(0.01)
+        monkeypatch.setattr(explorer._measurements, "_seconds", 0.1)
+        told = json.loads(explorer.answer({"ask": "time"}))["error"]
+        assert told == {"text": "an earlier request is still being answered", "help": "wait for it, then ask again"}
+        told = json.loads(explorer.answer({"ask": "dance"}))["error"]
+        assert told["help"] == "ask is one of look, next, plan, space, examples, run, time, compare"
+    running.join(timeout=60)
+    assert [json.loads(answer)["ok"] for answer in found] == [False]
+
+
+def test_every_question_of_the_explorer_has_a_process() -> None:
+    assert {*EDITS, *MEASUREMENTS} == {"examples", *ASKS}
 
 
 PARENT = """
