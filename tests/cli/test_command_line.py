@@ -15,7 +15,7 @@ from sparseloom.cli.main import main
 from sparseloom.runtime.settings import settings
 
 SPMV = "y(i) = A(i,j) * x(j)"
-COMMANDS = ("compile", "run", "convert", "formats", "cache", "info")
+COMMANDS = ("compile", "run", "explore", "convert", "formats", "cache", "info")
 
 
 @pytest.fixture(autouse=True)

@@ -16,29 +16,32 @@ from urllib.parse import urlsplit
 MARK = "intruded"  # the name of a file that must never appear
 ASKS = ("look", "next", "plan", "space", "examples", "run", "time", "compare")
 CODE = (
-    f"__import__('os').system('touch {MARK}')", f"$(touch {MARK})", f"`touch {MARK}`", f"; touch {MARK} ;", f'"; system("touch {MARK}"); //',
-    f"*/ system(\"touch {MARK}\"); /*", f"// \n system(\"touch {MARK}\");", f"\\\n#include </etc/passwd>\n#pragma {MARK}", "%s%n%s%n",
-    f"{{0.__class__.__mro__}} {MARK}", "<script>alert(1)</script>", "A\\", "A'", 'A"', "A\n", "A\0", "\u202eA", "\ud800", "Ａ", "µ", "𝐀", "A\u0301",
+    f"__import__('os').system('touch {MARK}')", f"$(touch {MARK})", f"`touch {MARK}`", f"; touch {MARK} ;",
+    f'"; system("touch {MARK}"); //', f"*/ system(\"touch {MARK}\"); /*", f"// \n system(\"touch {MARK}\");",
+    f"\\\n#include </etc/passwd>\n#pragma {MARK}", "%s%n%s%n",
+    f"{{0.__class__.__mro__}} {MARK}", "<script>alert(1)</script>", "A\\", "A'", 'A"', "A\n", "A\0", "\u202eA", "\ud800",
+    "Ａ", "µ", "𝐀", "A\u0301",
     f"-o{MARK}", "-fplugin=x.so", f"../../{MARK}", f"/tmp/{MARK}", "__builtins__", "constructor", "__proto__", "main", "int", "restrict",
 )  # fmt: skip
 ODD = (
-    None, True, False, 0, -1, 1.5, -0.0, 1e308, 5e-324, 2**31, 2**63, 10**40, "", " ", "x" * 5000, "\0", "\ud800", "🧵", [], {}, [[]], [None],
-    {"": None}, {"a": {"a": {}}}, [0] * 2000, {"on": 1}, {"text": 1},
+    None, True, False, 0, -1, 1.5, -0.0, 1e308, 5e-324, 2**31, 2**63, 10**40, "", " ", "x" * 5000, "\0", "\ud800", "🧵", [], {}, [[]],
+    [None], {"": None}, {"a": {"a": {}}}, [0] * 2000, {"on": 1}, {"text": 1},
 )  # fmt: skip
 HOSTS = (
     "evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "127.0.0.1:{port}.evil.example", "localhost.evil.example:{port}",
-    "[::1]:{port}", "0.0.0.0:{port}", "127.1:{port}", "2130706433:{port}", "", " ", "127.0.0.1:{port}, evil.example", "user@127.0.0.1:{port}",
-    "127.0.0.1:0{port}", "localhost:{port}/", "xn--localhost:{port}",
+    "[::1]:{port}", "0.0.0.0:{port}", "127.1:{port}", "2130706433:{port}", "", " ", "127.0.0.1:{port}, evil.example",
+    "user@127.0.0.1:{port}", "127.0.0.1:0{port}", "localhost:{port}/", "xn--localhost:{port}",
 )  # fmt: skip
 ORIGINS = (
     "http://evil.example", "null", "", "https://127.0.0.1:{port}", "http://127.0.0.1", "http://127.0.0.1:{port}.evil.example",
     "http://evil.example:{port}", "http://127.0.0.1:{port}/", "file://", "http://localhost", "chrome-extension://abc",
 )  # fmt: skip
 PATHS = (
-    "..", "../", "../..", "../../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "%2e%2e%2fserver.py", "..\\..\\server.py",
-    "....//....//etc/passwd", "%c0%ae%c0%ae/etc/passwd", "%252e%252e%252fserver.py", "/etc/passwd", "//etc/passwd", "index.html/../server.py",
-    "./index.html", "index.html%00", "index.html\0.py", "index.html/", "INDEX.HTML", "page/index.html", "server.py", "child.py", "__init__.py",
-    "~", "~root", "file:///etc/passwd", "index.html?x", "?", "*", "index.html#", ".", "%", "%zz", "ask", "ask/", "CON", "a" * 3000,
+    "..", "../", "../..", "../../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "%2e%2e%2fserver.py",
+    "..\\..\\server.py", "....//....//etc/passwd", "%c0%ae%c0%ae/etc/passwd", "%252e%252e%252fserver.py", "/etc/passwd", "//etc/passwd",
+    "index.html/../server.py", "./index.html", "index.html%00", "index.html\0.py", "index.html/", "INDEX.HTML", "page/index.html",
+    "server.py", "child.py", "__init__.py", "~", "~root", "file:///etc/passwd", "index.html?x", "?", "*", "index.html#", ".", "%", "%zz",
+    "ask", "ask/", "CON", "a" * 3000,
 )  # fmt: skip
 
 
@@ -68,7 +71,8 @@ class Door:
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
             try:
                 connection.sendall(data)
-                connection.shutdown(socket.SHUT_WR) if not data.endswith(b"}") else None
+                if not data.endswith(b"}"):  # who closes its end wants no answer to a request
+                    connection.shutdown(socket.SHUT_WR)
             except OSError:
                 pass  # it was refused before it was sent
             return _all(connection)
@@ -102,8 +106,8 @@ def status_of(answer: bytes) -> int:
 
 
 def body_of(answer: bytes) -> Any:
-    """What an answer says, which must be JSON."""
-    return json.loads(answer.partition(b"\r\n\r\n")[2])
+    """What an answer says, which must be JSON; to HTTP/0.9 it comes without a head."""
+    return json.loads(answer.partition(b"\r\n\r\n")[2] if answer.startswith(b"HTTP/1.") else answer)
 
 
 def look(statement: str = "y(i) = A(i,j) * x(j)", **state: Any) -> dict[str, Any]:
@@ -146,8 +150,9 @@ def _tokens(door: Door) -> Iterator[Trial]:
         "/", "/ask", "//", f"/{t}", f"/{t[:-1]}/", f"/{t}x/", f"/{t.swapcase()}/", f"/%{ord(t[0]):02x}{t[1:]}/", f"//{t}/x/", f"/./{t}/",
         f"/x/../{t}/", f"http://evil.example/{t}/", f"/{t}//", f"/{'A' * len(t)}/", "/é/", f"/{t}/\tindex.html", f"{t}/",
     ):  # fmt: skip
+        asked = door.head("POST", path, {"Content-Type": "application/json", "Content-Length": "2"}) + b"{}"
         yield Trial("token", door.head("GET", path), frozenset({400, 404}))
-        yield Trial("token", door.head("POST", path, {"Content-Type": "application/json", "Content-Length": "2"}) + b"{}", frozenset({400, 404}))
+        yield Trial("token", asked, frozenset({400, 404}))
 
 
 def _methods(door: Door) -> Iterator[Trial]:
@@ -159,7 +164,8 @@ def _methods(door: Door) -> Iterator[Trial]:
 
 def _types_and_lengths(door: Door) -> Iterator[Trial]:
     body = _json(look())
-    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "text/plain; application/json", "application/jsonp"):
+    forms = ("application/x-www-form-urlencoded", "multipart/form-data")
+    for kind in ("text/plain", *forms, "", "text/plain; application/json", "application/jsonp"):
         yield Trial("type", door.ask(body, {"Content-Type": kind}), frozenset({415}))
     for length in ("", "-1", "+5", "1e3", "0x10", "٣", "1 2", "5, 5", "nan", "1_0"):
         yield Trial("length", door.ask(body, {"Content-Length": length}), frozenset({411}))
@@ -172,32 +178,34 @@ def _types_and_lengths(door: Door) -> Iterator[Trial]:
     twice = door.head("POST", f"/{door.token}/ask", {"Content-Type": "application/json", "Content-Length": "2", "content-length": "3"})
     yield Trial("length", twice + b"{} ", frozenset({411}))
     for site in ("cross-site", "same-site", "Same-Origin", "x"):
-        yield Trial("site", door.ask(body, {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}), frozenset({403}))
         framed = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
+        yield Trial("site", door.ask(body, {**framed, "Sec-Fetch-Dest": "document"}), frozenset({403}))
         yield Trial("site", door.head("GET", f"/{door.token}/", framed), frozenset({403}))
 
 
 def _no_http(door: Door) -> Iterator[Trial]:
-    start = f"GET /{door.token}/"
+    start, host = f"GET /{door.token}/".encode(), f"Host: 127.0.0.1:{door.port}\r\n".encode()
     for data in (
-        b"", b"\r\n\r\n", b"\0" * 4000, b"GET\r\n\r\n", f"{start}\r\n\r\n".encode(), f"{start} HTTP/9.9\r\n\r\n".encode(),
-        f"{start} HTTP/1.1\r\n\r\n".encode(), f"{start} HTTP/-1.1\r\n\r\n".encode(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200), f"{start} HTTP/1.1\r\nHost\r\n: x\r\n\r\n".encode(),
-        f"{start} HTTP/1.1\r\n".encode() + b"X: y\r\n" * 300 + b"\r\n", f"{start} HTTP/1.1\r\nX: ".encode() + b"y" * 70000 + b"\r\n\r\n",
-        b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\n\r\n", f"{start} HTTP/1.1 more words\r\n\r\n".encode(), b"GET / HTTP/1.1\nHost: \xff\xfe\n\n",
-        f"{start}%0d%0aX:%20y HTTP/1.1\r\n\r\n".encode(), f"{start} HTTP/1.1\r\nHost: 127.0.0.1:{door.port}\r\nHost: evil\r\n\r\n".encode(),
+        b"", b"\r\n\r\n", b"\0" * 4000, b"GET\r\n\r\n", start + b"\r\n\r\n", start + b" HTTP/9.9\r\n\r\n", start + b" HTTP/1.1\r\n\r\n",
+        start + b" HTTP/-1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),
+        start + b" HTTP/1.1\r\nHost\r\n: x\r\n\r\n", start + b" HTTP/1.1\r\n" + b"X: y\r\n" * 300 + b"\r\n",
+        start + b" HTTP/1.1\r\nX: " + b"y" * 70000 + b"\r\n\r\n", b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\n\r\n",
+        start + b" HTTP/1.1 more words\r\n\r\n", b"GET / HTTP/1.1\nHost: \xff\xfe\n\n",
+        start + b"%0d%0aX:%20y HTTP/1.1\r\n" + host + b"\r\n",
+        start + b" HTTP/1.1\r\n" + host + b"Host: evil.example\r\n\r\n", start + b"\r\n" + host + b"\r\n",
     ):  # fmt: skip
         yield Trial("no http", data)
 
 
 def _bodies(door: Door) -> Iterator[Trial]:
     for body in (
-        b"", b"{", b"}", b"nul", b"{'ask': 'look'}", b'{"ask": NaN}', b'{"ask": Infinity}', b'{"ask": -Infinity}', b'{"ask": 1e999}', b"[]", b"0",
-        b'"look"', b"null", b"\xff\xfe{\0}\0", b'{"ask": "\xff"}', b'\xef\xbb\xbf{"ask": "look"}', b"[" * 200_000, b'{"a":' * 40_000,
+        b"", b"{", b"}", b"nul", b"{'ask': 'look'}", b'{"ask": NaN}', b'{"ask": Infinity}', b'{"ask": -Infinity}', b'{"ask": 1e999}', b"[]",
+        b"0", b'"look"', b"null", b"\xff\xfe{\0}\0", b'{"ask": "\xff"}', b'\xef\xbb\xbf{"ask": "look"}', b"[" * 200_000, b'{"a":' * 40_000,
         b'{"ask": ' + b"9" * 200_000 + b"}", b"{}{}", b'{"ask": "look",}', b"\0", b'{"ask": "\0"}',
     ):  # fmt: skip
         yield Trial("body", door.ask(body), frozenset({400}))
-    for request in ({}, {"ask": None}, {"ask": ["look"]}, {"ask": {}}, {"ask": "__init__"}, {"ask": "explore"}, {"ask": "look" * 999}, {"state": {}}):
+    asked = (None, ["look"], {}, "__init__", "explore", "look" * 999, "")
+    for request in ({}, {"state": {}}, *({"ask": word} for word in asked)):
         yield Trial("ask", door.ask(_json(request)), frozenset({200}))
     nested = json.dumps(look()).replace('"csr"', "[" * 700 + "]" * 700)
     yield Trial("nested", door.ask(nested.encode()), frozenset({200, 400}))
@@ -233,10 +241,15 @@ def costly() -> Iterator[dict[str, Any]]:
     yield look("y(i) = " + " + ".join(f"x{k}(i)" for k in range(12)), formats={f"x{k}": "s" for k in range(12)})
     yield look("y(i) = " + "(" * 1500 + "x(i)" + ")" * 1500, formats={})
     yield look("y(i) = " + "-" * 3000 + "x(i)", formats={})
-    for step in ("unroll(i,1000000000)", f"split(i,i0,i1,{10**18})", f"split(i,i0,i1,{10**40})", f"divide(i,i0,i1,{10**18})", f"bound(i,b,{10**18},MaxExact)"):
+    sizes = (f"split(i,i0,i1,{10**18})", f"split(i,i0,i1,{10**40})", f"divide(i,i0,i1,{10**18})", f"bound(i,b,{10**18},MaxExact)")
+    for step in ("unroll(i,1000000000)", *sizes):
         yield look(steps=[{"text": step, "on": True}])
     yield look(steps=[{"text": f"split(j,j0,j1,1000000) unroll(j1,{10**6})", "on": True}])
     yield look(steps=[{"text": f"split({'i' if k == 0 else f'a{k - 1}'},a{k},b{k},2)", "on": True} for k in range(60)])
+    heavy = look("C(i,j) = A(i,k) * B(k,j)", formats={}, sizes=dict.fromkeys("ijk", 4000))
+    yield {**heavy, "ask": "run"}
+    yield {**heavy, "ask": "space", "operand": "A"}
+    yield {**look(steps=[{"text": f"split(j,j0,j1,1000000) unroll(j1,{10**6})", "on": True}]), "ask": "run"}
     yield look(formats={"A": "bcsr(1000000000,1000000000)"})
     yield look(formats={"A": "d" * 200})
 
@@ -264,8 +277,8 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def _mutated_text(door: Door, rng: Random) -> Trial:
     """A statement or step with letters taken out, doubled or replaced."""
-    statement, step = "y(i) = A(i,j) * x(j)", rng.choice(("split(i,i0,i1,4)", "pos(j,p,A(i,j))", "parallelize(i,CPUThread,NoRaces)", "fuse(i,j,f)"))
-    request = look(_mutated(statement, rng), steps=[{"text": _mutated(step, rng), "on": True}])
+    step = rng.choice(("split(i,i0,i1,4)", "pos(j,p,A(i,j))", "parallelize(i,CPUThread,NoRaces)", "fuse(i,j,f)"))
+    request = look(_mutated("y(i) = A(i,j) * x(j)", rng), steps=[{"text": _mutated(step, rng), "on": True}])
     return Trial("mutated text", door.ask(_json(request)), frozenset({200}))
 
 
@@ -311,7 +324,8 @@ def _random_json(door: Door, rng: Random) -> Trial:
             return rng.choice((*ODD[:16], *CODE))
         if rng.random() < 0.5:
             return [drawn(depth - 1) for _ in range(rng.randrange(4))]
-        return {rng.choice(("ask", "state", "statement", "formats", "steps", "text", "on", "A")): drawn(depth - 1) for _ in range(rng.randrange(5))}
+        keys = rng.choices(("ask", "state", "statement", "formats", "steps", "text", "on", "A"), k=rng.randrange(5))
+        return {key: drawn(depth - 1) for key in keys}
 
     return Trial("json", door.ask(_json({"ask": rng.choice(ASKS[:5]), "state": drawn(4)})), frozenset({200, 400}))
 

@@ -56,9 +56,11 @@ def execute(options: argparse.Namespace) -> int:
             explorer.open_browser()
         threading.Event().wait()
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends as it is, and quickly
+        return 0
     finally:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends as it is, and quickly
         explorer.close()
+        signal.signal(signal.SIGINT, before)
     return 0
 
 

@@ -17,7 +17,7 @@ class Limits:
 
     memory: int = 6 << 30
     file: int = 1 << 30
-    open_files: int = 256
+    open_files: int = 1024
 
     def begin(self) -> None:
         """Bound this process, and every compiler that it starts."""

@@ -69,6 +69,7 @@ class Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
+    request_queue_size = MOST_CONNECTIONS
 
     def __init__(self, answer: Answer, port: int = 0, log: bool = False) -> None:
         super().__init__((ADDRESS, port), _Handler)
