@@ -42,6 +42,7 @@ demo: core
 	@$(python) -m sparseloom.cli.demo $(ARGS)
 
 test: dev
+	@.ci/browser > /dev/null
 	@$(pytest) $(ARGS)
 
 lint: dev
