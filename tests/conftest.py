@@ -7,6 +7,7 @@ cases the differential tests compare. Both are printed at the head of a run, so 
 from __future__ import annotations
 
 import os
+import signal
 import shutil
 import tempfile
 import zlib
@@ -47,6 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Fix the seed of property tests, and make the run's kernel cache before the workers start: they inherit the variable."""
     if config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(SEED)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: what tests start must be stopped by Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not is_worker(config):
         folder = tempfile.mkdtemp(prefix="sparseloom-test-cache-")
         config.stash[RUN_CACHE] = folder, os.environ.get("SPARSELOOM_CACHE_DIR")

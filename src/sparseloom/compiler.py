@@ -195,9 +195,19 @@ class Stages:
 @lru_cache(maxsize=4096)
 def build(plan: Plan, int32_limit: int = 2**31 - 1) -> Stages:
     """Run every stage up to the loop IR."""
+    return lower_concrete(plan.assign, _scheduled(plan), int32_limit, plan.refill, plan.target)
+
+
+def build_plainly(plan: Plan, int32_limit: int = 2**31 - 1) -> Stages:
+    """The stages before any pass over loops, also where the target lacks what a pass would ask of it."""
+    concrete = _scheduled(plan)
+    return Stages(plan.assign, concrete, lower_plainly(concrete, int32_limit, plan.refill, plan.target), plan.target)
+
+
+def _scheduled(plan: Plan) -> Concrete:
     loops = verified(choose_loops(plan.plain))
     under = composed if plan.decisions else scheduled  # the planner's own schedule, or a user's
-    return lower_concrete(plan.assign, verified(under(loops, plan.schedule)), int32_limit, plan.refill, plan.target)
+    return verified(under(loops, plan.schedule))
 
 
 Made = TypeVar("Made", Concrete, Lowered)

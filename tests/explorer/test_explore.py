@@ -247,3 +247,12 @@ WRONG = (
 def test_what_cannot_be_answered_is_told(request_: Any, words: str) -> None:
     found = explore(request_)
     assert not found["ok"] and words in found["error"]["text"] and found["error"]["where"]
+
+
+def test_what_a_target_cannot_run_is_shown_all_the_same() -> None:
+    state = {"statement": "C(i,j) = A(i,k) * B(k,j)", "formats": {"A": "csr", "B": "csr", "C": "csr"}, "target": "cuda"}
+    seen = explore({"ask": "look", "state": {**state, "steps": [{"text": "split(i,i0,i1,4)"}]}})
+    assert seen["ok"] and seen["steps"][0]["status"] == "legal"
+    assert seen["columns"]["code"]["error"]["text"] == "a sparse result cannot be made on a GPU yet"
+    assert any("i0" in line["names"] for line in seen["columns"]["loops"])
+    assert explore({"ask": "space", "state": state})["visits"]

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from fuzz.schedules import Drawn, with_a_step
-from primitives.paper_schedules import PAPER, PaperSchedule
 from primitives.statements import MANY, concrete, schedule
 
 import sparseloom as sl
@@ -20,6 +19,7 @@ from sparseloom.compiler import Stages, build, concrete_passes, loop_passes
 from sparseloom.core.dtypes import INT64
 from sparseloom.core.lines import text_of
 from sparseloom.core.trees import Node, rewrite, walk
+from sparseloom.explorer.paper import PAPER, PaperSchedule
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.origins import stamped

@@ -142,12 +142,9 @@ def _lines(subject: Subject, stage: str, known: Collection[str]) -> list[dict[st
 
 def code(subject: Subject, known: Collection[str]) -> Any:
     """The kernel in C or CUDA, without what it includes and how it is entered; or why the target cannot run it."""
-    stages = subject.stages
-    try:
-        stages.require_target()
-    except SparseloomError as fault:
-        return {"error": told(fault)}
-    lines = _lines(subject, stages.target.name, known)
+    if subject.lack is not None:
+        return {"error": told(subject.lack)}
+    lines = _lines(subject, subject.target.name, known)
     first = next((k for k, line in enumerate(lines) if _HEAD.match(line["text"])), 0)
     last = next((k for k, line in enumerate(lines) if line["text"].startswith("int32_t entry(")), len(lines))
     return lines[first:last]

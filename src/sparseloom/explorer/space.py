@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.compiler import lower_plainly
+from sparseloom.compiler import build_plainly
 from sparseloom.core.trees import walk
 from sparseloom.explorer.arrays import arrays_of
 from sparseloom.explorer.state import RequestError
@@ -64,14 +64,13 @@ def _value(value: Any) -> Any:
 def _visits(subject: Subject, access: Access, cut: Mapping[str, Storage]) -> list[Note]:
     """What the interpreter notes when it runs the loops on the window, before any pass: every variable still has its loop."""
     special = subject.on(cut, subject.schedule.text)
-    stages = special.stages
-    lowered = lower_plainly(stages.concrete, settings.int32_limit, target=stages.target)
-    array = _values_name(lowered, access.tensor.name)
+    stages = build_plainly(special.plan, settings.int32_limit)
+    array = _values_name(stages.lowered, access.tensor.name)
     if array is None:
         raise RequestError(f"{access.tensor.name} is converted first, and its own entries are not visited", "choose another format")
-    watched = traced(lowered.function, array, {var.name for var in _variables(stages.concrete.stmt)}, MOST_VISITS)
+    watched = traced(stages.lowered.function, array, {var.name for var in _variables(stages.concrete.stmt)}, MOST_VISITS)
     with suppress(TooLong, RaceFound):
-        special.following(replace(stages, lowered=replace(lowered, function=watched.function))).run(cut, "interpret")
+        special.following(replace(stages, lowered=replace(stages.lowered, function=watched.function))).run(cut, "interpret")
     return watched.notes
 
 

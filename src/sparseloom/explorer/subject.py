@@ -8,9 +8,9 @@ from functools import lru_cache
 from math import prod
 from weakref import WeakKeyDictionary
 
-from sparseloom.compiler import Stages, build
+from sparseloom.compiler import Stages, build, build_plainly
 from sparseloom.conversion import convert
-from sparseloom.core.errors import NotationError, ScheduleError, SparseloomError
+from sparseloom.core.errors import DeviceError, NotationError, ScheduleError, SparseloomError
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import field_names, walk
 from sparseloom.execution import Specialization, specialize
@@ -223,6 +223,20 @@ class Subject:
         return replace(plan_as_asked(self.special.problem), schedule=self.schedule.text)
 
     @cached_property
+    def _made(self) -> tuple[Stages, DeviceError | None]:
+        try:
+            made = build(self.plan, settings.int32_limit)
+            made.require_target()
+        except DeviceError as fault:
+            return build_plainly(self.plan, settings.int32_limit), fault
+        return made, None
+
+    @property
     def stages(self) -> Stages:
-        """Everything that the compiler makes of it."""
-        return build(self.plan, settings.int32_limit)
+        """Everything that the compiler makes of it; where the target cannot run it, loops as they are before any pass."""
+        return self._made[0]
+
+    @property
+    def lack(self) -> DeviceError | None:
+        """Why the target cannot run it, if it cannot."""
+        return self._made[1]
