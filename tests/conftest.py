@@ -7,8 +7,8 @@ cases the differential tests compare. Both are printed at the head of a run, so 
 from __future__ import annotations
 
 import os
-import signal
 import shutil
+import signal
 import tempfile
 import zlib
 from pathlib import Path

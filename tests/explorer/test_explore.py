@@ -256,3 +256,19 @@ def test_what_a_target_cannot_run_is_shown_all_the_same() -> None:
     assert seen["columns"]["code"]["error"]["text"] == "a sparse result cannot be made on a GPU yet"
     assert any("i0" in line["names"] for line in seen["columns"]["loops"])
     assert explore({"ask": "space", "state": state})["visits"]
+
+
+def test_a_semiring_is_shown_run_and_taken_away() -> None:
+    paths = {"semiring": "min_plus", "sizes": SMALL, "density": 0.3}
+    seen = asked("look", "split(i,i0,i1,4)", state=paths)
+    assert seen["ok"] and seen["state"]["semiring"] == "min_plus"
+    assert any("fmin" in line["text"] or "min" in line["text"] for line in seen["columns"]["code"])
+    assert "semiring='min_plus'," in seen["take"]["python"] and "--semiring min_plus" in seen["take"]["command"]
+    ran = asked("run", "split(i,i0,i1,4)", state=paths)
+    assert ran["interpreter"]["same"] and ran["scipy"] is None
+    A = sl.random((12, 12), 0.3, "csr", 0)
+    x = np.arange(12.0)
+    given = asked("run", "", {"A": A, "x": sl.asarray(x)}, state=paths)
+    dense = np.where(A.to_numpy() != 0, A.to_numpy(), np.inf)
+    assert str(sl.asarray((dense + x).min(axis=1), name="y")) == given["result"]["preview"]
+    assert asked("look", state={"semiring": "minus_plus"})["error"]["text"] == "there is no semiring 'minus_plus' here"

@@ -94,8 +94,10 @@ def test_kernels_of_every_kind_have_a_state(recorded: list[Recorded]) -> None:
     B = np.ones((500, 500))
     sl.program("y(i) = A(i,j) * B(j,k) * x(k)").explore(B, B, np.ones(500))  # which runs in two statements
     assert recorded[-1].state["statement"] == "y(i) = A(i,j) * B(j,k) * x(k)" and recorded[-1].state["steps"] == []
-    with pytest.raises(sl.NotationError, match="the explorer shows no semirings"):
-        sl.program(SPMV, {"A": "csr"}, semiring="min_plus").explore()
+    sl.program(SPMV, {"A": "csr"}, semiring="min_plus").explore()
+    assert recorded[-1].state["semiring"] == "min_plus"
+    with pytest.raises(sl.NotationError, match="the explorer knows semirings by name"):
+        sl.program(SPMV, {"A": "csr"}, semiring=sl.Semiring("maximum", "add", -5.0)).explore()
     with pytest.raises(sl.NotationError, match="the explorer shows one statement, and the program has 2\n  help: explore them one by one"):
         sl.program("t(k) = A(k,l) * x(l)\ny(i) = A(i,k) * t(k)").explore()
     with pytest.raises(sl.NotationError, match="needs x, and nothing was given for it"):
@@ -125,7 +127,7 @@ def test_the_command_opens_with_what_it_is_given(recorded: list[Recorded], tmp_p
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["-f", "A:csr"], "there is no statement for -f, -s, -i or -d\n  help: write it in front of them"),
+        (["-f", "A:csr"], "there is no statement for -f, -s, -i, -d or --semiring\n  help: write it in front of them"),
         ([SPMV, "-f", "B:csr"], "-f names B, but the statement has y, A, x"),
         ([SPMV, "-f", "A:coo(3)"], "the format 'coo(3)' is for tensors of order 3, but this tensor has order 2"),
         ([SPMV, "-s", "dance(i)"], None),

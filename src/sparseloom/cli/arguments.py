@@ -47,6 +47,11 @@ def add_statement(parser: argparse.ArgumentParser) -> None:
         "--workspace", metavar="KIND",
         help="what rows of a sparse result are built in where their entries come in no order: dense, hash or sort",
     )  # fmt: skip
+    add_semiring(parser)
+
+
+def add_semiring(parser: argparse.ArgumentParser) -> None:
+    """What the operators mean."""
     parser.add_argument("--semiring", metavar="NAME", help="what + and * mean: min_plus, max_plus, or_and, ...")
 
 

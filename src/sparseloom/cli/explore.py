@@ -7,7 +7,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
-from sparseloom.cli.arguments import OptionError, Subcommands, add_formats, add_schedule, add_subcommand
+from sparseloom.cli.arguments import OptionError, Subcommands, add_formats, add_schedule, add_semiring, add_subcommand
 from sparseloom.cli.inputs import add_inputs, asked_extents, given_operands, read_problem
 from sparseloom.cli.terminal import say
 from sparseloom.evaluation import program
@@ -34,6 +34,7 @@ def add_to(subcommands: Subcommands) -> None:
     parser.add_argument("statement", nargs="?", help='index notation, such as "y(i) = A(i,j) * x(j)"; left out, one can be chosen there')
     add_formats(parser)
     add_schedule(parser)
+    add_semiring(parser)
     add_inputs(parser)
     targets = tuple(name for name, target in TARGETS.items() if target.model is target)
     parser.add_argument("--target", choices=targets, default=DEFAULT, help="what code is made for")
@@ -78,10 +79,11 @@ def _served(options: argparse.Namespace, state: dict[str, Any] | None, operands:
 def _opening(options: argparse.Namespace) -> tuple[dict[str, Any] | None, dict[str, Tensor]]:
     """The state that the page shows first, and the operands that come from files."""
     if options.statement is None:
-        if options.format or options.schedule or options.input or options.extent:
-            raise OptionError("there is no statement for -f, -s, -i or -d\n  help: write it in front of them")
+        if options.format or options.schedule or options.input or options.extent or options.semiring:
+            raise OptionError("there is no statement for -f, -s, -i, -d or --semiring\n  help: write it in front of them")
         return None, {}
     from sparseloom.explorer.opening import program_state
+    from sparseloom.explorer.state import USUAL
 
     problem = read_problem(options)
     if not 0 <= options.density <= 1:
@@ -89,6 +91,7 @@ def _opening(options: argparse.Namespace) -> tuple[dict[str, Any] | None, dict[s
     sizes, operands = asked_extents(problem, options), given_operands(problem, options.input, {})
     problem.extents(operands, sizes, "-d says")
     formats = {**{name: name_of(tensor.format) for name, tensor in operands.items() if not tensor.format.is_dense}, **problem.formats}
-    state = program_state(problem.script, formats, options.schedule, options.target)
-    program(state["statement"], state["formats"], "", target=options.target)  # the page shows which steps are refused, and why
+    state = program_state(problem.script, formats, options.schedule, options.target, semiring=options.semiring or USUAL)
+    # Without its steps: the page shows which of them are refused, and why.
+    program(state["statement"], state["formats"], "", target=options.target, semiring=state["semiring"])
     return {**state, "sizes": sizes, "density": options.density, "seed": options.seed}, operands

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from sparseloom.core.algebra import SEMIRINGS
 from sparseloom.core.errors import NotationError
+from sparseloom.explorer.state import USUAL
 from sparseloom.formats.named import name_of
 from sparseloom.kernel import Kernel
 from sparseloom.notation.printer import show
@@ -45,12 +47,14 @@ def step_texts(schedule: str) -> list[str]:
 
 def kernel_state(kernel: Kernel, operands: Mapping[str, Tensor]) -> dict[str, Any]:
     """The state of a kernel on these operands: its statement, formats, and the schedule that it was given or that was chosen for it."""
-    if kernel._ring is not None:
-        raise NotationError("the explorer shows no semirings\n  help: look at kernel.explain() and kernel.source")
+    ring = USUAL if kernel._ring is None else next((name for name, known in SEMIRINGS.items() if known == kernel._ring), None)
+    if ring is None:
+        help = f"it has {', '.join(SEMIRINGS)}; for another one look at kernel.explain() and kernel.source"
+        raise NotationError(f"the explorer knows semirings by name, and {kernel._ring} has none\n  help: {help}")
     plan = read_script(kernel.plan_for(dict(operands)) if operands else kernel.plan)
     formats = {name: name_of(tensor.format) for name, tensor in operands.items() if not tensor.format.is_dense}
     target = kernel._target.model.name
     if len(plan.steps) > 1 and not kernel._before:  # it runs in several statements, and is shown as the one that it is
         declared = {name: form for name, form in plan.formats.items() if name in (*kernel.operand_names, kernel.result_name)}
-        return program_state(read_script(show(kernel._statement)), declared | formats, "", target)
-    return program_state(plan, formats, None, target)
+        return program_state(read_script(show(kernel._statement)), declared | formats, "", target, semiring=ring)
+    return program_state(plan, formats, None, target, semiring=ring)

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparseloom.core.algebra import SEMIRINGS
 from sparseloom.core.errors import SparseloomError
 
 MOST_TEXT, MOST_STEPS, MOST_TENSORS = 4000, 60, 40  # letters of a statement, steps of a schedule, formats and sizes
 LARGEST = 10**7  # how far a variable may run
-_KEYS = ("statement", "formats", "steps", "target", "sizes", "density", "seed")
+USUAL = "plus_times"  # the semiring of a statement that names none
+_KEYS = ("statement", "formats", "steps", "target", "sizes", "density", "seed", "semiring")
 
 
 class RequestError(SparseloomError, ValueError):
@@ -41,11 +43,12 @@ class State:
     sizes: Mapping[str, int] = field(default_factory=dict)
     density: float = 0.01
     seed: int = 0
+    semiring: str = USUAL
 
     def as_json(self) -> dict[str, Any]:
         """The state as it goes into an address."""
         steps = [{"text": step.text, "on": step.on} for step in self.steps]
-        rest = {"target": self.target, "sizes": dict(self.sizes), "density": self.density, "seed": self.seed}
+        rest = {"target": self.target, "sizes": dict(self.sizes), "density": self.density, "seed": self.seed, "semiring": self.semiring}
         return {"statement": self.statement, "formats": dict(self.formats), "steps": steps, **rest}
 
 
@@ -70,6 +73,7 @@ def read_state(value: Any) -> State:
         _sizes(value.get("sizes", {})),
         _density(value.get("density", 0.01)),
         _whole(value.get("seed", 0), "seed", 2**31),
+        _semiring(value.get("semiring", USUAL)),
     )
 
 
@@ -98,6 +102,12 @@ def _step(value: Any) -> Step:
 def _target(value: Any) -> str:
     if value not in ("c", "cuda"):
         raise RequestError(f"there is no target {str(value)[:40]!r} here", "there are c and cuda", where="target")
+    return str(value)
+
+
+def _semiring(value: Any) -> str:
+    if value not in tuple(SEMIRINGS):
+        raise RequestError(f"there is no semiring {str(value)[:40]!r} here", f"there are {', '.join(SEMIRINGS)}", where="semiring")
     return str(value)
 
 

@@ -10,18 +10,20 @@ from weakref import WeakKeyDictionary
 
 from sparseloom.compiler import Stages, build, build_plainly
 from sparseloom.conversion import convert
+from sparseloom.core.algebra import SEMIRINGS, Semiring
 from sparseloom.core.errors import DeviceError, NotationError, ScheduleError, SparseloomError
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import field_names, walk
 from sparseloom.execution import Specialization, specialize
-from sparseloom.explorer.state import RequestError, State
+from sparseloom.explorer.state import USUAL, RequestError, State
 from sparseloom.formats.format import Format
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.notation.dtyping import promoted_dtype
 from sparseloom.notation.nodes import Assign, Expr, IndexVar, TensorVar
 from sparseloom.notation.script import read_script
-from sparseloom.notation.terms import close_over
+from sparseloom.notation.terms import close_over, semiring_zero, zero_in
 from sparseloom.notation.text import declare
 from sparseloom.plan.plan import Plan, plan_as_asked
 from sparseloom.plan.problem import declared
@@ -32,6 +34,7 @@ from sparseloom.supplied import Wanted
 from sparseloom.targets.registry import find_target
 from sparseloom.targets.target import Target
 from sparseloom.tensor.creation import random
+from sparseloom.tensor.ring_operands import under_semiring
 from sparseloom.tensor.tensor import Tensor
 
 MOST_VALUES = 2 * 10**7  # of one random operand or dense result
@@ -156,11 +159,18 @@ class Subject:
         sizes = self.sizes
         found: dict[str, Storage] = {}
         for name in self.wanted.operands:
-            own = self._own.get(name)
-            form, shape = self.formats[name], tuple(sizes[var] for var in dict(self.wanted.accesses)[name])
+            own, shape = self._own.get(name), tuple(sizes[var] for var in dict(self.wanted.accesses)[name])
             seed = self.state.seed + len(found)
-            found[name] = _random(shape, self.state.density, form, seed) if own is None else convert(own.storage, form)
-        return found
+            found[name] = _random(shape, self.state.density, self.formats[name], seed) if own is None else own.storage
+        if self.ring is not None and found:
+            common = promoted_dtype([storage.dtype for storage in found.values()])
+            found = under_semiring(found, self.formats, zero_in(common, self.ring), common)
+        return {name: convert(storage, self.formats[name]) for name, storage in found.items()}
+
+    @cached_property
+    def ring(self) -> Semiring | None:
+        """What + and * mean, if not what they usually do."""
+        return None if self.state.semiring == USUAL else SEMIRINGS[self.state.semiring]
 
     @cached_property
     def target(self) -> Target:
@@ -175,9 +185,11 @@ class Subject:
     def on(self, operands: Mapping[str, Storage], schedule: str = "") -> Specialization:
         """The problem on some operands, under a schedule."""
         typed = declare(self.wanted.script.last.assign, {name: declared(name, storage) for name, storage in operands.items()})
+        if self.ring is not None and typed.op is None:
+            typed = declare(typed, {self.wanted.result: replace(typed.lhs.tensor, fill=semiring_zero(typed, self.ring))})
         form = self.formats[self.wanted.result]
         free = {var: self.sizes[var] for var in self.wanted.free_extents}
-        made = specialize(close_over(typed, None), operands, form, None, free, schedule, None, self.target)
+        made = specialize(close_over(typed, self.ring), operands, form, None, free, schedule, None, self.target)
         return replace(made, pinned=replace(plan_as_asked(made.problem), schedule=schedule))
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from sparseloom.explorer.state import USUAL
 from sparseloom.explorer.subject import Subject
 
 
@@ -24,6 +25,8 @@ def _python(subject: Subject) -> str:
     if steps:
         body = "\n".join(f"        {step}" for step in steps)
         lines.append(f'    schedule="""\n{body}\n    """,')
+    if state.semiring != USUAL:
+        lines.append(f"    semiring={state.semiring!r},")
     if state.target != "c":
         lines.append(f"    target={state.target!r},")
     names = ", ".join(f"{name}={name}" for name in subject.wanted.operands)
@@ -36,10 +39,12 @@ def _command(subject: Subject) -> str:
     words += [word for name, form in state.formats.items() for word in ("-f", f"{name}:{form}")]
     words += [word for var, size in state.sizes.items() for word in ("-d", f"{var}:{size}")]
     words += ["-s", " ".join(steps)] if steps else []
+    words += ["--semiring", state.semiring] if state.semiring != USUAL else []
     words += ["--target", state.target] if state.target != "c" else []
     return shlex.join([*words, "--time"])
 
 
 def _text(subject: Subject) -> str:
-    lines = [f"{name}: {form}" for name, form in subject.state.formats.items()]
+    lines = [f"# semiring: {subject.state.semiring}"] if subject.state.semiring != USUAL else []
+    lines += [f"{name}: {form}" for name, form in subject.state.formats.items()]
     return "\n".join([*lines, subject.state.statement, *(f"  {step}" for step in _steps(subject) or ["plain"])])
