@@ -1,4 +1,4 @@
-# Every target does its own set-up: it needs python3 (with venv), make and a C compiler, nothing else.
+# Every target does its own set-up: it needs python3 (with venv), make and a C compiler, and `make test` a browser (.ci/browser).
 
 N ?= 20000
 SCALE ?= 1
