@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,12 +18,13 @@ from device.stand_in_clock import StandInClock
 from sparseloom.bench.entrants import Entrant
 from sparseloom.bench.gpu import calls, run, studies, tasks
 from sparseloom.bench.gpu.clock import FEWEST, SLOW_ROUNDS, race
-from sparseloom.bench.gpu.outcome import SCHEMA, Call, Finding, Outcome, Report, read_json, write_json
+from sparseloom.bench.gpu.outcome import SCHEMA, Call, Finding, Outcome, Report, read_json
 from sparseloom.bench.gpu.schedules import PLAIN_POSITIONS, THREAD, schedules_of
 from sparseloom.bench.gpu.studies import crossing
 from sparseloom.bench.gpu.tables import all_tables
 from sparseloom.bench.gpu.targets import verdicts
 from sparseloom.bench.gpu.tasks import CONTESTS, Answer, Case, everybody, fault_of, task_of
+from sparseloom.bench.keeping import write_kept
 from sparseloom.bench.outcome import Line, Study
 from sparseloom.bench.stand_ins import uniform
 from sparseloom.cli.main import main
@@ -82,7 +83,7 @@ def test_numbers_page_and_pictures_are_made_of_what_was_kept(tmp_path: Path, cap
     study = Study("gpu_balance", "Balance", "Even.", "base", (1.0, 1.1), 0, (Line("rows", (1e-5, 2e-5)),))
     found = [Finding("8.5", "4.5x faster", "5x faster", {"rows": 1e-5})], [study], [Call("bound", 5e-6, 6e-6)]
     report = Report(machine, {"seconds": 1.0, "note": "Idle."}, 4e12, {"PyTorch": "not installed"}, ["a: b"], [outcome(), *others], *found)
-    write_json(report, [{**asdict(verdict), "said": verdict.said} for verdict in verdicts(report)], tmp_path / "run.json")
+    write_kept(SCHEMA, report, verdicts(report), tmp_path / "run.json")
     kept = json.loads((tmp_path / "run.json").read_text())
     assert kept["schema"] == SCHEMA and {target["said"] for target in kept["targets"]} == {"met", "missed", "not measured"}
     again = ["--markdown", str(tmp_path / "page.md"), "--json", str(tmp_path / "again.json"), "--pictures", str(tmp_path / "pictures")]
@@ -230,8 +231,9 @@ def test_ratios_are_to_the_best_algorithm_of_each_operand() -> None:
 
 def test_what_a_later_run_measured_is_no_longer_left_out(tmp_path: Path) -> None:
     machine: dict[str, Any] = {"gpu": "one"}
-    write_json(Report(machine, {}, 1.0, {}, ["SpMV on a, float32: the time is over", "studies: the time is over"]), [], tmp_path / "1.json")
-    write_json(Report(machine, {}, 2.0, {"PyTorch": "no"}, [], [outcome()]), [], tmp_path / "2.json")
+    left_out = ["SpMV on a, float32: the time is over", "studies: the time is over"]
+    write_kept(SCHEMA, Report(machine, {}, 1.0, {}, left_out), [], tmp_path / "1.json")
+    write_kept(SCHEMA, Report(machine, {}, 2.0, {"PyTorch": "no"}, [], [outcome()]), [], tmp_path / "2.json")
     merged = read_json([tmp_path / "1.json", tmp_path / "2.json"])
     assert merged.left_out == ["studies: the time is over"] and merged.outcomes == [outcome()] and merged.bandwidth == 2.0
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from sparseloom.bench.contests import CONTESTS
+from sparseloom.bench.keeping import among, merge, read_kept
 from sparseloom.bench.report import plural
 from sparseloom.bench.task import OURS, PLAIN, TUNED
 from sparseloom.bench.timing import geometric_mean
-from sparseloom.core.errors import StorageError
 
 SCHEMA = "sparseloom bench cpu 1"
 OWN = (OURS, PLAIN, TUNED)
@@ -116,8 +115,7 @@ class Report:
 
     def of(self, kernel: str, width: int | None = None, threads: int | None = None, dtype: str | None = None) -> list[Outcome]:
         """The outcomes of a kernel."""
-        wanted = {"kernel": kernel, "width": width, "threads": threads, "dtype": dtype}
-        return [o for o in self.outcomes if all(value is None or getattr(o, name) == value for name, value in wanted.items())]
+        return among(self.outcomes, kernel=kernel, width=width, threads=threads, dtype=dtype)
 
     @property
     def thread_counts(self) -> list[int]:
@@ -129,12 +127,6 @@ def mean(gains: Iterable[float | None]) -> float | None:
     """The geometric mean of those that there are."""
     found = [gain for gain in gains if gain is not None]
     return geometric_mean(found) if found else None
-
-
-def write_json(report: Report, targets: list[dict[str, Any]], path: Path) -> None:
-    """Keep a report; ``targets`` are what came of them, for readers of the file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"schema": SCHEMA, **asdict(report), "targets": targets}, indent=1) + "\n")
 
 
 def read_json(paths: Iterable[Path]) -> Report:
@@ -162,23 +154,8 @@ def _measured(report: Report) -> set[str]:
     return steps | {name for name, found in parts.items() if found}
 
 
-def merge(into: list[Any], more: list[Any], key: Callable[[Any], Any]) -> None:
-    """Put items in the places of those with the same key, and others at the end."""
-    known = {key(item): place for place, item in enumerate(into)}
-    for item in more:
-        if key(item) in known:
-            into[known[key(item)]] = item
-        else:
-            into.append(item)
-
-
 def _read(path: Path) -> Report:
-    try:
-        found = json.loads(path.read_text())
-    except ValueError:
-        found = {}
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise StorageError(f"{path} was not written by sparseloom bench cpu --json")
+    found = read_kept(SCHEMA, path)
     plain = {item.name: found[item.name] for item in fields(Report)}
     plain["outcomes"] = [Outcome(**{**o, "shape": tuple(o["shape"])}) for o in found["outcomes"]]
     plain["studies"] = [study_from(s) for s in found["studies"]]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sparseloom.bench.contests import CONTESTS, UNNAMED
+from sparseloom.bench.keeping import said_of
 from sparseloom.bench.outcome import Report, mean
 from sparseloom.bench.report import duration, times
 from sparseloom.bench.task import HAND, OURS, PLAIN, SAME
@@ -55,7 +56,7 @@ class Verdict:
     @property
     def said(self) -> str:
         """Met, missed, or not measured."""
-        return "not measured" if self.met is None else "met" if self.met else "missed"
+        return said_of(self.met)
 
 
 TARGETS = (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -14,8 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sparseloom.bench import tables
 from sparseloom.bench.contests import CONTESTS, Sets, quick_sets, toy_sets, usual_sets
 from sparseloom.bench.cpu import PARTS, Extent, Tell, count_steps, run
+from sparseloom.bench.keeping import Judged, write_kept
 from sparseloom.bench.measure import DTYPES, Wish, sets_from, thread_counts
-from sparseloom.bench.outcome import Report, read_json, write_json
+from sparseloom.bench.outcome import SCHEMA, Report, read_json
 from sparseloom.bench.page import page
 from sparseloom.bench.pictures import kernels_of, write_pictures
 from sparseloom.bench.report import Table
@@ -34,7 +37,7 @@ def measure_and_tell(options: argparse.Namespace) -> int:
     if options.note is not None:
         report.settings["note"] = options.note
     tell_all(_told(report), report.gaps, report.left_out)
-    _keep(options, report)
+    keep(options, report, Written(SCHEMA, verdicts, write_pictures, page))
     return 0
 
 
@@ -138,14 +141,24 @@ def _told(report: Report) -> Iterator[Table]:
     yield tables.target_table(report)
 
 
-def _keep(options: argparse.Namespace, report: Report) -> None:
+@dataclass(frozen=True)
+class Written:
+    """How a report of one machine is written: under which schema, what came of its targets, its pictures and its page."""
+
+    schema: str
+    verdicts: Callable[[Any], Sequence[Judged]]
+    pictures: Callable[[Any, Path], Sequence[Path]]
+    page: Callable[[Any, Path | None, Path], str]
+
+
+def keep(options: argparse.Namespace, report: Any, written: Written) -> None:
     """Write what was asked for."""
     if options.json is not None:
-        write_json(report, [{**asdict(verdict), "said": verdict.said} for verdict in verdicts(report)], options.json)
+        write_kept(written.schema, report, written.verdicts(report), options.json)
         say(f"wrote {options.json}")
     if options.pictures is not None:
-        say(f"wrote {len(write_pictures(report, options.pictures))} pictures to {options.pictures}")
+        say(f"wrote {len(written.pictures(report, options.pictures))} pictures to {options.pictures}")
     if options.markdown is not None:
         options.markdown.parent.mkdir(parents=True, exist_ok=True)
-        options.markdown.write_text(page(report, options.pictures, options.markdown.parent))
+        options.markdown.write_text(written.page(report, options.pictures, options.markdown.parent))
         say(f"wrote {options.markdown}")

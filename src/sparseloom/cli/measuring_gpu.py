@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 
 from sparseloom.bench.gpu.operands import Sets, data_sets, only, quick_sets, toy_sets, usual_sets
-from sparseloom.bench.gpu.outcome import Report, read_json, write_json
+from sparseloom.bench.gpu.outcome import SCHEMA, Report, read_json
 from sparseloom.bench.gpu.page import page
 from sparseloom.bench.gpu.pictures import write_pictures
 from sparseloom.bench.gpu.run import DTYPES, PARTS, Wish, count_steps, require_device, run
@@ -14,8 +13,7 @@ from sparseloom.bench.gpu.tables import all_tables
 from sparseloom.bench.gpu.targets import verdicts
 from sparseloom.bench.gpu.tasks import CONTESTS
 from sparseloom.cli.arguments import OptionError
-from sparseloom.cli.measuring import QUICK_LIMIT, names_in, progress, seconds_in, tell_all
-from sparseloom.cli.terminal import say
+from sparseloom.cli.measuring import QUICK_LIMIT, Written, keep, names_in, progress, seconds_in, tell_all
 
 SECONDS = 0.2
 QUICK_PART, TOY_PART = 8, 1000  # how many times smaller the studies' operands are
@@ -29,7 +27,7 @@ def measure_and_tell(options: argparse.Namespace) -> int:
     if options.note is not None:
         report.settings["note"] = options.note
     tell_all(all_tables(report), report.gaps, report.left_out)
-    _keep(options, report)
+    keep(options, report, Written(SCHEMA, verdicts, write_pictures, page))
     return 0
 
 
@@ -59,16 +57,3 @@ def _wish(options: argparse.Namespace) -> Wish:
 
 def _generated(options: argparse.Namespace) -> Sets:
     return toy_sets() if options.toy else quick_sets() if options.quick else usual_sets()
-
-
-def _keep(options: argparse.Namespace, report: Report) -> None:
-    """Write what was asked for."""
-    if options.json is not None:
-        write_json(report, [{**asdict(verdict), "said": verdict.said} for verdict in verdicts(report)], options.json)
-        say(f"wrote {options.json}")
-    if options.pictures is not None:
-        say(f"wrote {len(write_pictures(report, options.pictures))} pictures to {options.pictures}")
-    if options.markdown is not None:
-        options.markdown.parent.mkdir(parents=True, exist_ok=True)
-        options.markdown.write_text(page(report, options.pictures, options.markdown.parent))
-        say(f"wrote {options.markdown}")

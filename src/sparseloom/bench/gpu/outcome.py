@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from sparseloom.bench.gpu.schedules import ATOMIC, PLANNED
 from sparseloom.bench.gpu.tasks import CONTESTS
-from sparseloom.bench.outcome import Study, merge, study_from
-from sparseloom.core.errors import StorageError
+from sparseloom.bench.keeping import among, merge, read_kept
+from sparseloom.bench.outcome import Study, study_from
 
 SCHEMA = "sparseloom bench gpu 1"
 CUSPARSE, PYTORCH = "cuSPARSE", "PyTorch"
@@ -106,20 +105,13 @@ class Report:
 
     def of(self, kernel: str, width: int | None = None, dtype: str | None = None, group: str | None = None) -> list[Outcome]:
         """The outcomes of a kernel."""
-        wanted = {"kernel": kernel, "width": width, "dtype": dtype, "group": group}
-        return [o for o in self.outcomes if all(value is None or getattr(o, name) == value for name, value in wanted.items())]
+        return among(self.outcomes, kernel=kernel, width=width, dtype=dtype, group=group)
 
     @property
     def kernels(self) -> list[tuple[str, int]]:
         """Every kernel and width that was measured, in the usual order."""
         seen = {(o.kernel, o.width) for o in self.outcomes}
         return [(c.name, width) for c in CONTESTS.values() for width in c.widths if (c.name, width) in seen]
-
-
-def write_json(report: Report, targets: list[dict[str, Any]], path: Path) -> None:
-    """Keep a report; ``targets`` are what came of them, for readers of the file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"schema": SCHEMA, **asdict(report), "targets": targets}, indent=1) + "\n")
 
 
 def read_json(paths: Iterable[Path]) -> Report:
@@ -140,12 +132,7 @@ def read_json(paths: Iterable[Path]) -> Report:
 
 
 def _read(path: Path) -> Report:
-    try:
-        found = json.loads(path.read_text())
-    except ValueError:
-        found = {}
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise StorageError(f"{path} was not written by sparseloom bench gpu --json")
+    found = read_kept(SCHEMA, path)
     plain = {item.name: found[item.name] for item in fields(Report)}
     plain["outcomes"] = [Outcome(**{**o, "shape": tuple(o["shape"])}) for o in found["outcomes"]]
     plain["findings"] = [Finding(**f) for f in found["findings"]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sparseloom.bench.gpu.operands import AFTERWARDS, SIX, TENSORS
 from sparseloom.bench.gpu.outcome import Outcome, Report
 from sparseloom.bench.gpu.tasks import CONTESTS
+from sparseloom.bench.keeping import said_of
 from sparseloom.bench.outcome import mean
 from sparseloom.bench.report import duration, times
 
@@ -42,7 +43,7 @@ class Verdict:
     @property
     def said(self) -> str:
         """Met, missed, or not measured."""
-        return "not measured" if self.met is None else "met" if self.met else "missed"
+        return said_of(self.met)
 
 
 def _both(kernel: str, width: int, best: dict[str, float], planned: dict[str, float], least: tuple[float, float]) -> list[Target]:
