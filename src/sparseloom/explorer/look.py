@@ -150,6 +150,8 @@ def code(subject: Subject, known: Collection[str]) -> Any:
     lines = _lines(subject, stages.target.name, known)
     first = next((k for k, line in enumerate(lines) if _HEAD.match(line["text"])), 0)
     last = next((k for k, line in enumerate(lines) if line["text"].startswith("int32_t entry(")), len(lines))
+    while last > first and not lines[last - 1]["text"]:
+        last -= 1
     return lines[first:last]
 
 

@@ -1,7 +1,7 @@
 // The iteration space of one operand: its entries in the colours of tiles, threads or variables, in the order in which the loops meet them.
 
 import { ask } from "./ask.js";
-import { byId, element, put, refusal, say, shape, sign } from "./dom.js";
+import { byId, element, put, refusal, shape, sign } from "./dom.js";
 import { boxes, brief, colour, drawing, exporter, text } from "./draw.js";
 import { onlight } from "./links.js";
 import { plain } from "./state.js";
@@ -207,5 +207,4 @@ export async function load() {
   ui.race.hidden = !data.race;
   ui.race.textContent = data.race?.text ?? "";
   drawScene();
-  if (data.race) say(data.race.text, "bad");
 }
