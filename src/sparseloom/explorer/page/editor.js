@@ -264,7 +264,10 @@ export function draw() {
 
 /** The server's part, when it has answered. */
 export function show(answer) {
-  if (!answer.ok) return showErrors(answer.error);
+  if (!answer.ok) {
+    if (!parts.formats.firstChild) put(parts.formats, Object.keys(state().formats).map((name) => formatRow({ name, order: 2 })));
+    return showErrors(answer.error);
+  }
   showErrors(null);
   showPieces(answer);
   showFormats(answer);

@@ -13,6 +13,7 @@ import { canRedo, canUndo, change, onchange, plain, redo, replaceAll, restore, s
 const ui = {};
 let answer = null;
 let waiting = 0;
+let notice = null; // What is wrong with the address, until something is changed.
 
 /** What went wrong with the server itself, in full, with a way on. */
 function trouble(error) {
@@ -46,7 +47,7 @@ async function look() {
   if (!found) return;
   document.body.removeAttribute("aria-busy");
   const broken = !found.ok && !["statement", "formats"].includes(found.error.where);
-  trouble(broken ? found.error : null);
+  trouble(broken ? found.error : notice);
   document.body.classList.toggle("stale", !found.ok);
   if (found.ok) return show(found);
   if (!broken) editor.show(found);
@@ -54,6 +55,7 @@ async function look() {
 }
 
 function changed(why) {
+  if (why !== "first") notice = null;
   editor.draw();
   ui.undo.disabled = !canUndo();
   ui.redo.disabled = !canRedo();
@@ -128,8 +130,8 @@ function keys(event) {
 
 function readAddress(first) {
   const wrong = restore(first);
-  if (wrong) trouble({ text: wrong, help: "" });
-  return wrong;
+  notice = wrong && { text: wrong };
+  if (wrong) trouble(notice);
 }
 
 buildToolbar();
@@ -140,7 +142,6 @@ listen();
 onchange(changed);
 document.addEventListener("keydown", keys);
 addEventListener("hashchange", () => readAddress(false));
-const wrong = readAddress(true);
-changed("all");
-if (!wrong) loadExamples();
-else loadExamples().then(() => trouble({ text: wrong, help: "" }));
+readAddress(true);
+changed("first");
+loadExamples();
