@@ -29,6 +29,7 @@ def look(subject: Subject) -> dict[str, Any]:
     return {
         "state": subject.state.as_json(),
         "tensors": [_tensor(subject, name) for name in subject.wanted.script.orders],
+        "sizes": {var: subject.sizes[var] for var in subject.wanted.variables if var in subject.sizes},
         "statement": list(_pieces(subject)),
         "steps": [_row(row) for row in subject.rows],
         "names": names,

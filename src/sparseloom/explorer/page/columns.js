@@ -5,7 +5,7 @@ import { isKnown, kindOf } from "./links.js";
 
 const words = (text) => new Set(text.split(" "));
 const KEYWORDS = {
-  code: words("if else for while do return goto continue break switch case default static inline const struct enum sizeof restrict extern volatile __restrict__ __global__ __device__ __shared__ __attribute__ __syncthreads"),
+  code: words("if else for while return goto continue break static const struct restrict extern __restrict__ __global__ __shared__ __syncthreads"),
   loops: words("def for in if else while output input size poll call return break and or not"),
   concrete: words("forall such that where with and"),
 };
@@ -44,7 +44,9 @@ function coloured(text, language) {
 }
 
 function line({ text, names }, number, language) {
-  const attributes = { role: "option", "aria-selected": false, "data-pin": true, "data-names": names.join(" "), class: "line", tabindex: -1 };
+  const attributes = {
+    role: "option", "aria-selected": false, "aria-label": text.trim() ? null : "empty line", "data-pin": true, "data-names": names.join(" "), class: "line", tabindex: -1,
+  };
   return element("div", attributes, element("span.number", { "aria-hidden": true }, number + 1), element("code", coloured(text, language)));
 }
 

@@ -4,7 +4,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 function set(node, name, value) {
   if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-  else if (name.startsWith("aria-") ? value != null : value || value === 0 || value === "") node.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : value);
+  else if (name.startsWith("aria-") ? value != null : (value ?? false) !== false) node.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : value);
 }
 
 function fill(node, given) {

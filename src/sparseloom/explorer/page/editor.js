@@ -17,7 +17,7 @@ const rows = new Map();
 const field = (attributes) => element("input", { type: "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off", ...attributes });
 
 /** Steps of a pasted text: calls one after another, apart from white space and comments. */
-export function stepsOf(text) {
+function stepsOf(text) {
   const found = [];
   let depth = 0;
   let step = "";
@@ -170,7 +170,7 @@ function formatRow({ name, order, format, role, given, shape, stored }) {
   const input = field({ id, class: "mono", list: `formats-${Math.min(order, 3)}`, placeholder: format ?? "dense" });
   input.value = own ?? "";
   input.addEventListener("input", () => change({ formats: { ...state().formats, [name]: input.value } }, id));
-  const remark = [role === "result" ? "result" : given ? "given" : null, shape?.length ? shape.join(" × ") : null, stored && order > 1 ? `${short(stored)} stored` : null].filter(Boolean).join(", ");
+  const remark = [role === "result" && role, given && "given", shape?.join(" × "), stored && order > 1 && `${short(stored)} stored`].filter(Boolean).join(", ");
   const title = element("label", { for: id, class: "mono name", "data-names": name }, name);
   return element("div.format", title, input, element("span.faint", remark));
 }
@@ -197,20 +197,12 @@ function number(words, value, set, attributes) {
   return element("label", element("span.mono", words), input);
 }
 
-/** How far each variable runs: the length of a mode that it stands for. */
-function lengths(answer) {
-  const accesses = [...answer.state.statement.matchAll(/(\w+)\s*\(([\w\s,]*)\)/g)];
-  const shapes = Object.fromEntries(answer.tensors.map(({ name, shape }) => [name, shape ?? []]));
-  return Object.fromEntries(accesses.flatMap(([, name, inner]) => inner.split(",").map((word, k) => [word.trim(), shapes[name]?.[k]])));
-}
-
 function showData(answer) {
   if (parts.data.contains(document.activeElement)) return;
   const { sizes = {}, density, seed } = answer.state;
-  const [long, free] = [lengths(answer), Object.entries(answer.names).filter(([, { kind, original }]) => kind === "variable" && original)];
-  const size = ([name]) => number(name, sizes[name] ?? "", (value) => change({ sizes: { ...state().sizes, [name]: Math.round(value) } }), { min: 1, placeholder: long[name] });
+  const size = ([name, long]) => number(name, sizes[name] ?? "", (value) => change({ sizes: { ...state().sizes, [name]: Math.round(value) } }), { min: 1, placeholder: long });
   put(parts.data,
-    ...free.map(size),
+    ...Object.entries(answer.sizes).map(size),
     number("density", density ?? "", (value) => change({ density: value }), { min: 0, max: 1, step: "any" }),
     number("seed", seed ?? "", (value) => change({ seed: Math.round(value) }), { min: 0 }),
   );

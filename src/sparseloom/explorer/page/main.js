@@ -75,13 +75,6 @@ async function copy(kind) {
   }
 }
 
-function theme() {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const { dataset } = document.documentElement;
-  dataset.theme = (dataset.theme ?? (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
-  say(`The page is ${dataset.theme} now.`);
-}
-
 async function loadExamples() {
   const found = await ask({ ask: "examples" });
   if (!found?.ok) return;
@@ -108,21 +101,21 @@ function buildToolbar() {
   ui.examples = element("select", { "aria-label": "Examples" }, element("option", { value: "" }, "Examples …"));
   ui.undo = sign("↶", "Undo (Ctrl+Z)", undo);
   ui.redo = sign("↷", "Redo (Ctrl+Shift+Z)", redo);
-  const copies = ["python", "command", "text", "link"].map((kind) => button(kind[0].toUpperCase() + kind.slice(1), () => copy(kind), { "aria-label": `Copy as ${kind}` }));
+  const copies = ["Python", "Command", "Text", "Link"].map((kind) => button(kind, () => copy(kind.toLowerCase()), { "aria-label": `Copy as ${kind.toLowerCase()}` }));
   byId("toolbar").append(
     ui.examples, targetChoice(),
     element("span.group", button("Plan", menus.openPlan, { title: "The planner’s schedule, step by step" }),
       button("Run", () => (pictures.open("run"), measure.run()), { class: "strong", title: "Compile, run and check" }),
       button("Compare", () => (pictures.open("compare"), measure.compare()), { title: "Two schedules beside each other" })),
     element("span.group", element("span.faint", "Copy"), copies),
-    element("span.group", ui.undo, ui.redo, sign("◐", "Switch between light and dark", theme)),
+    element("span.group", ui.undo, ui.redo),
   );
 }
 
 function keys(event) {
   const typing = event.target.matches?.("input:not([type=checkbox], [type=radio], [type=range]), textarea, select");
   if (typing || !(event.ctrlKey || event.metaKey)) return;
-  const way = event.key.toLowerCase() === "y" || (event.shiftKey && event.key.toLowerCase() === "z") ? redo : event.key.toLowerCase() === "z" ? undo : null;
+  const way = { y: redo, z: event.shiftKey ? redo : undo }[event.key.toLowerCase()];
   if (!way) return;
   event.preventDefault();
   way();
