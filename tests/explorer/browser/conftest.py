@@ -17,7 +17,7 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
     "--disable-default-apps", "--disable-extensions", "--hide-scrollbars", "--force-color-profile=srgb",
 )  # fmt: skip
-PATIENCE = 6_000  # milliseconds, for machines under load; nothing waits that long where all is well
+PATIENCE = 60_000  # milliseconds, for machines under load; nothing waits that long where all is well
 
 expect.set_options(timeout=PATIENCE)
 

@@ -93,6 +93,14 @@ def test_a_run_that_cannot_be_says_why(open_page: Callable[..., Opened]) -> None
     expect(window.page.get_by_role("tabpanel", name="Run").locator(".refusal")).to_contain_text("run")
 
 
+def test_what_cannot_run_is_compared_by_its_code(open_page: Callable[..., Opened]) -> None:
+    window = open_page(spmv_state("unroll(j,4)", target="cuda"))
+    window.button("Compare").click()
+    pane = window.page.get_by_role("tabpanel", name="Compare")
+    expect(pane.locator("td.gone", has_text="unroll")).to_have_count(1)
+    expect(pane).to_contain_text("not run")
+
+
 def test_a_schedule_is_compared_with_none(open_page: Callable[..., Opened]) -> None:
     window = open_page(spmv_state("unroll(j,4)"))
     window.button("Compare").click()

@@ -1,11 +1,11 @@
 // The first column: statement, formats, data, and the schedule as a list of steps.
 
 import { button, byId, element, hidden, put, refusal, short, sign } from "./dom.js";
-import { allNames, described } from "./links.js";
+import { allNames } from "./links.js";
 import { change, newStep, state } from "./state.js";
 
 const FORMATS = {
-  0: ["dense"], 1: ["dense", "s", "u"],
+  1: ["dense", "s", "u"],
   2: ["csr", "csc", "dcsr", "dcsc", "coo", "dense", "bcsr(2,2)", "ell", "dia"],
   3: ["csf", "coo", "dense", "dss", "dds"],
 };
@@ -159,7 +159,7 @@ function showNames() {
   const made = Object.entries(allNames()).filter(([, { kind, original }]) => kind === "variable" && !original);
   const chip = ([name, { ancestors }]) =>
     button(element("span", name, element("small", ` ← ${parents(ancestors).join(" ")}`)), () => {}, {
-      class: "piece chip", "data-pin": true, "aria-pressed": false, "data-names": name, title: described(name),
+      class: "piece chip", "data-pin": true, "aria-pressed": false, "data-names": name,
     });
   put(parts.names, made.length > 0 && [element("span.faint", "made: "), ...made.map(chip)]);
 }

@@ -21,7 +21,7 @@ function family(names) {
 }
 
 /** One name in words: where it comes from and what it is. */
-export function described(name) {
+function described(name) {
   const { kind, original, ancestors = [], what } = known[name] ?? {};
   const from = kind === "variable" && !original && ancestors.length ? `from ${ancestors.join(", ")}` : "";
   return [name, [from, what].filter(Boolean).join("; ")].filter(Boolean).join(": ");

@@ -10,12 +10,12 @@ const ui = {};
 let data = null; // The server's answer.
 let scene = null; // What is drawn: the shapes of every entry.
 let time = 0;
-let by = "tile";
+let by = "tile"; // What the user chose to colour by, where there is that.
 let pointed = null; // A variable under the pointer, by which to colour as long as it is there.
 let playing = 0;
 
 const unitOf = (visit, way) => (way === "tile" || way === "thread" ? visit[way] : visit.unit?.[way]) ?? 0;
-const way = () => pointed ?? by;
+const way = () => pointed ?? ui.colour.value;
 
 /** Where entries are: a row, a matrix, or the slices of a tensor beside each other. */
 function grid() {
@@ -210,7 +210,6 @@ export async function load() {
   pointed = null;
   if (!answer.ok) return failed(answer.error);
   options(ui.colour, data.colours, by);
-  by = ui.colour.value;
   ui.slider.max = time = data.visits.length;
   ui.remark.textContent = data.remark ?? "";
   ui.race.hidden = !data.race;
