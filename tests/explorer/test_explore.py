@@ -121,6 +121,12 @@ def test_the_arrays_of_every_format_are_shown(form: str) -> None:
     shown = [array for level in found["levels"] for array in level["arrays"]]
     for array in shown:
         assert all(0 <= begin <= end <= len(found["values"]) for begin, end in array["entries"])
+    owners = found["value_entries"]
+    assert [found["entries"][entry]["value"] for entry in owners if entry is not None] == [
+        value for value, entry in zip(found["values"], owners, strict=True) if entry is not None
+    ]
+    assert {entry for entry in owners if entry is not None} == set(range(len(found["entries"])))
+    assert (None in owners) == (form == "ell")
     if form == "csr":
         assert [array["name"] for array in shown] == ["pos", "crd"]
         assert shown[1]["entries"] == [[k, k + 1] for k in range(len(found["values"]))]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.formats.pack import passed_counts
+from sparseloom.formats.pack import passed_counts, unpack
 from sparseloom.formats.storage import Storage
 
 
@@ -21,6 +23,15 @@ def arrays_of(storage: Storage) -> Iterator[dict[str, Any]]:
             {"name": name, "values": values.tolist(), "entries": _spans(values, below[k : k + 2])} for name, values in data.arrays.items()
         ]
         yield {"title": f"{k + 1}: {type(level).__name__.lower()}", "size": int(sizes[k]), "arrays": arrays}
+
+
+def value_entries(storage: Storage) -> list[int | None]:
+    """For every stored value the number of its entry, in the order of ``unpack``; None for padding, which is no entry."""
+    _, places = unpack(replace(storage, values=np.arange(len(storage.values))))
+    found: list[int | None] = [None] * len(storage.values)
+    for entry, place in enumerate(places.tolist()):
+        found[place] = entry
+    return found
 
 
 def _spans(values: NDArray[Any], below: Sequence[Sequence[tuple[int, int]]]) -> list[list[int]]:

@@ -29,6 +29,7 @@ def look(subject: Subject) -> dict[str, Any]:
     return {
         "state": subject.state.as_json(),
         "tensors": [_tensor(subject, name) for name in subject.wanted.script.orders],
+        "sizes": {var: subject.sizes[var] for var in subject.wanted.variables if var in subject.sizes},
         "statement": list(_pieces(subject)),
         "steps": [_row(row) for row in subject.rows],
         "names": names,
@@ -147,6 +148,8 @@ def code(subject: Subject, known: Collection[str]) -> Any:
     lines = _lines(subject, subject.target.name, known)
     first = next((k for k, line in enumerate(lines) if _HEAD.match(line["text"])), 0)
     last = next((k for k, line in enumerate(lines) if line["text"].startswith("int32_t entry(")), len(lines))
+    while last > first and not lines[last - 1]["text"]:
+        last -= 1
     return lines[first:last]
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice, product
 from random import Random
 from typing import Any
 
 from sparseloom.core.errors import DeviceError, ScheduleError
-from sparseloom.explorer.predict import predicted
+from sparseloom.explorer.planning import planned_steps
+from sparseloom.explorer.predict import cost, predicted
 from sparseloom.explorer.subject import Subject
+from sparseloom.explorer.wording import worded
 from sparseloom.notation.nodes import Races, Unit
 from sparseloom.relations.bound import BoundType
 from sparseloom.schedule.loops import loops
@@ -21,21 +23,44 @@ from sparseloom.schedule.schedule import Schedule, candidates
 _DRAWS = 4  # how often random parameters are drawn
 _MOST = {"prefetch": 2, "precompute": 3, "parallelize": 8}  # steps of one word, where it is not five
 _RACES = (Races.NoRaces, Races.Temporary, Races.ParallelReduction, Races.Atomics)
+_FIRST = ("parallelize", "split", "divide", "reorder", "fuse", "pos", "precompute", "unroll", "prefetch")  # then the rest, by name
 
 
 def next_steps(subject: Subject) -> dict[str, Any]:
-    """The legal steps, by word, with their predictions; and those of the schedule as it is."""
-    found = [told for step, after in _legal(subject) if (told := _told(subject, step, after)) is not None]
-    return {"steps": found, "now": predicted(subject, subject.schedule)}
+    """The legal steps, the most useful first, with their predictions; and those of the schedule as it is."""
+    now, planned = predicted(subject, subject.schedule), _planned(subject)
+    legal = [*([planned] if planned is not None else []), *(found for found in _legal(subject) if planned is None or found[0] != planned[0])]
+    found = [told for step, after in legal if (told := _told(subject, step, after, now)) is not None]
+    if planned is not None and found:
+        found[0]["planned"] = True
+    return {"steps": sorted(found, key=_usefulness), "now": now}
 
 
-def _told(subject: Subject, step: Primitive, after: Schedule) -> dict[str, Any] | None:
+def _usefulness(told: Mapping[str, Any]) -> tuple[object, ...]:
+    """What the planner would do comes first, then what gains most, then what people begin with."""
+    word = told["word"]
+    return not told["planned"], -told["gain"], _FIRST.index(word) if word in _FIRST else len(_FIRST), word
+
+
+def _told(subject: Subject, step: Primitive, after: Schedule, now: Mapping[str, Any]) -> dict[str, Any] | None:
     """A step with its predictions; None if the target cannot run what it makes."""
-    about = (type(step).__doc__ or "").strip().partition("\n")[0].replace("``", "")
     try:
-        return {"text": str(step), "word": step.word(), "what": about, **predicted(subject, after)}
+        then = predicted(subject, after)
     except (ScheduleError, DeviceError):
         return None
+    gain = float(f"{cost(now, subject.schedule.stmt) / cost(then, after.stmt):.2g}")
+    return {"text": str(step), "word": step.word(), "what": worded(step), "planned": False, "gain": gain, **then}
+
+
+def _planned(subject: Subject) -> tuple[Primitive, Schedule] | None:
+    """The planner's next step, where the schedule is as far as the planner's goes."""
+    steps, count = [step["text"] for step in planned_steps(subject)], len(subject.schedule.trace)
+    try:
+        begun = Schedule(subject.loops).then_text(" ".join(steps[:count]))
+        after = begun.then_text(steps[count]) if count < len(steps) else begun
+    except ScheduleError:
+        return None
+    return (after.trace[-1], after) if after is not begun and begun.trace == subject.schedule.trace else None
 
 
 def _legal(subject: Subject) -> Iterator[tuple[Primitive, Schedule]]:
@@ -66,9 +91,10 @@ def _possible(subject: Subject) -> Iterator[Primitive]:
 
 
 def _strategies(schedule: Schedule, step: Parallelize) -> Iterator[Primitive]:
-    """The first ways to resolve races that a schedule allows: one, or two if the first adds in memory."""
-    ways = _allowed(schedule, [replace(step, races=races) for races in _RACES])
-    yield from (found for found, _ in islice(ways, 1 if step.unit is Unit.CPUVector else 2))
+    """The first ways to resolve races that a schedule allows: one where there are none, else two."""
+    ways = [found for found, _ in islice(_allowed(schedule, [replace(step, races=races) for races in _RACES]), 2)]
+    needs_one = step.unit is Unit.CPUVector or any(way.races is Races.NoRaces for way in ways)
+    yield from ways[:1] if needs_one else ways
 
 
 def _sensible(step: Primitive, subject: Subject) -> Iterator[Primitive]:

@@ -11,15 +11,20 @@ from sparseloom.plan.plan import plan_freely, plan_schedule
 
 
 def planned(subject: Subject) -> dict[str, Any]:
-    """The steps that the planner takes for these operands, in order."""
+    """The steps that the planner takes for these operands, in order, and what is not in them."""
+    steps = planned_steps(subject)
+    return {"steps": steps, "text": _remark(subject, len(steps))}
+
+
+def planned_steps(subject: Subject) -> list[dict[str, str]]:
+    """The steps alone, each with the decision that it belongs to."""
     problem, statistics = subject.special.problem, subject.special.statistics
     plan = plan_schedule(plan_freely(problem, statistics), problem.sizes, statistics)
-    steps = [
+    return [
         {"text": step.strip(), "what": decision.what, "why": decision.why, "instead": decision.instead}
         for decision in plan.decisions
         for step in decision.steps
     ]
-    return {"steps": steps, "text": _remark(subject, len(steps))}
 
 
 def _remark(subject: Subject, count: int) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparseloom.compiler import build_plainly
 from sparseloom.core.trees import walk
-from sparseloom.explorer.arrays import arrays_of
+from sparseloom.explorer.arrays import arrays_of, value_entries
 from sparseloom.explorer.state import RequestError
 from sparseloom.explorer.subject import Subject
 from sparseloom.explorer.trace import Note, TooLong, traced
@@ -40,7 +40,8 @@ def iteration_space(subject: Subject, wanted: Any) -> dict[str, Any]:
     storage = cut[name]
     coordinates, values = unpack(storage)
     entries = [tuple(map(int, at)) for at in coordinates.T]
-    visits = list(_told(subject.schedule, access, notes, entries))
+    owners = value_entries(storage)
+    visits = list(_told(subject.schedule, access, notes, entries, owners))
     return {
         "operand": name,
         "variables": [var.name for var in access.indices],
@@ -52,6 +53,7 @@ def iteration_space(subject: Subject, wanted: Any) -> dict[str, Any]:
         "colours": _colours(visits),
         "levels": list(arrays_of(storage)),
         "values": [_value(value) for value in storage.values.tolist()],
+        "value_entries": owners,
         "race": _race(subject, visits),
         "operands": [a.tensor.name for a in operands(subject.schedule.stmt) if is_drawable(a)],
     }
@@ -86,14 +88,16 @@ def _values_name(lowered: Lowered, tensor: str) -> str | None:
     return next((param.target.name for param, slot in params if slot.tensor == tensor and slot.level is None), None)
 
 
-def _told(schedule: Schedule, access: Access, notes: Sequence[Note], entries: Sequence[tuple[int, ...]]) -> Iterator[dict[str, Any]]:
+def _told(
+    schedule: Schedule, access: Access, notes: Sequence[Note], entries: Sequence[tuple[int, ...]], owners: Sequence[int | None]
+) -> Iterator[dict[str, Any]]:
     """Visits of entries: which one, the values of all variables, and the numbers of its thread and its tile."""
     place = {at: number for number, at in enumerate(entries)}
     space, names = IterationSpace(schedule.stmt, access, (), np.empty((0, 0), np.int64)), [var.name for var in access.indices]
     cuts, parallel = _Numbers([var.name for var in space.cuts]), _Numbers(_parallel(space))
     for note in notes:
         at = tuple(note[name] for name in names) if all(name in note for name in names) else None
-        entry = place.get(at) if at is not None else note[""] if note[""] < len(entries) else None
+        entry = place.get(at) if at is not None else owners[note[""]]
         if entry is not None:
             unit = {name: value for name, value in note.items() if name}
             yield {"entry": entry, "unit": unit, "thread": parallel.of(note), "tile": cuts.of(note)}

@@ -1,11 +1,11 @@
 // The second and third column: loops or concrete notation, and the generated code, with the names in them.
 
-import { button, byId, element, put, refusal, tabs } from "./dom.js";
+import { byId, element, put, refusal, tabs } from "./dom.js";
 import { isKnown, kindOf } from "./links.js";
 
 const words = (text) => new Set(text.split(" "));
 const KEYWORDS = {
-  code: words("if else for while do return goto continue break switch case default static inline const struct enum sizeof restrict extern volatile __restrict__ __global__ __device__ __shared__ __attribute__ __syncthreads"),
+  code: words("if else for while return goto continue break static const struct restrict extern __restrict__ __global__ __shared__ __syncthreads"),
   loops: words("def for in if else while output input size poll call return break and or not"),
   concrete: words("forall such that where with and"),
 };
@@ -44,7 +44,9 @@ function coloured(text, language) {
 }
 
 function line({ text, names }, number, language) {
-  const attributes = { role: "option", "aria-selected": false, "data-pin": true, "data-names": names.join(" "), class: "line", tabindex: -1 };
+  const attributes = {
+    role: "option", "aria-selected": false, "aria-label": text.trim() ? null : "empty line", "data-pin": true, "data-names": names.join(" "), class: "line", tabindex: -1,
+  };
   return element("div", attributes, element("span.number", { "aria-hidden": true }, number + 1), element("code", coloured(text, language)));
 }
 
@@ -52,7 +54,7 @@ function line({ text, names }, number, language) {
 function walked(event) {
   const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -1e9, End: 1e9 }[event.key];
   if (!step || event.altKey) return;
-  const lines = [...event.currentTarget.querySelectorAll(".line")].filter((each) => !each.hidden);
+  const lines = [...event.currentTarget.children];
   const here = lines.indexOf(document.activeElement);
   const to = lines[Math.max(0, Math.min(lines.length - 1, here + step))];
   event.preventDefault();
@@ -60,35 +62,14 @@ function walked(event) {
   to.focus();
 }
 
-/** The part of the lines that speaks of the statement; what stands around it is the same for every kernel. */
-function core(lines) {
-  const named = lines.map((each, k) => (each.names.length ? k : -1)).filter((k) => k >= 0);
-  return named.length ? [named[0], named.at(-1) + 1] : [0, lines.length];
-}
-
-/** A button that shows and hides what stands around the kernel, or null where that is short. */
-function fold(nodes, where) {
-  if (nodes.length < 4) return null;
-  const words = (open) => `${open ? "hide" : "show"} ${nodes.length} lines ${where}`;
-  const toggle = button(words(false), () => {
-    const open = nodes[0].hidden;
-    nodes.forEach((node) => (node.hidden = !open));
-    toggle.textContent = words(open);
-    toggle.setAttribute("aria-expanded", open);
-  }, { class: "fold", "aria-expanded": false });
-  nodes.forEach((node) => (node.hidden = true));
-  return toggle;
-}
-
 /** One column of lines. */
 function listing(pane, lines, language, title) {
   const scroll = pane.scrollTop;
   if (!Array.isArray(lines)) return put(pane, refusal(lines?.error ?? { text: "Nothing to show." }));
   const nodes = lines.map((each, k) => line(each, k, language));
-  const [first, end] = language === "code" ? core(lines) : [0, lines.length];
-  nodes[first]?.setAttribute("tabindex", 0);
+  nodes[0]?.setAttribute("tabindex", 0);
   const box = element("div", { role: "listbox", "aria-label": title, onkeydown: walked }, nodes);
-  put(pane, fold(nodes.slice(0, first), "before"), nodes.length > 0 && box, fold(nodes.slice(end), "after"));
+  put(pane, nodes.length > 0 && box);
   pane.scrollTop = scroll;
 }
 

@@ -4,7 +4,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 function set(node, name, value) {
   if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-  else if ((value ?? false) !== false) node.setAttribute(name, value === true ? "" : value);
+  else if (name.startsWith("aria-") ? value != null : (value ?? false) !== false) node.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : value);
 }
 
 function fill(node, given) {
@@ -14,7 +14,7 @@ function fill(node, given) {
   return node;
 }
 
-/** An element, as in element("p.faint", { title: "..." }, children): `onclick` and the like are listeners; false, null and missing things are left out. */
+/** An element, as in element("p.faint", { title: "..." }, children): `onclick` and the like are listeners; what is false or missing is left out, but for aria-. */
 export function element(kind, ...given) {
   const [tag, ...classes] = kind.split(".");
   const node = fill(document.createElement(tag), given);

@@ -2,7 +2,7 @@
 
 import { button, element, say, shape } from "./dom.js";
 
-export const COLOURS = ["#3b7dd8", "#e08214", "#2a9d6f", "#c0504d", "#8e63b8", "#b8960c", "#1f9eb5", "#d1589a"];
+const COLOURS = ["#3b7dd8", "#e08214", "#2a9d6f", "#c0504d", "#8e63b8", "#b8960c", "#1f9eb5", "#d1589a"];
 export const colour = (number) => COLOURS[((number % 8) + 8) % 8];
 const FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace";
 const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-width"];
@@ -15,22 +15,20 @@ export function drawing(width, height, label, parts) {
   return shape("svg", attributes, parts);
 }
 
-/** The server's own SVG as a tree, or null for anything else. Its style is the page's; links and scripts have no business there. */
+/** The server's own SVG as a tree, or null for anything else. Its style is the page's; the policy of the page lets no script run in it. */
 export function parsed(source) {
-  const bare = (source ?? "").replace(/<style>[^<]*<\/style>/g, "");
-  const tree = new DOMParser().parseFromString(bare, "image/svg+xml").documentElement;
-  if (tree.localName !== "svg" || tree.namespaceURI !== "http://www.w3.org/2000/svg" || tree.querySelector("parsererror, style, script, foreignObject, a")) return null;
-  for (const node of tree.querySelectorAll("*")) {
-    for (const { name } of [...node.attributes]) if (name.startsWith("on") || name === "style" || name === "href") node.removeAttribute(name);
-    if (!node.dataset.name) continue;
-    node.setAttribute("data-names", node.dataset.name);
-    node.setAttribute("data-pin", "");
+  const tree = new DOMParser().parseFromString(source ?? "", "image/svg+xml").documentElement;
+  if (tree.localName !== "svg" || tree.querySelector("parsererror, script, foreignObject, a")) return null;
+  tree.querySelectorAll("style").forEach((node) => node.remove());
+  for (const node of tree.querySelectorAll("[data-name]")) {
+    node.dataset.names = node.dataset.name;
+    node.dataset.pin = "";
   }
   return document.importNode(tree, true);
 }
 
 /** A picture as a file of its own: looks as on the page, which need no stylesheet. */
-export function standalone(svg) {
+function standalone(svg) {
   const copy = svg.cloneNode(true);
   const copies = [copy, ...copy.querySelectorAll("*")];
   [svg, ...svg.querySelectorAll("*")].forEach((node, k) => {

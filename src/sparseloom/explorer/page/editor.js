@@ -1,11 +1,11 @@
 // The first column: statement, formats, data, and the schedule as a list of steps.
 
 import { button, byId, element, hidden, put, refusal, short, sign } from "./dom.js";
-import { allNames, described } from "./links.js";
+import { allNames } from "./links.js";
 import { change, newStep, state } from "./state.js";
 
 const FORMATS = {
-  0: ["dense"], 1: ["dense", "s", "u"],
+  1: ["dense", "s", "u"],
   2: ["csr", "csc", "dcsr", "dcsc", "coo", "dense", "bcsr(2,2)", "ell", "dia"],
   3: ["csf", "coo", "dense", "dss", "dds"],
 };
@@ -17,7 +17,7 @@ const rows = new Map();
 const field = (attributes) => element("input", { type: "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off", ...attributes });
 
 /** Steps of a pasted text: calls one after another, apart from white space and comments. */
-export function stepsOf(text) {
+function stepsOf(text) {
   const found = [];
   let depth = 0;
   let step = "";
@@ -159,7 +159,7 @@ function showNames() {
   const made = Object.entries(allNames()).filter(([, { kind, original }]) => kind === "variable" && !original);
   const chip = ([name, { ancestors }]) =>
     button(element("span", name, element("small", ` ← ${parents(ancestors).join(" ")}`)), () => {}, {
-      class: "piece chip", "data-pin": true, "aria-pressed": false, "data-names": name, title: described(name),
+      class: "piece chip", "data-pin": true, "aria-pressed": false, "data-names": name,
     });
   put(parts.names, made.length > 0 && [element("span.faint", "made: "), ...made.map(chip)]);
 }
@@ -170,7 +170,7 @@ function formatRow({ name, order, format, role, given, shape, stored }) {
   const input = field({ id, class: "mono", list: `formats-${Math.min(order, 3)}`, placeholder: format ?? "dense" });
   input.value = own ?? "";
   input.addEventListener("input", () => change({ formats: { ...state().formats, [name]: input.value } }, id));
-  const remark = [role === "result" ? "result" : given ? "given" : null, shape?.length ? shape.join(" × ") : null, stored && order > 1 ? `${short(stored)} stored` : null].filter(Boolean).join(", ");
+  const remark = [role === "result" && role, given && "given", shape?.join(" × "), stored && order > 1 && `${short(stored)} stored`].filter(Boolean).join(", ");
   const title = element("label", { for: id, class: "mono name", "data-names": name }, name);
   return element("div.format", title, input, element("span.faint", remark));
 }
@@ -197,20 +197,12 @@ function number(words, value, set, attributes) {
   return element("label", element("span.mono", words), input);
 }
 
-/** How far each variable runs: the length of a mode that it stands for. */
-function lengths(answer) {
-  const accesses = [...answer.state.statement.matchAll(/(\w+)\s*\(([\w\s,]*)\)/g)];
-  const shapes = Object.fromEntries(answer.tensors.map(({ name, shape }) => [name, shape ?? []]));
-  return Object.fromEntries(accesses.flatMap(([, name, inner]) => inner.split(",").map((word, k) => [word.trim(), shapes[name]?.[k]])));
-}
-
 function showData(answer) {
   if (parts.data.contains(document.activeElement)) return;
   const { sizes = {}, density, seed } = answer.state;
-  const [long, free] = [lengths(answer), Object.entries(answer.names).filter(([, { kind, original }]) => kind === "variable" && original)];
-  const size = ([name]) => number(name, sizes[name] ?? "", (value) => change({ sizes: { ...state().sizes, [name]: Math.round(value) } }), { min: 1, placeholder: long[name] });
+  const size = ([name, long]) => number(name, sizes[name] ?? "", (value) => change({ sizes: { ...state().sizes, [name]: Math.round(value) } }), { min: 1, placeholder: long });
   put(parts.data,
-    ...free.map(size),
+    ...Object.entries(answer.sizes).map(size),
     number("density", density ?? "", (value) => change({ density: value }), { min: 0, max: 1, step: "any" }),
     number("seed", seed ?? "", (value) => change({ seed: Math.round(value) }), { min: 0 }),
   );
@@ -264,7 +256,10 @@ export function draw() {
 
 /** The server's part, when it has answered. */
 export function show(answer) {
-  if (!answer.ok) return showErrors(answer.error);
+  if (!answer.ok) {
+    if (!parts.formats.firstChild) put(parts.formats, Object.keys(state().formats).map((name) => formatRow({ name, order: 2 })));
+    return showErrors(answer.error);
+  }
   showErrors(null);
   showPieces(answer);
   showFormats(answer);

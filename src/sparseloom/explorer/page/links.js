@@ -2,6 +2,8 @@
 
 import { byId } from "./dom.js";
 
+const HINT = "Point at a name, a loop or a line: what belongs together lights up. A click keeps it, Escape lets go.";
+
 let known = {};
 let pinned = null;
 let shown = "";
@@ -19,7 +21,7 @@ function family(names) {
 }
 
 /** One name in words: where it comes from and what it is. */
-export function described(name) {
+function described(name) {
   const { kind, original, ancestors = [], what } = known[name] ?? {};
   const from = kind === "variable" && !original && ancestors.length ? `from ${ancestors.join(", ")}` : "";
   return [name, [from, what].filter(Boolean).join("; ")].filter(Boolean).join(": ");
@@ -33,7 +35,7 @@ function light(names) {
     node.classList.toggle("lit", own.some((name) => wide.has(name)));
     node.classList.toggle("exact", own.some((name) => exact.has(name)));
   }
-  const text = names.map(described).join("  ·  ");
+  const text = names.map(described).join("  ·  ") || HINT;
   if (text !== shown) byId("detail").textContent = shown = text;
   listeners.forEach((listener) => listener(names));
 }
@@ -48,6 +50,7 @@ export function setNames(names) {
 
 /** What was lit before a column or picture was drawn again is lit again. */
 export function relight() {
+  press();
   const focused = thing(document.activeElement);
   light(pinned ?? (focused ? namesOf(focused) : []));
 }
@@ -56,13 +59,16 @@ export const isKnown = (name) => Object.hasOwn(known, name);
 export const kindOf = (name) => (isKnown(name) ? known[name].kind : null);
 export const allNames = () => known;
 
+/** Say which names are held. */
+function press() {
+  for (const each of document.querySelectorAll("[aria-pressed]")) each.setAttribute("aria-pressed", each.dataset.names === pinned?.join(" "));
+}
+
 /** Hold the names of a thing, or none. */
 function pin(node) {
   pinned = node ? namesOf(node) : null;
-  for (const each of document.querySelectorAll("[data-pin]")) {
-    const attribute = ["aria-pressed", "aria-selected"].find((name) => each.hasAttribute(name));
-    if (attribute) each.setAttribute(attribute, each === node);
-  }
+  press();
+  for (const each of document.querySelectorAll(".line")) each.setAttribute("aria-selected", each === node);
   light(pinned ?? []);
 }
 

@@ -13,6 +13,7 @@ import { canRedo, canUndo, change, onchange, plain, redo, replaceAll, restore, s
 const ui = {};
 let answer = null;
 let waiting = 0;
+let notice = null; // What is wrong with the address, until something is changed.
 
 /** What went wrong with the server itself, in full, with a way on. */
 function trouble(error) {
@@ -46,7 +47,7 @@ async function look() {
   if (!found) return;
   document.body.removeAttribute("aria-busy");
   const broken = !found.ok && !["statement", "formats"].includes(found.error.where);
-  trouble(broken ? found.error : null);
+  trouble(broken ? found.error : notice);
   document.body.classList.toggle("stale", !found.ok);
   if (found.ok) return show(found);
   if (!broken) editor.show(found);
@@ -54,6 +55,7 @@ async function look() {
 }
 
 function changed(why) {
+  if (why !== "first") notice = null;
   editor.draw();
   ui.undo.disabled = !canUndo();
   ui.redo.disabled = !canRedo();
@@ -71,13 +73,6 @@ async function copy(kind) {
   } catch {
     trouble({ text: "The browser keeps its clipboard to itself. Copy this by hand:", help: text });
   }
-}
-
-function theme() {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const { dataset } = document.documentElement;
-  dataset.theme = (dataset.theme ?? (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
-  say(`The page is ${dataset.theme} now.`);
 }
 
 async function loadExamples() {
@@ -106,21 +101,21 @@ function buildToolbar() {
   ui.examples = element("select", { "aria-label": "Examples" }, element("option", { value: "" }, "Examples …"));
   ui.undo = sign("↶", "Undo (Ctrl+Z)", undo);
   ui.redo = sign("↷", "Redo (Ctrl+Shift+Z)", redo);
-  const copies = ["python", "command", "text", "link"].map((kind) => button(kind[0].toUpperCase() + kind.slice(1), () => copy(kind), { "aria-label": `Copy as ${kind}` }));
+  const copies = ["Python", "Command", "Text", "Link"].map((kind) => button(kind, () => copy(kind.toLowerCase()), { "aria-label": `Copy as ${kind.toLowerCase()}` }));
   byId("toolbar").append(
     ui.examples, targetChoice(),
     element("span.group", button("Plan", menus.openPlan, { title: "The planner’s schedule, step by step" }),
       button("Run", () => (pictures.open("run"), measure.run()), { class: "strong", title: "Compile, run and check" }),
       button("Compare", () => (pictures.open("compare"), measure.compare()), { title: "Two schedules beside each other" })),
     element("span.group", element("span.faint", "Copy"), copies),
-    element("span.group", ui.undo, ui.redo, sign("◐", "Switch between light and dark", theme)),
+    element("span.group", ui.undo, ui.redo),
   );
 }
 
 function keys(event) {
   const typing = event.target.matches?.("input:not([type=checkbox], [type=radio], [type=range]), textarea, select");
   if (typing || !(event.ctrlKey || event.metaKey)) return;
-  const way = event.key.toLowerCase() === "y" || (event.shiftKey && event.key.toLowerCase() === "z") ? redo : event.key.toLowerCase() === "z" ? undo : null;
+  const way = { y: redo, z: event.shiftKey ? redo : undo }[event.key.toLowerCase()];
   if (!way) return;
   event.preventDefault();
   way();
@@ -128,8 +123,8 @@ function keys(event) {
 
 function readAddress(first) {
   const wrong = restore(first);
-  if (wrong) trouble({ text: wrong, help: "" });
-  return wrong;
+  notice = wrong && { text: wrong };
+  if (wrong) trouble(notice);
 }
 
 buildToolbar();
@@ -140,7 +135,6 @@ listen();
 onchange(changed);
 document.addEventListener("keydown", keys);
 addEventListener("hashchange", () => readAddress(false));
-const wrong = readAddress(true);
-changed("all");
-if (!wrong) loadExamples();
-else loadExamples().then(() => trouble({ text: wrong, help: "" }));
+readAddress(true);
+changed("first");
+loadExamples();

@@ -1,7 +1,7 @@
 // Run: a time, the result, who agrees, how near the memory's limit. Compare: two schedules, their code and their times.
 
 import { ask } from "./ask.js";
-import { button, element, put, refusal, say, seconds, shape, short } from "./dom.js";
+import { button, element, put, refusal, say, seconds, shape } from "./dom.js";
 import { colour, drawing, exporter, text } from "./draw.js";
 import { plain, state } from "./state.js";
 
@@ -9,7 +9,7 @@ const ui = {};
 let kept = null;
 
 const fact = (name, ...words) => [element("dt", name), element("dd", words)];
-const verdict = (same) => element("b", { class: same ? "good" : "bad" }, same ? "same" : "different");
+const verdict = (same) => same !== null && element("b", { class: same ? "good" : "bad" }, same ? "same" : "different");
 
 /** Times beneath each other as bars. */
 function bars(label, rows) {
@@ -46,7 +46,7 @@ function shown({ seconds: time, runs, result, interpreter, scipy, roofline, time
     fact("time", element("b", seconds(time)), ` (${runs} runs${threads ? `, ${threads} thread${threads === 1 ? "" : "s"}` : ""})`),
     interpreter && fact("interpreter", verdict(interpreter.same), ` ${interpreter.text ?? ""}`),
     scipy ? fact("SciPy", `${seconds(scipy.seconds)} for ${scipy.what}, `, verdict(scipy.same)) : fact("SciPy", "has no single function for this statement"),
-    roofline && fact("memory", `${short(roofline.bytes)}B; ${roofline.text}`),
+    roofline && fact("memory", roofline.text),
   ];
   const rows = [["this schedule", time, 0], scipy && ["SciPy", scipy.seconds, 1], roofline && ["memory’s limit", roofline.floor_seconds, 2]].filter(Boolean);
   return [
@@ -92,7 +92,7 @@ function difference({ code, seconds: [mine, others], text: words }, name) {
   const body = sides(code).map(([left, right]) => element("tr", cell(left, right, "gone"), cell(right, left, "come")));
   return [
     element("p", words),
-    figure("Times", "comparison", bars("Times", [["this schedule", mine], [name, others]])),
+    mine && figure("Times", "comparison", bars("Times", [["this schedule", mine], [name, others]])),
     element("div.diff", { tabindex: 0, role: "region", "aria-label": "Difference of the code" }, element("table", element("thead", head), element("tbody", body))),
   ];
 }

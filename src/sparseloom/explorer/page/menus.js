@@ -6,7 +6,7 @@ import { take } from "./editor.js";
 import { change, newStep, plain, state } from "./state.js";
 
 const next = { open: false, steps: [], measured: new Map() };
-const plan = { steps: [], done: 0 };
+const plan = { steps: [], done: 0, told: "" };
 
 async function measure(step, place) {
   put(place, "…");
@@ -24,10 +24,11 @@ function candidate(step) {
   const time = element("span");
   time.append(known ? element("b", known) : button("measure", () => measure(step, time), { class: "small", "aria-label": `measure ${step.text}` }));
   const { trips, bytes, balance } = step;
-  const facts = [trips ?? false, bytes ?? false].map((value, k) => value !== false && element("span", `${short(value)}${[" trips", "B"][k]}`));
+  const facts = [[trips, " trips"], [bytes, "B"]].map(([value, unit]) => Number.isFinite(value) && element("span", short(value) + unit));
   const even = Number.isFinite(balance) && element("span", "balance ", element("meter", { min: 0, max: 1, value: balance, "aria-label": "balance" }), ` ${short(balance)}`);
   const taken = () => (say(`Took ${step.text}.`), take([step.text]));
-  return element("li", button(step.text, taken, { class: "mono take", title: "Take this step" }), element("span.faint", step.what ?? ""), element("div.costs", facts, even, time));
+  return element("li", button(step.text, taken, { class: "mono take", title: "Take this step" }), element("span.faint", step.what ?? ""),
+    element("div.costs", step.planned && element("b.good", "the planner’s next step"), facts, even, time));
 }
 
 function drawNext() {
@@ -65,7 +66,8 @@ function drawPlan() {
   };
   const left = plan.steps.length - plan.done;
   put(plan.list, plan.steps.slice(0, plan.done + 1).map(item));
-  plan.text.textContent = !plan.steps.length ? "The planner leaves the loops as they are." : `${plan.done} of ${plan.steps.length} steps taken`;
+  put(plan.remark, plan.told);
+  plan.text.textContent = plan.steps.length ? `${plan.done} of ${plan.steps.length} steps taken` : "The planner leaves the loops as they are.";
   plan.next.disabled = plan.all.disabled = left === 0;
 }
 
@@ -88,6 +90,7 @@ export async function openPlan() {
     return say(answer.error.text, "bad");
   }
   plan.steps = answer.steps;
+  plan.told = answer.text ?? "";
   say(`The planner's schedule has ${plan.steps.length} step${plan.steps.length === 1 ? "" : "s"}.`);
   upTo(0);
   (plan.steps.length ? plan.next : plan.close).focus();
@@ -100,10 +103,11 @@ export function build() {
   next.button = button("Next steps", toggleNext, { "aria-expanded": false, "aria-controls": "next", class: "wide" });
   plan.list = element("ol.plan");
   plan.text = element("p.faint");
+  plan.remark = element("pre");
   plan.next = button("Next", () => upTo(plan.done + 1), { class: "strong", "aria-label": "Next step of the plan" });
   plan.all = button("All", () => upTo(plan.steps.length), { "aria-label": "All steps of the plan" });
   plan.close = button("Close", () => (plan.panel.hidden = true), { "aria-label": "Close the plan" });
   const bar = element("div.bar", plan.text, plan.next, plan.all, plan.close);
-  plan.panel = element("div.panel", { role: "region", "aria-label": "Plan", hidden: true }, element("h3", "The planner’s schedule"), bar, plan.list);
+  plan.panel = element("div.panel", { role: "region", "aria-label": "Plan", hidden: true }, element("h3", "The planner’s schedule"), bar, plan.remark, plan.list);
   return [plan.panel, next.button, next.panel];
 }

@@ -1,7 +1,7 @@
 // The iteration space of one operand: its entries in the colours of tiles, threads or variables, in the order in which the loops meet them.
 
 import { ask } from "./ask.js";
-import { byId, element, put, refusal, say, shape, sign } from "./dom.js";
+import { byId, element, put, refusal, shape, sign } from "./dom.js";
 import { boxes, brief, colour, drawing, exporter, text } from "./draw.js";
 import { onlight } from "./links.js";
 import { plain } from "./state.js";
@@ -10,26 +10,34 @@ const ui = {};
 let data = null; // The server's answer.
 let scene = null; // What is drawn: the shapes of every entry.
 let time = 0;
-let by = "tile";
+let by = "tile"; // What the user chose to colour by, where there is that.
 let pointed = null; // A variable under the pointer, by which to colour as long as it is there.
 let playing = 0;
 
 const unitOf = (visit, way) => (way === "tile" || way === "thread" ? visit[way] : visit.unit?.[way]) ?? 0;
-const way = () => pointed ?? by;
+const way = () => pointed ?? ui.colour.value;
 
+/** Where entries are: a row, a matrix, or the slices of a tensor beside each other. */
 function grid() {
-  const [rows, columns] = data.shape;
-  const cell = Math.max(5, Math.min(22, Math.floor(300 / rows), Math.floor((ui.stage.clientWidth - 80 || 600) / columns)));
-  const [left, top] = [64, 22];
-  const lines = (count, draw) => (cell > 7 ? Array.from({ length: count - 1 }, (_, k) => draw((k + 1) * cell)).join("") : "");
-  const d = `M${left} ${top}h${columns * cell}v${rows * cell}h${-columns * cell}z` +
-    lines(rows, (at) => `M${left} ${top + at}h${columns * cell}`) + lines(columns, (at) => `M${left + at} ${top}v${rows * cell}`);
-  const parts = [shape("path", { d, class: "sl-grid" })];
+  const [slices, rows, columns] = [1, 1, ...data.shape].slice(-3);
+  const stride = columns + (slices > 1);
+  const cell = Math.max(5, Math.min(22, Math.floor(300 / rows), Math.floor((ui.stage.clientWidth - 80 || 600) / (slices * stride))));
+  const [left, top, wide, high] = [64, 22, columns * cell, rows * cell];
   const every = Math.ceil(24 / cell);
-  for (let k = 0; k < rows; k += every) parts.push(text(left - 12, top + (k + 0.5) * cell, k, "sl-faint", "middle", 10));
-  for (let k = 0; k < columns; k += every) parts.push(text(left + (k + 0.5) * cell, 12, k, "sl-faint", "middle", 10));
-  const place = ([i, j]) => [left + j * cell, top + i * cell];
-  return { parts, cell, place, height: top + rows * cell + 14 };
+  const numbers = (count, draw) => Array.from({ length: Math.ceil(count / every) }, (_, k) => draw(k * every, (k * every + 0.5) * cell));
+  const lines = (count, draw) => (cell > 7 ? Array.from({ length: count - 1 }, (_, k) => draw((k + 1) * cell)).join("") : "");
+  const slice = (_, s) => {
+    const x = left + s * stride * cell;
+    const d = `M${x} ${top}h${wide}v${high}h${-wide}z` + lines(rows, (at) => `M${x} ${top + at}h${wide}`) + lines(columns, (at) => `M${x + at} ${top}v${high}`);
+    const above = slices > 1 ? text(x + wide / 2, 12, `${data.variables[0]} = ${s}`, "sl-faint", "middle", 10) : numbers(columns, (k, at) => text(x + at, 12, k, "sl-faint", "middle", 10));
+    return [shape("path", { d, class: "sl-grid" }), above];
+  };
+  const parts = [Array.from({ length: slices }, slice), rows > 1 && numbers(rows, (k, at) => text(left - 12, top + at, k, "sl-faint", "middle", 10))];
+  const place = (at) => {
+    const [s, i, j] = [0, 0, ...at].slice(-3);
+    return [left + (s * stride + j) * cell, top + i * cell];
+  };
+  return { parts, cell, place, height: top + high + 14 };
 }
 
 /** Two iterations that meet, and the line between them. */
@@ -51,21 +59,22 @@ function drawScene() {
   const cells = data.entries.map(() => []);
   const parts = [...g.parts, ...dots, ...raced(g)];
   let y = g.height + 6;
-  const array = (name, values, entries) => {
+  const array = (name, values, spans) => {
     const made = (k, both, box) => {
-      if (entries?.[k]?.length) both.setAttribute("data-entry", entries[k].join(" "));
-      entries?.[k]?.forEach((entry) => cells[entry]?.push(box));
+      const entries = data.value_entries.slice(...(spans[k] ?? [0, 0])).filter((entry) => entry !== null);
+      if (entries.length) both.setAttribute("data-entry", entries.join(" "));
+      entries.forEach((entry) => cells[entry].push(box));
     };
     const drawn = boxes(name, values.map(brief), y, width, made);
     parts.push(...drawn.parts);
     y += drawn.height;
   };
-  for (const { title, arrays } of data.levels ?? []) {
+  for (const { title, arrays } of data.levels) {
     parts.push(text(64, y + 8, `${title}${arrays.length ? "" : ": no arrays"}`, "sl-faint", "start", 11));
     y += 20;
     arrays.forEach(({ name, values, entries }) => array(name, values, entries));
   }
-  if (data.values?.length) array("vals", data.values, data.value_entries ?? data.values.map((_, k) => (k < cells.length ? [k] : [])));
+  array("vals", data.values, data.values.map((_, k) => [k, k + 1]));
   const legend = shape("g");
   const label = `Entries of ${data.operand} in the order of the loops; ${data.remark ?? ""}`;
   const svg = drawing(width, y + 30, label, [...parts, legend]);
@@ -201,11 +210,9 @@ export async function load() {
   pointed = null;
   if (!answer.ok) return failed(answer.error);
   options(ui.colour, data.colours, by);
-  by = ui.colour.value;
   ui.slider.max = time = data.visits.length;
   ui.remark.textContent = data.remark ?? "";
   ui.race.hidden = !data.race;
   ui.race.textContent = data.race?.text ?? "";
   drawScene();
-  if (data.race) say(data.race.text, "bad");
 }

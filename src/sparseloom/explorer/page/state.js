@@ -80,7 +80,7 @@ export function redo() {
 }
 
 /** The state in the address, if there is one; a text that says what is wrong with it otherwise. */
-export function fromAddress() {
+function fromAddress() {
   if (!location.hash.startsWith("#s=")) return null;
   try {
     return read(JSON.parse(decodeURIComponent(location.hash.slice(3))));

@@ -28,7 +28,7 @@ from sparseloom.schedule.refusal import Refusal, listed
 
 @primitive
 class Assemble(Primitive):
-    """``tensor`` names the result; ``way`` is Append or Insert."""
+    """The entries of ``tensor``, the result, are put together by ``way``."""
 
     tensor: str
     way: Assembly

@@ -21,7 +21,7 @@ from sparseloom.schedule.refusal import Refusal
 
 @primitive
 class Bound(Primitive):
-    """``bounded`` takes the place of ``i``."""
+    """``bounded`` takes the place of ``i``, with the promise ``type`` ``value``."""
 
     i: IndexVar
     bounded: IndexVar

@@ -28,8 +28,8 @@ _HEAVIEST = 2**10  # entries
 
 @primitive
 class Divide(Primitive):
-    """``count`` blocks: ``outer`` counts them, ``inner`` the places in one. With ``access``, each holds equally many entries of it, to
-    which every ``i`` adds the weight ``rows``."""
+    """``i`` is cut into ``count`` blocks: ``outer`` counts them, ``inner`` the places in one. Each holds equally many entries of
+    ``access``. Beside them every ``i`` weighs as much as ``rows`` entries."""
 
     i: IndexVar
     outer: IndexVar

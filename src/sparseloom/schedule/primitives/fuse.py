@@ -29,7 +29,7 @@ from sparseloom.schedule.refusal import Refusal, listed
 
 @primitive
 class Fuse(Primitive):
-    """``fused`` runs over the pairs of ``i`` and ``j``."""
+    """``fused`` takes the place of ``i`` and ``j`` and runs over their pairs."""
 
     i: IndexVar
     j: IndexVar

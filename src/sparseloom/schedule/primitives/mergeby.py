@@ -24,7 +24,7 @@ from sparseloom.schedule.walked import walked
 
 @primitive
 class MergeBy(Primitive):
-    """``way`` is TwoFinger or Gallop."""
+    """Equal coordinates of ``i`` are found by ``way``."""
 
     i: IndexVar
     way: Merge

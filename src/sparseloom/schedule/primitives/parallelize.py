@@ -24,7 +24,7 @@ from sparseloom.schedule.refusal import Refusal
 
 @primitive
 class Parallelize(Primitive):
-    """``unit`` runs the iterations of ``i``, and ``races`` says how shared places are written."""
+    """The iterations of ``i`` run at the same time, each in a ``unit``; ``races`` says how shared places are written."""
 
     i: IndexVar
     unit: Unit

@@ -26,7 +26,7 @@ from sparseloom.schedule.refusal import Refusal, listed
 
 @primitive
 class Prefetch(Primitive):
-    """``distance`` counts iterations of ``i``."""
+    """While ``i`` runs, ``access`` is asked for ``distance`` iterations ahead."""
 
     access: Access
     i: IndexVar

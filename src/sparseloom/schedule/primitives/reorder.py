@@ -24,7 +24,7 @@ from sparseloom.schedule.refusal import Refusal, listed
 
 @primitive
 class Reorder(Primitive):
-    """``order`` lists the loops from the outermost in; their tags go with them."""
+    """The loops stand in the order ``order``, from the outermost in; their tags go with them."""
 
     order: tuple[IndexVar, ...]
 

@@ -21,7 +21,7 @@ from sparseloom.schedule.refusal import Refusal
 
 @primitive
 class Split(Primitive):
-    """Blocks of ``size``: ``outer`` counts the blocks, ``inner`` the places in one."""
+    """``i`` is cut into blocks of ``size``: ``outer`` counts the blocks, ``inner`` the places in one."""
 
     i: IndexVar
     outer: IndexVar

@@ -20,7 +20,7 @@ from sparseloom.schedule.refusal import Refusal
 
 @primitive
 class Unroll(Primitive):
-    """``factor`` copies of the body."""
+    """The body of ``i`` stands ``factor`` times in the code."""
 
     i: IndexVar
     factor: int
