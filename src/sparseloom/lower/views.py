@@ -73,7 +73,7 @@ def view_tensor(access: Access, variables: Sequence[IndexVar], sizes: Sizes, nam
         arrays = {part: ir.Array(names.fresh(f"{stem}_{part}"), array_dtype(level, part, width)) for part in level.array_names}
         scalars = {part: ir.Var(names.fresh(f"{stem}_{part}")) for part in level.scalar_names}
         levels.append(LevelView(sizes.of(var), arrays, scalars))
-    return TensorView(tensor, tuple(levels), ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype))
+    return TensorView(tensor, tuple(levels), ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.stored_dtype))
 
 
 def input_parameters(view: TensorView) -> list[tuple[ir.Param, Slot]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.dtypes import VALUE_DTYPES, DType, real_part
+from sparseloom.core.dtypes import KNOWN_DTYPES, DType, is_value_dtype, real_part
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.level import Fault
 from sparseloom.formats.levels.compressed import Compressed
@@ -128,8 +128,8 @@ def check_on_device(storage: Storage, name: str = "tensor") -> None:
 
 
 def _check_values(storage: Storage, name: str) -> None:
-    if storage.dtype not in VALUE_DTYPES:
-        raise StorageError(f"{name}: values have dtype {storage.dtype}; there are {', '.join(map(str, VALUE_DTYPES))}")
+    if not is_value_dtype(storage.dtype):
+        raise StorageError(f"{name}: values have dtype {storage.dtype}; there are {KNOWN_DTYPES}")
     if not all(level.ordered for level in storage.format.levels):
         raise StorageError(f"{name}: coordinates in no order cannot be checked on a device; the format is {storage.format}")
 

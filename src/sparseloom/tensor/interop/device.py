@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, DType
+from sparseloom.core.dtypes import INDEX_DTYPES, KNOWN_DTYPES, DType, is_value_dtype
 from sparseloom.core.errors import DeviceError, DTypeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
@@ -84,8 +84,8 @@ def _taken_over(value: Any) -> Read:
 def dense_on_device(found: Read, source: str) -> Storage:
     """A dense storage over memory that is contiguous in some order of modes."""
     order = len(found.shape)
-    if found.dtype not in VALUE_DTYPES:
-        raise StorageError(f"values of type {found.dtype} are not supported; there are {', '.join(map(str, VALUE_DTYPES))}")
+    if not is_value_dtype(found.dtype):
+        raise StorageError(f"values of type {found.dtype} are not supported; there are {KNOWN_DTYPES}")
     modes = tuple(range(order))
     if found.strides is not None and not _is_packed(found, modes):
         steps = found.strides
