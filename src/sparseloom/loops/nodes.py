@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from sparseloom.core.algebra import Scalar, identical
-from sparseloom.core.dtypes import BOOL, FLOAT32, INT64, DType, is_half
+from sparseloom.core.dtypes import BOOL, INT64, DType
 from sparseloom.core.trees import Node, children, node
 
 
@@ -441,12 +441,6 @@ def walk_outside(stmt: Stmt, kinds: Collection[LoopKind]) -> Iterator[Node]:
         loop = current.loop if isinstance(current, Team) else current
         if not (isinstance(loop, For) and loop.kind in kinds):
             stack.extend(reversed(tuple(children(current))))
-
-
-def value_at(array: Array, index: Expr) -> Expr:
-    """A value of an array as it is computed: what is stored in a half is a float32."""
-    loaded = Load(array, index)
-    return Cast(loaded, FLOAT32) if is_half(array.dtype) else loaded
 
 
 def constant(value: Any, dtype: DType) -> Literal:

@@ -23,6 +23,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Runs
 from sparseloom.lower.scope import ABSENT, Place, Scope, Then
 from sparseloom.lower.style import SERIAL, Style
+from sparseloom.lower.views import value_at
 from sparseloom.lower.walking import Walker, bound_place, entry_count, find_run, look_up, step
 from sparseloom.notation.nodes import Access, IndexVar
 
@@ -230,7 +231,7 @@ def _taking(loop: Loop, members: tuple[Access, ...]) -> ir.Stmt:
         here = loop.fresh(f"{w.access.tensor.name}_here", BOOL)
         stmts.append(ir.Declare(here, ir.compare("equal", head, loop.coordinate)))
         stmts.append(ir.Declare(value, ir.constant(w.access.tensor.fill, value.dtype)))
-        taken = ir.Assign(value, ir.value_at(values, w.slot))
+        taken = ir.Assign(value, value_at(values, w.slot))
         stmts.append(ir.If(here, ir.block(taken, step(w))))
         placed = w.parent.below(w.parent.depth + 1, w.position, present=here, value=value)
         places[w.access] = replace(placed, filled=True)

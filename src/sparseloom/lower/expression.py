@@ -14,6 +14,7 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import annihilating
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.scope import Scope, Value
+from sparseloom.lower.views import value_at
 from sparseloom.notation.dtyping import compute_dtype_of, constant_of, dtype_of, fill_of
 from sparseloom.notation.nodes import Access, Apply, Expr, Literal
 
@@ -41,7 +42,7 @@ def _lower_access(access: Access, scope: Scope) -> Value:
         return Value(ir.constant(access.tensor.fill, access.tensor.dtype), ir.FALSE, access.tensor.fill)
     if place.depth < len(access.tensor.format.levels):
         raise CompilerBug(access, "read before all of its levels are bound")
-    loaded = place.value if place.value is not None else ir.value_at(scope.view(access).values, place.position)
+    loaded = place.value if place.value is not None else value_at(scope.view(access).values, place.position)
     return Value(loaded, place.present, fill, filled=place.filled)
 
 

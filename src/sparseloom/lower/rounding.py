@@ -25,7 +25,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.segments import Segments
 from sparseloom.lower.context import Remark
 from sparseloom.lower.kernel import Lowered
-from sparseloom.lower.views import Slot
+from sparseloom.lower.views import Slot, value_at
 from sparseloom.notation.nodes import TensorVar
 
 _CHUNK = 4096  # elements that a thread takes at a time
@@ -77,7 +77,7 @@ def rounded_last(lowered: Lowered, wanted: Concrete) -> Lowered:
     lowered, count = _counted(lowered, names)
     each = _Each(body, count, names)
     rounded = each.element(lambda at: ir.Store(held, at, ir.Cast(ir.Load(sums, at), held.dtype), origin=lhs.tensor.name))
-    begun = each.element(lambda at: ir.Store(sums, at, ir.value_at(held, at), origin=lhs.tensor.name)) if wanted.assign.op else None
+    begun = each.element(lambda at: ir.Store(sums, at, value_at(held, at), origin=lhs.tensor.name)) if wanted.assign.op else None
     whole = ir.block(ir.Allocate(sums, count), begun, body, rounded, ir.Free(sums))
     params = tuple(ir.Param(held, p.role) if p == values else p for p in lowered.function.params)
     return replace(lowered, function=replace(lowered.function, params=params, body=whole))

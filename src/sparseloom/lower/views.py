@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sparseloom.core.dtypes import widest
+from sparseloom.core.dtypes import FLOAT32, is_half, widest
 from sparseloom.core.names import Names
 from sparseloom.formats.level import LevelView, array_dtype
 from sparseloom.loops import nodes as ir
@@ -83,3 +83,9 @@ def input_parameters(view: TensorView) -> list[tuple[ir.Param, Slot]]:
         found += [(ir.Param(a, ir.Role.INPUT), Slot(view.tensor.name, part, k)) for part, a in level.arrays.items()]
         found += [(ir.Param(v, ir.Role.SIZE), Slot(view.tensor.name, part, k)) for part, v in level.scalars.items()]
     return [*found, (ir.Param(view.values, ir.Role.INPUT), Slot(view.tensor.name, "values"))]
+
+
+def value_at(array: ir.Array, index: ir.Expr) -> ir.Expr:
+    """A value of an array as it is computed: what is stored in a half is a float32."""
+    loaded = ir.Load(array, index)
+    return ir.Cast(loaded, FLOAT32) if is_half(array.dtype) else loaded

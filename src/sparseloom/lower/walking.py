@@ -10,6 +10,7 @@ from sparseloom.formats.level import Level, LevelView
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.ranges import Range, least, most, subtract
 from sparseloom.lower.scope import Place, Scope
+from sparseloom.lower.views import value_at
 from sparseloom.notation.nodes import Access, IndexVar
 
 
@@ -160,7 +161,7 @@ def bound_place(scope: Scope, walker: Walker, present: ir.Expr = ir.TRUE) -> tup
     values = scope.view(walker.access).values
     total = ir.Var(scope.fresh(f"{walker.access.tensor.name}_sum"), computed(values.dtype))
     entry = ir.Var(scope.fresh(f"{walker.position.name}_entry"))
-    added = ir.Op("add", (total, ir.value_at(values, entry)), total.dtype)
+    added = ir.Op("add", (total, value_at(values, entry)), total.dtype)
     loop = ir.For(entry, walker.position, walker.run_end, ir.Assign(total, added))
     place = parent.below(depth, walker.position, walker.run_end, present, total)
     return ir.block(ir.Declare(total, _nothing(total.dtype)), loop), place

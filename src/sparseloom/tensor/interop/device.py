@@ -63,7 +63,8 @@ def from_device(value: Any, source: str = OWN) -> Intake:
 
 def read(value: Any) -> Read:
     """Where the values of an object are, and in which shape. Work on them may be under way on the current stream of its library."""
-    found = getattr(value, "__cuda_array_interface__", None)
+    # The interface has no word for bfloat16, which DLPack has.
+    found = None if str(getattr(value, "dtype", "")).endswith("bfloat16") else getattr(value, "__cuda_array_interface__", None)
     if found is None:
         return _taken_over(value)
     address, shape, dtype = int(found["data"][0]), tuple(found["shape"]), np.dtype(found["typestr"])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.core.dtypes import is_bfloat16
 from sparseloom.core.errors import DeviceError, DTypeError
 from sparseloom.formats.storage import Storage
 from sparseloom.runtime.cuda.arrays import interface, shared_by_dlpack
@@ -34,7 +35,9 @@ def from_dlpack(tensor: Any) -> Intake:
 
 
 def shared_array(tensor: Any) -> NDArray[Any]:
-    """A NumPy array over the memory of another library's tensor."""
+    """A NumPy array over the memory of another library's tensor. An array of bfloat16 is taken as it is."""
+    if isinstance(kind := getattr(tensor, "dtype", None), np.dtype) and is_bfloat16(kind):
+        return np.asarray(tensor)
     try:
         return np.from_dlpack(tensor)
     except (AttributeError, BufferError, RuntimeError, TypeError) as problem:

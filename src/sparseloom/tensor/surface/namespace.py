@@ -14,11 +14,12 @@ import functools
 import math
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from sparseloom.core.dtypes import VALUE_DTYPES, DType, value_dtype
+from sparseloom.core.dtypes import VALUE_DTYPES, DType, is_bfloat16, promoted, value_dtype
 from sparseloom.core.errors import DeviceError, DTypeError
 from sparseloom.tensor import creation
 from sparseloom.tensor.operators import broadcast_shape
@@ -125,7 +126,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype to which tensors, dtypes and numbers promote."""
-    return value_dtype(np.result_type(*(given.dtype if isinstance(given, Tensor) else given for given in arrays_and_dtypes)))
+    return value_dtype(promoted([getattr(given, "dtype", given) for given in arrays_and_dtypes]))
 
 
 def can_cast(from_: Any, to: Any, /) -> builtins.bool:
@@ -135,7 +136,9 @@ def can_cast(from_: Any, to: Any, /) -> builtins.bool:
 
 def finfo(type: Any, /) -> Any:
     """The limits of a dtype of floats."""
-    return np.finfo(type.dtype if isinstance(type, Tensor) else type)
+    dtype = type.dtype if isinstance(type, Tensor) else type
+    is_foreign = isinstance(dtype, np.dtype) and is_bfloat16(dtype)
+    return import_module("ml_dtypes").finfo(dtype) if is_foreign else np.finfo(dtype)
 
 
 def iinfo(type: Any, /) -> Any:
