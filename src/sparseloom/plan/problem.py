@@ -196,14 +196,14 @@ def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assig
     if dtype is not None and any(dtype_of(part) != computed(dtype) for part in _partial_results(assign.rhs)):
         assign = Assign(assign.lhs, _with_room(assign.rhs, dtype), assign.op)
     form = default_format(assign) if format is None else format
-    own = _own_dtype(assign)
+    own = own_dtype(assign)
     if dtype is not None and assign.op is not None and own.kind == "b" != dtype.kind and assign.op.startswith("logical"):
         raise DTypeError(f"{assign.op} accumulates truth values, so the result cannot be {dtype}\n  help: leave dtype= away")
     tensor = TensorVar(assign.lhs.tensor.name, len(assign.lhs.indices), form, dtype or own, fill=result_fill(assign, dtype or own))
     return Assign(Access(tensor, assign.lhs.indices), assign.rhs, assign.op)
 
 
-def _own_dtype(assign: Assign) -> DType:
+def own_dtype(assign: Assign) -> DType:
     """The dtype of a result of which nothing is said: that to which its operands promote, as they are stored."""
     if assign.op is None:
         return stored_dtype_of(assign.rhs)
