@@ -68,7 +68,7 @@ def from_torch(tensor: Any) -> Intake:
 
 
 def _is_bfloat16(tensor: Any) -> bool:
-    return str(tensor.dtype) == "torch.bfloat16"
+    return str(getattr(tensor, "dtype", "")) == "torch.bfloat16"
 
 
 def _array(tensor: Any) -> NDArray[Any]:
