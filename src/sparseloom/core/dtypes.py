@@ -99,6 +99,13 @@ def bfloat16() -> DType:
         raise DTypeError(f"bfloat16 is a dtype of ml_dtypes, which is not installed\n  help: {help}") from None
 
 
+def refuse_half(dtype: DType, holder: str) -> None:
+    """Refuse to hand values in a half to whoever cannot hold them."""
+    if is_half(dtype):
+        help = "convert with astype('float32'), which loses nothing, or use to_numpy() or to_torch()"
+        raise DTypeError(f"{holder} do not hold {dtype}\n  help: {help}")
+
+
 def promoted(given: Sequence[DType | bool | int | float | complex]) -> DType:
     """The dtype to which dtypes and numbers promote: as ``np.result_type``, where that knows bfloat16.
 

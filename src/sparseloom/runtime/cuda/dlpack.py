@@ -72,14 +72,16 @@ def _destroy(capsule: int) -> None:
 _deleter, _destructor = _Deleter(_delete), _Destructor(_destroy)
 
 
-def capsule_of(address: int, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], ordinal: int, owner: object) -> Any:
-    """A capsule over memory of a CUDA device. ``strides`` count elements; the owner is kept alive by it."""
+def capsule_of(
+    address: int, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], ordinal: int, owner: object, kind: int = CUDA_KINDS[0]
+) -> Any:
+    """A capsule over memory of a CUDA device, or of another kind. ``strides`` count elements; the owner is kept alive by it."""
     order = len(shape)
     extents = (c_int64 * (2 * order))(*shape, *strides)
     at = ctypes.cast(extents, POINTER(c_int64))
     after = ctypes.cast(ctypes.addressof(extents) + 8 * order, POINTER(c_int64))
     code = _BFLOAT if is_bfloat16(dtype) else _CODES[dtype.kind]
-    tensor = _Tensor(address or None, 2, ordinal, order, code, 8 * dtype.itemsize, 1, at, after, 0)
+    tensor = _Tensor(address or None, kind, ordinal, order, code, 8 * dtype.itemsize, 1, at, after, 0)
     managed = _Managed(tensor, None, ctypes.cast(_deleter, c_void_p).value)
     place = ctypes.addressof(managed)
     _alive[place] = managed, extents, owner

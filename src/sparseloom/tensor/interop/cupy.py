@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sparseloom.core.dtypes import is_bfloat16, is_half
+from sparseloom.core.dtypes import is_bfloat16, refuse_half
 from sparseloom.core.errors import DTypeError, FormatError, StorageError
 from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.storage import Storage, hand_out
@@ -75,9 +75,7 @@ def give(tensor: Any) -> Any:
         return _array(cupy, storage.values, storage)
     if storage.fill != 0:
         raise StorageError(f"CuPy's sparse matrices can only leave out zeros, and absent entries are {storage.fill}; use to_numpy()")
-    if is_half(storage.dtype):
-        help = "convert with astype('float32'), which loses nothing"
-        raise DTypeError(f"CuPy's sparse matrices do not hold {storage.dtype}\n  help: {help}")
+    refuse_half(storage.dtype, "CuPy's sparse matrices")
     import cupyx.scipy.sparse as sparse
 
     arrays = [_array(cupy, array) for array in (storage.values, *storage.indices)]

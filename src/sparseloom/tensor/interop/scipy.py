@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.conversion import convert
-from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, is_half, value_dtype
-from sparseloom.core.errors import DTypeError, FormatError, StorageError
+from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, refuse_half, value_dtype
+from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.levels.compressed import Compressed
@@ -266,9 +266,7 @@ def to_scipy(storage: Storage) -> Any:
     """A SciPy sparse array over the same memory for CSR, CSC, COO, BCSR and DIA; other formats are converted to CSR or COO first."""
     import scipy.sparse
 
-    if is_half(storage.dtype):
-        help = "convert with astype('float32'), which loses nothing, or use to_numpy() or to_torch()"
-        raise DTypeError(f"SciPy's sparse arrays do not hold {storage.dtype}\n  help: {help}")
+    refuse_half(storage.dtype, "SciPy's sparse arrays")
     if storage.fill != 0:
         raise StorageError(f"SciPy's sparse arrays can only leave out zeros, and absent entries are {storage.fill}; use to_numpy()")
     if not storage.shape:

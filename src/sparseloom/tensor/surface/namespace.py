@@ -126,7 +126,14 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype to which tensors, dtypes and numbers promote."""
-    return value_dtype(promoted([getattr(given, "dtype", given) for given in arrays_and_dtypes]))
+    return value_dtype(promoted([_kind(given) for given in arrays_and_dtypes]))
+
+
+def _kind(given: Any) -> Any:
+    """The dtype of a tensor or an array, or one that is named; a number promotes weakly."""
+    if isinstance(given, Tensor | np.ndarray):
+        return given.dtype
+    return given if isinstance(given, builtins.bool | int | float | complex | np.generic) else np.dtype(given)
 
 
 def can_cast(from_: Any, to: Any, /) -> builtins.bool:
@@ -148,6 +155,9 @@ def iinfo(type: Any, /) -> Any:
 
 def isdtype(dtype: Any, kind: Any) -> builtins.bool:
     """Whether a dtype is of a kind, such as "integral", or one of several."""
+    if isinstance(dtype, np.dtype) and is_bfloat16(dtype):  # which NumPy takes for no dtype of its own
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        return builtins.any(each in ("real floating", "numeric") if isinstance(each, str) else each == dtype for each in kinds)
     return np.isdtype(dtype, kind)
 
 

@@ -143,6 +143,8 @@ def std(
     >>> float(sl.std([1.0, 3.0]))
     1.0
     """
+    if is_half(kind := tensor_of(x).dtype if dtype is None else value_dtype(dtype)):
+        return std(tensor_of(x).astype(computed(kind)), axis, None, out, ddof, keepdims, correction=correction).astype(kind)
     found = var(x, axis, dtype, None, ddof, keepdims, correction=correction)
     return np.sqrt(found) if not isinstance(found, Tensor) else Tensor(revalued(found.storage, np.sqrt))
 
