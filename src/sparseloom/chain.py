@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sparseloom.conversion import with_indices_as
 from sparseloom.core.algebra import Semiring
-from sparseloom.core.dtypes import INT64, DType
+from sparseloom.core.dtypes import INT64, DType, kind_of
 from sparseloom.core.errors import FormatError, ScheduleError, ShapeError
 from sparseloom.core.trees import walk
 from sparseloom.execution import Specialization
@@ -78,7 +78,7 @@ def specialize(
     if len(cut.steps) == 1 or (is_sparse and target.calling is Calling.LAUNCHED):
         return whole  # kernels of a GPU make no sparse temporaries yet
     *before, last = cut.steps
-    steps = (*before, replace(last, dtype=dtype))
+    steps = (*before, replace(last, dtype=dtype or problem.assign.lhs.tensor.stored))
     return _chained(steps, operands, Setting(None, problem.sizes, workspace, target), cut, whole)
 
 
@@ -358,7 +358,7 @@ class _Ready:
         if not is_filled_below(like, lender.depth):
             return None
         count = lent_room(like, lender.depth, tensor.format, shape)
-        values = aligned(count, tensor.dtype) if self.place is None else self.place.room(count, tensor.dtype)
+        values = aligned(count, tensor.stored_dtype) if self.place is None else self.place.room(count, tensor.stored_dtype)
         call = link.bind(self.storages, self.target, values)
         self.storages[tensor.name] = built_beside(like, lender.depth, tensor.format, shape, values, tensor.fill)
         return call
@@ -408,7 +408,7 @@ def has_nan(values: Any) -> bool:
     """Whether some value is no number. It waits for a device on which they are."""
     if values.device != "cpu":
         return has_nan_there(values)
-    if values.dtype.kind not in "fc" or not len(values):
+    if kind_of(values.dtype) not in "fc" or not len(values):
         return False
     parts = values.view(values.real.dtype) if values.dtype.kind == "c" else values
     if len(parts) <= _FEW:

@@ -35,6 +35,7 @@ from sparseloom.lower.lane_sums import sum_in_lanes
 from sparseloom.lower.launch import add_launches
 from sparseloom.lower.made_names import origins_of
 from sparseloom.lower.registers import keep_in_registers
+from sparseloom.lower.rounding import held_in_float32, rounded_last, rounds_early
 from sparseloom.lower.uniform import share_among_lanes
 from sparseloom.lower.vectorize import vectorize
 from sparseloom.lower.wide import widen
@@ -241,7 +242,11 @@ def lower_plainly(concrete: Concrete, int32_limit: int, refill: bool = False, ta
     settled = concrete
     for settle in concrete_passes(target, refill):
         settled = verified(settle(settled))
-    return verified(lower(settled, target, "kernel", int32_limit, origins_of(concrete, settled)))
+    origins = origins_of(concrete, settled)
+    lowered = lower(settled, target, "kernel", int32_limit, origins)
+    if settled.assign.lhs.tensor.stored is not None and rounds_early(lowered.function):
+        lowered = rounded_last(lower(held_in_float32(settled), target, "kernel", int32_limit, origins), settled)
+    return verified(lowered)
 
 
 def load_together(many: Sequence[Stages]) -> None:

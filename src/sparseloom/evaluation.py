@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.algebra import Semiring, semiring
-from sparseloom.core.dtypes import DType, value_dtype
+from sparseloom.core.dtypes import DType, promoted, value_dtype
 from sparseloom.core.errors import FormatError, NotationError, ScheduleError, ShapeError
 from sparseloom.doors import doors
 from sparseloom.formats.format import Format
@@ -303,8 +303,8 @@ def _dtype_beside(out: NDArray[Any], operands: Sequence[Any], dtype: Any) -> DTy
     arrays = [operand for operand in operands if hasattr(operand, "dtype")]
     if not arrays or not out.flags.writeable or len(arrays) < sum(not isinstance(operand, list) for operand in operands):
         return None
-    kind = _dtype(dtype) or np.result_type(*(array.dtype for array in arrays))
-    common = np.result_type(kind, out.dtype)
+    kind = _dtype(dtype) or promoted([array.dtype for array in arrays])
+    common = promoted((kind, out.dtype))
     return common if common == out.dtype and (common != kind or not out.flags.c_contiguous) else None
 
 

@@ -126,7 +126,7 @@ class Specialization:
     def _held(self) -> str:
         """What a call adds to a refusal: the dtypes and fills of its operands, which the program was not told."""
         tensors = {n.name: n for n in walk(self.plan.assign.rhs) if isinstance(n, TensorVar)}.values() if self.problem.is_stored else ()
-        held = ", ".join(f"{t} is {t.dtype}" + (f" with {t.fill} where nothing is stored" if t.fill != 0 else "") for t in tensors)
+        held = ", ".join(f"{t} is {t.stored_dtype}" + (f" with {t.fill} where nothing is stored" if t.fill != 0 else "") for t in tensors)
         return f"\n  on these operands: {held}" if held else ""
 
     def following(self, stages: Stages) -> Specialization:
@@ -175,8 +175,8 @@ class Specialization:
         tensor, shape = self.plan.assign.lhs.tensor, self.problem.shape
         if out.shape != shape:
             raise ShapeError(f"out has shape {out.shape}, but {tensor.name} has shape {shape}")
-        if out.dtype != tensor.dtype:
-            raise DTypeError(f"out holds {out.dtype}, but {tensor.name} is {tensor.dtype}\n  help: pass dtype={str(out.dtype)!r}")
+        if out.dtype != tensor.stored_dtype:
+            raise DTypeError(f"out holds {out.dtype}, but {tensor.name} is {tensor.stored_dtype}\n  help: pass dtype={str(out.dtype)!r}")
         wanted = self.plan.blocked or tensor.format
         if out.format != wanted:
             raise FormatError(f"out is {name_of(out.format)}, but {tensor.name} is {name_of(wanted)}")
@@ -336,8 +336,8 @@ class Specialization:
         if lowered.shared is not None:
             lender = lowered.shared
             count = lent_room(storages[lender.name], lender.depth, tensor.format, shape)
-            return aligned(count, tensor.dtype) if place is None else place.room(count, tensor.dtype)
-        require_room(tensor.format, shape, tensor.dtype.itemsize)
+            return aligned(count, tensor.stored_dtype) if place is None else place.room(count, tensor.stored_dtype)
+        require_room(tensor.format, shape, tensor.stored_dtype.itemsize)
         return None
 
 

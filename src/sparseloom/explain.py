@@ -28,7 +28,7 @@ def explain(stages: Stages, sizes: Mapping[str, int], stored: Mapping[str, Seque
         conflicts = Schedule(stages.concrete).conflicts
         lines += ["", "races", *([f"  {_resolved(conflict)}" for conflict in conflicts] or ["  none: proved"])]
     lines += ["", "conversions", *([f"  {conversion}" for conversion in stages.concrete.conversions] or ["  none"])]
-    how = ("dense" if tensor.format.is_dense else name_of(tensor.format), stages.concrete.making.story, str(tensor.dtype))
+    how = ("dense" if tensor.format.is_dense else name_of(tensor.format), stages.concrete.making.story, str(tensor.stored_dtype))
     lines += ["", "result", f"  {tensor.name}: {', '.join(filter(None, how))}"]
     if stages.lowered.fill != 0:
         lines.append(f"  where nothing is stored it is {stages.lowered.fill}")

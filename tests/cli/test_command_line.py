@@ -233,7 +233,7 @@ MISTAKES = {
     "format name in run": (("run", SPMV, "-f", "B:csr"), "-f names B, but the statement has y, A, x"),
     "format form": (("compile", SPMV, "-f", "Acsr"), "cannot read -f Acsr: it must be NAME:VALUE\n  help: write for example -f A:csr"),
     "format twice": (("compile", SPMV, "-f", "A:csr", "-f", "A:csc"), "-f names A twice: csr and csc"),
-    "dtype": (("compile", SPMV, "-t", "A:float16"), "values of type float16 are not supported; there are bool"),
+    "dtype": (("compile", SPMV, "-t", "A:M8[s]"), "values of type datetime64[s] are not supported; there are bool"),
     "dtype name": (("compile", SPMV, "-t", "y:float32"), "-t names y, but the statement has A, x"),
     "workspace": (("compile", SPMV, "--workspace", "tree"), "there is no workspace 'tree'; there are dense, hash, sort"),
     "semiring": (("compile", SPMV, "--semiring", "plus"), "there is no semiring 'plus'; there are plus_times"),

@@ -6,6 +6,7 @@ import copy
 import gc
 import pickle
 
+import ml_dtypes
 import numpy as np
 import pytest
 from device.stand_in import StandIn
@@ -61,7 +62,7 @@ def test_the_cuda_array_interface(device: StandIn) -> None:
     assert not hasattr(sl.asarray(np.eye(3), format="csr").to_device(), "__cuda_array_interface__")
 
 
-@pytest.mark.parametrize("dtype", VALUE_DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", [*VALUE_DTYPES, np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)], ids=str)
 def test_dlpack_both_ways(device: StandIn, dtype: np.dtype) -> None:
     array = copied_in(np.arange(6).astype(dtype))
     found = read_capsule(capsule_of(array.address, array.dtype, (2, 3), (3, 1), 0, array))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
-from fuzz.families import FAMILIES, Family
+from fuzz.families import BFLOAT16, FAMILIES, Family
 from fuzz.naming import nasty_names
 from fuzz.operands import RESULTS, Spec, draw_spec
 from fuzz.statements import Grammar, known_statement, with_numbers
@@ -15,11 +15,11 @@ from fuzz.statements import Grammar, known_statement, with_numbers
 from sparseloom.core.algebra import SEMIRINGS, Scalar, Semiring
 from sparseloom.core.errors import DTypeError
 from sparseloom.core.trees import walk
-from sparseloom.notation.dtyping import reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Fixed, IndexVar, Reduce, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import close_over, free_variables, tell_apart
 from sparseloom.notation.text import declare, parse
+from sparseloom.plan.problem import own_dtype
 from sparseloom.schedule.own_names import rename
 
 _SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 5, 6)
@@ -151,7 +151,7 @@ def _with_initial_dtype(case: Case) -> Case:
     name = case.assign.lhs.tensor.name
     try:
         closed = case.closed()
-        dtype = case.dtype or reduced_dtype(closed.op or "add", closed.rhs).name
+        dtype = case.dtype or own_dtype(closed).name
     except DTypeError:
         return case
     spec = case.specs[name]
@@ -159,7 +159,7 @@ def _with_initial_dtype(case: Case) -> Case:
     fill: Scalar = 0
     if case.ring is not None and not spec.level_format(len(case.assign.lhs.indices)).is_dense:
         fill = case.ring.zero_of(np.dtype(dtype))
-    specials = spec.specials and dtype.startswith("float")
+    specials = spec.specials and "float" in dtype
     return replace(case, specs={**case.specs, name: replace(spec, dtype=dtype, smallest=smallest, fill=fill, specials=specials)})
 
 
@@ -243,6 +243,9 @@ def _draw_format(random: Random, assign: Assign, large: bool) -> str | None:
 
 
 def _draw_dtype(random: Random, family: Family) -> str | None:
-    """A wider result."""
-    wider = {"signed": ("int64", "float64", "complex128"), "float": ("float64", "float32"), "bool": ("int32", "float64")}
+    """A wider result, or one that is rounded."""
+    wider: dict[str, tuple[str, ...]] = {
+        "signed": ("int64", "float64", "complex128"), "float": ("float64", "float32", "float16"), "bool": ("int32", "float64"),
+        "half": ("float16", BFLOAT16, "float32"),
+    }  # fmt: skip
     return random.choice(wider.get(family.name, (None,)))

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes
+
+BFLOAT16 = ml_dtypes.bfloat16.__name__  # which NumPy knows by name once ml_dtypes is there
 _FLOATS = ("float64", "float64", "float32")
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -112,6 +115,22 @@ FAMILIES: dict[str, tuple[Family, float]] = {
                 ("add", "logical_or", "logical_and"),
                 literals=(0, 1, 2, -3, 2j, 1 - 1j),
                 is_float=True,
+            ),
+            0.08,
+        ),
+        (
+            # Products of these need more digits than a half has: one that is rounded on the way is found.
+            Family(
+                "half",
+                ("float16", "float16", BFLOAT16, BFLOAT16, "float32", "int8"),
+                ("absolute", "sign", "square", *_TESTS, *_ROUNDING, "real"),
+                (*_ORDERED, *_COMPARISONS, *_LOGICAL),
+                ("sqrt", "exp", "sin", "arctan", "tanh", "cbrt", "log1p"),
+                (*_REDUCTIONS, "multiply"),
+                is_float=True,
+                smallest=-40,
+                literals=(0, 1, 2, -3, 0.5, 0.25, True),
+                semirings=_RINGS,
             ),
             0.08,
         ),

@@ -14,6 +14,7 @@ import numpy as np
 from fuzz.families import Family
 
 from sparseloom.core.algebra import Scalar
+from sparseloom.core.dtypes import kind_of
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.levels import Compressed, Offset
@@ -83,18 +84,18 @@ def draw_spec(random: Random, family: Family, order: int, specials: bool) -> Spe
         form,
         dtype,
         random.getrandbits(31),
-        family.smallest if dtype[0] not in "ub" else 0,
+        family.smallest if np.dtype(dtype).kind not in "ub" else 0,
         random.choice(("int32", "int32", "int64")),
         fill,
         random.choice(DENSITIES),
         "u" in form and random.random() < 0.6,
-        specials and dtype.startswith("float"),
+        specials and "float" in dtype,
         sparse and random.random() < 0.08,
     )
 
 
 def _fill(random: Random, dtype: str) -> Scalar:
-    match np.dtype(dtype).kind:
+    match kind_of(np.dtype(dtype)):
         case "b":
             return True
         case "f":
@@ -181,7 +182,7 @@ def seen_densely(spec: Spec, shape: tuple[int, ...]) -> Operand:
     stored = np.zeros(shape, bool)
     with np.errstate(all="ignore"):
         for place, value in zip(map(tuple, coordinates.T.tolist()), values, strict=True):
-            dense[place] = dense[place] + value if stored[place] else value
+            dense[place] = dense[place] + value if stored[place] else value  # whole numbers, which halves hold
             stored[place] = True
     return Operand(dense, closure(form, stored), spec.fill)
 

@@ -16,7 +16,7 @@ SPMV = "y(i) = A(i,j) * x(j)"
 A = np.arange(6.0).reshape(2, 3)
 x = np.array([1.0, 2.0, 4.0])
 WANTED = A @ x
-DTYPES = "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, complex64, complex128"
+DTYPES = "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128"
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -161,15 +161,15 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         sl.DTypeError,
         f"values of type object are not supported; there are {DTYPES}",
     ),
-    "half precision": (
-        lambda: sl.evaluate(SPMV, A=A.astype(np.float16), x=x),
+    "longer precision": (
+        lambda: sl.evaluate(SPMV, A=A.astype(np.longdouble), x=x),
         sl.DTypeError,
-        f"values of type float16 are not supported; there are {DTYPES}",
+        f"values of type {np.dtype(np.longdouble)} are not supported; there are {DTYPES}",
     ),
-    "a result in half precision": (
-        lambda: sl.evaluate(SPMV, A=A, x=x, dtype="float16"),
+    "a result in longer precision": (
+        lambda: sl.evaluate(SPMV, A=A, x=x, dtype="longdouble"),
         sl.DTypeError,
-        f"values of type float16 are not supported; there are {DTYPES}",
+        f"values of type {np.dtype(np.longdouble)} are not supported; there are {DTYPES}",
     ),
     "no array at all": (
         lambda: sl.evaluate(SPMV, A=A, x="abc"),

@@ -71,7 +71,20 @@ mine = Array("w", FLOAT64, MemorySpace.LOCAL)
 adding = (Reduction(s, "add"),)
 ours = Array("w", FLOAT64, MemorySpace.SHARED)
 
+half = np.dtype(np.float16)
+halves = Array("w", half)
+
 REFUSED = {
+    "a scalar in a half": (Declare(Var("s", half), constant(1, half)), "s is a float32: float16 is for arrays alone"),
+    "a sum in a half": (
+        block(Allocate(halves, n), Store(y, ZERO, Cast(fop("add", Load(halves, ZERO), Load(halves, ZERO), dtype=half), FLOAT64))),
+        "add is computed in float32, not in float16, float16",
+    ),
+    "a sum into a half": (block(Allocate(halves, n), Store(halves, ZERO, constant(1, half), "add")), "add is computed in float32"),
+    "a half that becomes a float64": (
+        block(Allocate(halves, n), Store(y, ZERO, Cast(Load(halves, ZERO), FLOAT64))),
+        "a float16 is converted from and to float32 only",
+    ),
     "an unknown scalar": (Store(y, t, one), "t is declared where it is used"),
     "a scalar out of scope": (block(If(TRUE, Declare(t, ZERO)), Store(y, t, one)), "t is declared where it is used"),
     "a loop variable after its loop": (block(For(i, ZERO, n, Store(y, i, one)), Store(y, i, one)), "i is declared where it is used"),

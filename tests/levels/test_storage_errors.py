@@ -113,8 +113,11 @@ def test_values_must_fit():
         with pytest.raises(StorageError) as caught:
             check(replace(storage, values=values), "A")
         assert str(caught.value) == text
-    with pytest.raises(StorageError, match="values have dtype float16; there are bool"):
-        check(replace(storage, values=VALUES.astype(np.float16)), "A")
+    with pytest.raises(StorageError, match="values have dtype <U3; there are bool"):
+        check(replace(storage, values=VALUES.astype("U3")), "A")
+    check(replace(storage, values=VALUES.astype(np.float16)), "A")
+    with pytest.raises(StorageError, match="in native byte order"):
+        check(replace(storage, values=VALUES.astype(np.dtype(np.float16).newbyteorder())), "A")
     check(replace(storage, values=np.append(VALUES, 0)), "A")
     with pytest.raises(StorageError, match="values has 16 elements; the format dense"):
         check(replace(pack(dense(2), (3, 5), COORDINATES, VALUES), values=np.zeros(16)), "A")

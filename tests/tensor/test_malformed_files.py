@@ -190,7 +190,7 @@ CSR = {"format": b"csr", "shape": (2, 2), "data": np.ones(2), "indices": np.arra
         (CSR | {"shape": (2, 2, 2)}, "shape"),
         (CSR | {"shape": (-2, 2)}, "shape"),
         (CSR | {"shape": np.array([0.5, 2])}, "the shape must be integers"),
-        (CSR | {"data": np.ones(2, np.float16)}, "float16"),
+        (CSR | {"data": np.zeros(2, "V2")}, "V2"),
         (CSR | {"data": np.ones((2, 2))}, "the data array has 2 dimensions"),
         (CSR | {"format": b"coo"}, "the array 'row' is missing"),
         ({"format": b"coo", "shape": (2, 2), "data": np.ones(2), "row": np.array([0]), "col": np.array([0, 1])}, "as long as each other"),

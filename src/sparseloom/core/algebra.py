@@ -59,7 +59,7 @@ _UNARY = {
     "real": "absolute real imag",
     "bool": "logical_not isnan isinf isfinite",
 }
-_CASTS = {f"as_{dtype.name}": dtype for dtype in dtypes.VALUE_DTYPES}
+_CASTS = tuple(f"as_{name}" for name in dtypes.STORED_NAMES)
 COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 
 OPERATORS: dict[str, Operator] = {
@@ -102,6 +102,12 @@ def operator(name: str) -> Operator:
     return found
 
 
+@lru_cache(maxsize=64)
+def cast_dtype(op: str) -> DType:
+    """The dtype that a cast names: float32 for ``as_float32``."""
+    return dtypes.value_dtype(op.removeprefix("as_"))
+
+
 def result_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
     """The dtype of ``op`` on arguments given as dtypes, or as Python numbers (which promote weakly, as in NumPy)."""
     rule = operator(op).rule
@@ -117,12 +123,12 @@ def compute_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
     if found.name.startswith("logical"):
         return dtypes.BOOL
     if found.rule == "cast":
-        return _CASTS[found.name]
+        return cast_dtype(found.name)
     compared = arguments[1:] if found.rule == "select" else arguments
     promoted = _promoted(compared)
     if found.rule == "inexact":
         promoted = dtypes.as_inexact(promoted)
-    if promoted not in dtypes.VALUE_DTYPES:
+    if not dtypes.is_value_dtype(promoted):
         raise DTypeError(f"{op} of {', '.join(map(str, arguments))} has no supported dtype")
     if promoted.kind == "b" and op in ("subtract", "negative", "sign", "power"):
         raise DTypeError(f"{op} is not defined on truth values, as in NumPy; use xor or not, or convert with astype")
@@ -136,7 +142,7 @@ def _promoted(arguments: Sequence[DType | Scalar]) -> DType:
     """The dtype to which the arguments promote. A Python integer that it cannot hold widens it, where NumPy refuses to compute."""
     if all(isinstance(argument, np.dtype) for argument in arguments):
         return _common(tuple(arguments))
-    promoted: DType = np.result_type(*arguments)
+    promoted = dtypes.promoted(arguments)
     if promoted.kind not in "iu":
         return promoted
     limits = np.iinfo(promoted)
@@ -147,16 +153,21 @@ def _promoted(arguments: Sequence[DType | Scalar]) -> DType:
 
 @lru_cache(maxsize=1024)
 def _common(arguments: tuple[DType, ...]) -> DType:
-    found: DType = np.result_type(*arguments)
-    return found
+    return dtypes.promoted(arguments)
 
 
 def compute(op: str, arguments: Sequence[Any], dtype: DType) -> Any:
     """Compute ``op`` on arrays or scalars after converting them to ``dtype`` (the compute dtype), with NumPy.
 
-    This is the meaning of every operator: both interpreters and constant folding use it.
+    This is the meaning of every operator: both interpreters and constant folding use it. What is wanted in a half is computed in float32,
+    and rounded in the end; a cast to a half rounds, in whatever dtype the result is wanted.
     """
     found = operator(op)
+    if found.rule == "cast":
+        return _converted(arguments[0], cast_dtype(found.name), dtype)
+    if dtypes.is_half(dtype):
+        made = np.asarray(compute(op, arguments, dtypes.FLOAT32))
+        return made if made.dtype == dtypes.BOOL else made.astype(dtype)
     if found.rule == "select":
         condition, then, other = arguments
         return np.where(np.asarray(condition, bool), np.asarray(then).astype(dtype), np.asarray(other).astype(dtype))
@@ -164,8 +175,6 @@ def compute(op: str, arguments: Sequence[Any], dtype: DType) -> Any:
         return getattr(np, found.name)(*arguments)  # int64 and uint64 have no dtype in common, but NumPy compares them exactly
     with np.errstate(all="ignore"):  # such as nan to an integer
         converted = [np.asarray(a).astype(dtype) for a in arguments]
-    if found.rule == "cast":
-        return converted[0]
     with np.errstate(all="ignore"):
         if found.name == "power" and dtype.kind in "iu":
             return integer_power(*converted)
@@ -174,6 +183,16 @@ def compute(op: str, arguments: Sequence[Any], dtype: DType) -> Any:
         for argument in converted[1:]:
             value = function(value, argument)
         return value
+
+
+def _converted(given: Any, named: DType, wanted: DType) -> Any:
+    """Values as a cast gives them. What is no float32 is converted to one before it is rounded to a half."""
+    with np.errstate(all="ignore"):
+        through = (dtypes.FLOAT32, named, wanted) if dtypes.is_half(named) else (wanted,)
+        values = np.asarray(given)
+        for dtype in through:
+            values = values.astype(dtype)
+    return values
 
 
 def constant(op: str, values: Sequence[Scalar]) -> Scalar:

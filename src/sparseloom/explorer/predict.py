@@ -78,8 +78,8 @@ def _result_bytes(lowered: Lowered, subject: Subject) -> int:
     """A dense result is written whole, and one with the structure of an operand has as many values; of others nothing is known."""
     tensor, lender = lowered.result.tensor, lowered.shared
     if tensor.format.is_dense:
-        return prod(subject.special.problem.shape) * tensor.dtype.itemsize
-    return len(subject.operands[lender.name].values) * tensor.dtype.itemsize if lender is not None else 0
+        return prod(subject.special.problem.shape) * tensor.stored_dtype.itemsize
+    return len(subject.operands[lender.name].values) * tensor.stored_dtype.itemsize if lender is not None else 0
 
 
 def _allocated(lowered: Lowered, sizes: Mapping[str, int]) -> Iterator[int]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sparseloom.core.dtypes import computed, float_limits, is_half, kind_of
 from sparseloom.core.errors import DeviceError, SparseloomError, ToolchainError
 from sparseloom.explorer.look import code
 from sparseloom.explorer.peer import peer_of
@@ -94,10 +95,12 @@ def _interpreted(subject: Subject) -> dict[str, Any]:
 def is_close(ours: Storage, theirs: Storage) -> bool:
     """Whether two results are the same up to the order of sums."""
     left, right = to_dense(ours), to_dense(theirs)
-    if left.dtype.kind not in "fc":
+    if kind_of(left.dtype) not in "fc":
         return bool(np.array_equal(left, right))
+    tolerance = float_limits(left.dtype)[1] if is_half(left.dtype) else _TOLERANCE  # what was rounded may differ by one step
+    left, right = (array.astype(computed(array.dtype), copy=False) for array in (left, right))
     scale = float(np.max(np.abs(right), initial=0, where=np.isfinite(right)))
-    return bool(np.allclose(left, right, rtol=_TOLERANCE, atol=_TOLERANCE * scale, equal_nan=True))
+    return bool(np.allclose(left, right, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
 
 
 def _beside(subject: Subject, made: Storage) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import INDEX_DTYPES, INT64, DType, value_dtype, width_for
+from sparseloom.core.dtypes import INDEX_DTYPES, INT64, DType, computed, value_dtype, width_for
 from sparseloom.core.errors import FormatError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Index, LevelData, Mask
@@ -286,9 +286,15 @@ def _merge_repeated(format: Format, columns: Columns, values: Values, duplicates
             where = ", ".join(str(column[place]) for column in _whole_columns(format, columns))
             raise StorageError(f"the coordinates ({where}) are given more than once; sum or drop the repeated entries")
         case "sum" | "keep":
-            return [column[starts] for column in columns], np.add.reduceat(values, starts, dtype=values.dtype)
+            return [column[starts] for column in columns], _sums(values, starts)
         case _:
             assert_never(duplicates)
+
+
+def _sums(values: Values, starts: Index) -> Values:
+    """The sums of entries from each start on; those of halves are rounded in the end."""
+    with np.errstate(over="ignore"):
+        return np.add.reduceat(values, starts, dtype=computed(values.dtype)).astype(values.dtype, copy=False)
 
 
 def _starts(columns: Sequence[Index], count: int) -> Mask:

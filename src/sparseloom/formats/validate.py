@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.dtypes import VALUE_DTYPES
+from sparseloom.core.dtypes import KNOWN_DTYPES, is_value_dtype
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.level import Checked, Fault, Level, LevelData
 from sparseloom.formats.room import is_countable
@@ -77,8 +77,8 @@ def _check_values(storage: Storage, name: str, positions: int) -> None:
     values: Any = storage.values
     if not isinstance(values, np.ndarray) or isinstance(values, np.ma.MaskedArray):
         raise StorageError(f"{name}: values must be a NumPy array, not {type(values).__name__}")
-    if values.dtype not in VALUE_DTYPES:
-        raise StorageError(f"{name}: values have dtype {values.dtype}; there are {', '.join(map(str, VALUE_DTYPES))}, in native byte order")
+    if not is_value_dtype(values.dtype):
+        raise StorageError(f"{name}: values have dtype {values.dtype}; there are {KNOWN_DTYPES}, in native byte order")
     if values.ndim != 1:
         raise StorageError(f"{name}: values have {values.ndim} dimensions; they are stored in one")
     if not (values.flags.c_contiguous and values.flags.aligned):

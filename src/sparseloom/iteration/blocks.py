@@ -43,7 +43,7 @@ def can_build_blocks(result: Access) -> bool:
 def without_blocks(assign: Assign) -> Assign:
     """The statement with a result in the nearest format without blocks."""
     tensor = assign.lhs.tensor
-    entries = TensorVar(tensor.name, tensor.order, plain(tensor.format), tensor.dtype, tensor.index_dtype, tensor.fill)
+    entries = TensorVar(tensor.name, tensor.order, plain(tensor.format), tensor.stored_dtype, tensor.index_dtype, tensor.fill)
     return Assign(Access(entries, assign.lhs.indices), assign.rhs, assign.op)
 
 

@@ -93,7 +93,7 @@ class Converter:
             if known.source == tensor and known.target.format == form:
                 return Access(known.target, access.indices)
         name = self._names.fresh(f"{tensor.name}_{_identifier(name_of(form))}")
-        target = TensorVar(name, tensor.order, form, tensor.dtype, widest((tensor.index_dtype, self._width)), tensor.fill)
+        target = TensorVar(name, tensor.order, form, tensor.stored_dtype, widest((tensor.index_dtype, self._width)), tensor.fill)
         self.conversions.append(Conversion(tensor, target, reason))
         return Access(target, access.indices)
 

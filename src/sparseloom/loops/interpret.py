@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sparseloom.core.algebra import OPERATORS, integer_power
-from sparseloom.core.dtypes import BOOL, FLOAT64, INT64, VALUE_DTYPES, DType, real_part
+from sparseloom.core.dtypes import BOOL, FLOAT16, FLOAT64, INT64, VALUE_DTYPES, DType, bfloat16, real_part
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
@@ -119,7 +119,7 @@ _NAMESPACE: dict[str, Any] = {
     "segments": update_in_segments,
     "power": _power,
     "reduce": reduce,
-    **{f"np_{d}": d.type for d in VALUE_DTYPES},
+    **{f"np_{d}": d.type for d in (*VALUE_DTYPES, FLOAT16)},
     **{f"np_{name}": getattr(np, name) for name, op in OPERATORS.items() if op.rule != "cast"},
 }
 
@@ -127,6 +127,8 @@ _NAMESPACE: dict[str, Any] = {
 @lru_cache(maxsize=512)
 def _compiled(text: str) -> Callable[..., Any]:
     namespace = dict(_NAMESPACE)
+    if "np_bfloat16" in text:
+        namespace["np_bfloat16"] = bfloat16().type
     exec(compile(text, "<loops>", "exec"), namespace)
     kernel: Callable[..., Any] = namespace["kernel"]
     return kernel

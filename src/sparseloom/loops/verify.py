@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from sparseloom.core import algebra
-from sparseloom.core.dtypes import BOOL, INDEX_DTYPES, INT64, DType, is_integer, largest, smallest
+from sparseloom.core.dtypes import BOOL, FLOAT32, INDEX_DTYPES, INT64, DType, is_half, is_integer, kind_of, largest, smallest
 from sparseloom.core.errors import CompilerBug, SparseloomError
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
@@ -55,6 +55,7 @@ class _Scope:
         _hold(name not in self.scalars and name not in self.arrays, where, lambda: f"{name} is declared once while it lives")
         match target:
             case ir.Var():
+                _hold(not is_half(target.dtype), where, lambda: f"{name} is a float32: {target.dtype} is for arrays alone")
                 self.scalars[name] = target.dtype
             case ir.Array():
                 self.arrays[name] = target
@@ -263,8 +264,10 @@ def _expr(expr: ir.Expr, scope: _Scope) -> None:
             _hold(_fits(value, dtype), expr, lambda: f"the constant {value!r} is a {dtype}")
         case ir.Load(array):
             _array(array, scope, expr)
-        case ir.Cast(operand):
+        case ir.Cast(operand, dtype):
             _expr(operand, scope)
+            halves = [one for one in (operand.dtype, dtype) if is_half(one)]
+            _hold(not halves or FLOAT32 in (operand.dtype, dtype), expr, lambda: f"a {halves[0]} is converted from and to float32 only")
         case ir.Select(condition, then, other):
             _typed(condition, BOOL, scope, expr)
             _expr(then, scope)
@@ -282,6 +285,7 @@ def _expr(expr: ir.Expr, scope: _Scope) -> None:
 
 def _op_dtype(name: str, arguments: tuple[DType, ...], where: Node) -> DType:
     """The dtype an operator gives; its arguments must already have the compute dtype."""
+    _hold(not any(map(is_half, arguments)), where, lambda: f"{name} is computed in float32, not in {', '.join(map(str, arguments))}")
     if name in ("floor_divide", "remainder", "hash"):
         _hold(arguments == (INT64, INT64), where, f"{name} takes two int64")
         return INT64
@@ -302,6 +306,6 @@ _PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u":
 
 def _fits(value: algebra.Scalar, dtype: DType) -> bool:
     """Whether a constant is a Python number that the dtype can hold."""
-    if not isinstance(value, _PYTHON_TYPES[dtype.kind]) or (isinstance(value, bool) and dtype.kind != "b"):
+    if not isinstance(value, _PYTHON_TYPES[kind_of(dtype)]) or (isinstance(value, bool) and dtype.kind != "b"):
         return False
     return not is_integer(dtype) or (isinstance(value, int) and smallest(dtype) <= value <= largest(dtype))

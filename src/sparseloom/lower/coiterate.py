@@ -17,12 +17,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Protocol
 
-from sparseloom.core.dtypes import BOOL, INT64, DType
+from sparseloom.core.dtypes import BOOL, INT64, DType, computed
 from sparseloom.iteration.formula import ALWAYS, NEVER, Any, Formula, Stored, condition, has_flags, stored, substitute
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.context import Runs
 from sparseloom.lower.scope import ABSENT, Place, Scope, Then
 from sparseloom.lower.style import SERIAL, Style
+from sparseloom.lower.views import value_at
 from sparseloom.lower.walking import Walker, bound_place, entry_count, find_run, look_up, step
 from sparseloom.notation.nodes import Access, IndexVar
 
@@ -226,11 +227,11 @@ def _taking(loop: Loop, members: tuple[Access, ...]) -> ir.Stmt:
     follow, places = _follow(replace(loop, guard=ir.FALSE), loop.others(members))
     for head, w in zip(heads, walkers, strict=True):
         values = loop.scope.view(w.access).values
-        value = loop.fresh(f"{w.access.tensor.name}_val", values.dtype)
+        value = loop.fresh(f"{w.access.tensor.name}_val", computed(values.dtype))
         here = loop.fresh(f"{w.access.tensor.name}_here", BOOL)
         stmts.append(ir.Declare(here, ir.compare("equal", head, loop.coordinate)))
-        stmts.append(ir.Declare(value, ir.constant(w.access.tensor.fill, values.dtype)))
-        taken = ir.Assign(value, ir.Load(values, w.slot))
+        stmts.append(ir.Declare(value, ir.constant(w.access.tensor.fill, value.dtype)))
+        taken = ir.Assign(value, value_at(values, w.slot))
         stmts.append(ir.If(here, ir.block(taken, step(w))))
         placed = w.parent.below(w.parent.depth + 1, w.position, present=here, value=value)
         places[w.access] = replace(placed, filled=True)

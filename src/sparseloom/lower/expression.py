@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from sparseloom.core import algebra
-from sparseloom.core.dtypes import BOOL, FLOAT64, DType, is_integer
+from sparseloom.core.dtypes import BOOL, FLOAT32, FLOAT64, DType, is_half, is_integer
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import annihilating
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.scope import Scope, Value
+from sparseloom.lower.views import value_at
 from sparseloom.notation.dtyping import compute_dtype_of, constant_of, dtype_of, fill_of
 from sparseloom.notation.nodes import Access, Apply, Expr, Literal
 
@@ -41,7 +42,7 @@ def _lower_access(access: Access, scope: Scope) -> Value:
         return Value(ir.constant(access.tensor.fill, access.tensor.dtype), ir.FALSE, access.tensor.fill)
     if place.depth < len(access.tensor.format.levels):
         raise CompilerBug(access, "read before all of its levels are bound")
-    loaded = place.value if place.value is not None else ir.Load(scope.view(access).values, place.position)
+    loaded = place.value if place.value is not None else value_at(scope.view(access).values, place.position)
     return Value(loaded, place.present, fill, filled=place.filled)
 
 
@@ -84,6 +85,8 @@ def operate(op: str, args: list[ir.Expr], compute: DType, dtype: DType) -> ir.Ex
     if compute == FLOAT64 and law.name in _DECIDED_BY_A_MINUS and all(is_integer(arg.dtype) for arg in args):
         return _compare_whole(law.name, *args)
     converted = [cast(arg, compute) for arg in args]
+    if law.rule == "cast" and is_half(named := algebra.cast_dtype(law.name)):
+        return cast(cast(converted[0], named), dtype)
     if law.rule == "cast" or (len(converted) == 1 and law.arity == 2):
         return converted[0]
     return ir.Op(law.name, tuple(converted), dtype)
@@ -106,9 +109,11 @@ def _compare_whole(op: str, left: ir.Expr, right: ir.Expr) -> ir.Expr:
 
 
 def cast(value: ir.Expr, dtype: DType) -> ir.Expr:
-    """The value in another dtype; constants are converted now."""
+    """The value in another dtype; constants are converted now. What goes into a half, or comes from one, is a float32 in between."""
     if value.dtype == dtype:
         return value
     if isinstance(value, ir.Literal):
         return ir.constant(algebra.compute(f"as_{dtype.name}", [value.dtype.type(value.value)], dtype), dtype)
-    return ir.Cast(value, dtype)
+    if is_half(dtype) or is_half(value.dtype):
+        value = value if value.dtype == FLOAT32 else cast(value, FLOAT32) if is_half(dtype) else ir.Cast(value, FLOAT32)
+    return value if value.dtype == dtype else ir.Cast(value, dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sparseloom.core.dtypes import widest
+from sparseloom.core.dtypes import FLOAT32, is_half, widest
 from sparseloom.core.names import Names
 from sparseloom.formats.level import LevelView, array_dtype
 from sparseloom.loops import nodes as ir
@@ -73,7 +73,7 @@ def view_tensor(access: Access, variables: Sequence[IndexVar], sizes: Sizes, nam
         arrays = {part: ir.Array(names.fresh(f"{stem}_{part}"), array_dtype(level, part, width)) for part in level.array_names}
         scalars = {part: ir.Var(names.fresh(f"{stem}_{part}")) for part in level.scalar_names}
         levels.append(LevelView(sizes.of(var), arrays, scalars))
-    return TensorView(tensor, tuple(levels), ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.dtype))
+    return TensorView(tensor, tuple(levels), ir.Array(names.fresh(f"{tensor.name}_vals"), tensor.stored_dtype))
 
 
 def input_parameters(view: TensorView) -> list[tuple[ir.Param, Slot]]:
@@ -83,3 +83,9 @@ def input_parameters(view: TensorView) -> list[tuple[ir.Param, Slot]]:
         found += [(ir.Param(a, ir.Role.INPUT), Slot(view.tensor.name, part, k)) for part, a in level.arrays.items()]
         found += [(ir.Param(v, ir.Role.SIZE), Slot(view.tensor.name, part, k)) for part, v in level.scalars.items()]
     return [*found, (ir.Param(view.values, ir.Role.INPUT), Slot(view.tensor.name, "values"))]
+
+
+def value_at(array: ir.Array, index: ir.Expr) -> ir.Expr:
+    """A value of an array as it is computed: what is stored in a half is a float32."""
+    loaded = ir.Load(array, index)
+    return ir.Cast(loaded, FLOAT32) if is_half(array.dtype) else loaded

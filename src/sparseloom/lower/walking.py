@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sparseloom.core.dtypes import BOOL, INT64, DType
+from sparseloom.core.dtypes import BOOL, INT64, DType, computed
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import Level, LevelView
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.ranges import Range, least, most, subtract
 from sparseloom.lower.scope import Place, Scope
+from sparseloom.lower.views import value_at
 from sparseloom.notation.nodes import Access, IndexVar
 
 
@@ -158,12 +159,12 @@ def bound_place(scope: Scope, walker: Walker, present: ir.Expr = ir.TRUE) -> tup
     if depth < len(walker.access.tensor.format.levels):
         return ir.block(), parent.below(depth, walker.position, walker.run_end, present)
     values = scope.view(walker.access).values
-    total = ir.Var(scope.fresh(f"{walker.access.tensor.name}_sum"), values.dtype)
+    total = ir.Var(scope.fresh(f"{walker.access.tensor.name}_sum"), computed(values.dtype))
     entry = ir.Var(scope.fresh(f"{walker.position.name}_entry"))
-    added = ir.Op("add", (total, ir.Load(values, entry)), values.dtype)
+    added = ir.Op("add", (total, value_at(values, entry)), total.dtype)
     loop = ir.For(entry, walker.position, walker.run_end, ir.Assign(total, added))
     place = parent.below(depth, walker.position, walker.run_end, present, total)
-    return ir.block(ir.Declare(total, _nothing(values.dtype)), loop), place
+    return ir.block(ir.Declare(total, _nothing(total.dtype)), loop), place
 
 
 def _nothing(dtype: DType) -> ir.Expr:

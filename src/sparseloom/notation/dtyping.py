@@ -10,7 +10,7 @@ import numpy as np
 
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import VALUE_DTYPES, DType
+from sparseloom.core.dtypes import VALUE_DTYPES, DType, computed
 from sparseloom.core.errors import CompilerBug, DTypeError
 from sparseloom.core.once import once_for_each
 from sparseloom.core.trees import rewrite
@@ -26,13 +26,18 @@ class Absence(Enum):
 
 
 def dtype_of(expr: Expr) -> DType:
-    """The dtype of an expression: operators promote as in NumPy, reductions keep the dtype of what they reduce."""
+    """The dtype in which an expression is computed: operators promote as in NumPy, reductions keep the dtype of what they reduce."""
     return _strong(_kind(expr))
+
+
+def stored_dtype_of(expr: Expr) -> DType:
+    """The dtype of an expression as its operands are stored: a product of float16, computed in float32, is a float16."""
+    return _strong(_stored_kind(expr))
 
 
 def compute_dtype_of(apply: Apply) -> DType:
     """The dtype to which the arguments of an operation are converted before it is computed."""
-    return algebra.compute_dtype(apply.op, [_kind(arg) for arg in apply.args])
+    return computed(algebra.compute_dtype(apply.op, [_kind(arg) for arg in apply.args]))
 
 
 def reduced_dtype(op: str, body: Expr) -> DType:
@@ -129,6 +134,22 @@ def _kind(expr: Expr) -> DType | Scalar:
     raise CompilerBug(expr, "an expression is an Access, a Literal, an Apply or a Reduce")
 
 
+@once_for_each
+def _stored_kind(expr: Expr) -> DType | Scalar:
+    """The kind of an expression if operators promoted the dtypes in which operands are stored."""
+    match expr:
+        case Access(tensor):
+            return tensor.stored_dtype
+        case Apply(op, args):
+            kinds = [_stored_kind(arg) for arg in args]
+            numbers = [kind for kind in kinds if not isinstance(kind, np.dtype)]
+            return algebra.constant(op, numbers) if len(numbers) == len(kinds) else algebra.result_dtype(op, kinds)
+        case Reduce(op, _, body):
+            dtype = stored_dtype_of(body)
+            return algebra.result_dtype(op, (dtype, dtype))
+    return _kind(expr)
+
+
 def _combined(op: str, kinds: Sequence[DType | Scalar]) -> DType | Scalar:
     """The dtype of ``op`` on these, or the number that it gives on numbers alone."""
     numbers = [kind for kind in kinds if not isinstance(kind, np.dtype)]
@@ -138,7 +159,7 @@ def _combined(op: str, kinds: Sequence[DType | Scalar]) -> DType | Scalar:
 def _promoted(op: str, kinds: Sequence[DType | Scalar]) -> DType:
     """The dtype of ``op``; also where it is always a truth value, the arguments must fit the operator."""
     algebra.compute_dtype(op, kinds)
-    return algebra.result_dtype(op, kinds)
+    return computed(algebra.result_dtype(op, kinds))
 
 
 def _strong(kind: DType | Scalar) -> DType:

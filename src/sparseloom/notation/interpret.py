@@ -12,6 +12,8 @@ Beside each value stands whether the point is *absent*: stored by no sparse oper
 * A reduction is absent as its operator is on two arguments: where one absent term annihilates, which then is the value; or where all
   terms are absent and two of them make the same value as one. Over nothing it is its identity, which is present unless it is the fill.
 * In the end, whatever is not the fill of the result is present.
+
+Operands in halves are float32 from the first, and a result in a half is rounded last of all.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import DType
+from sparseloom.core.dtypes import DType, computed
 from sparseloom.core.errors import CompilerBug, ShapeError
 from sparseloom.core.trees import walk
 from sparseloom.notation.dtyping import cast, fill_of
@@ -66,13 +68,14 @@ def evaluate(
 ) -> Result:
     """Run a statement whose reductions are explicit.
 
-    ``sizes`` gives the extent of every variable by name. The result has ``dtype``, or else the dtype of the left side's
+    ``sizes`` gives the extent of every variable by name. The result has ``dtype``, or else the stored dtype of the left side's
     tensor. A statement that accumulates starts from ``initial``, or else from nothing stored.
     """
     unbound = [str(var) for var in free_variables(assign.rhs) if var not in assign.lhs.indices]
     if unbound:
         raise CompilerBug(assign, f"every reduction must be explicit, also that over {', '.join(unbound)}")
-    result_dtype = assign.lhs.tensor.dtype if dtype is None else dtype
+    stored_dtype = assign.lhs.tensor.stored_dtype if dtype is None else dtype
+    result_dtype = computed(stored_dtype)
     space = _Space(assign, operands, sizes)
     value = space.value(assign.rhs)
     fill = fill_of(assign.rhs)
@@ -80,9 +83,9 @@ def evaluate(
     if assign.op is None:
         # A repeated variable leaves places to which nothing is assigned; they are no more than the tensor's own fill.
         known = cast(fill if fill is not None and reaches_all else assign.lhs.tensor.fill, result_dtype)
-        return _stored(_place(assign.lhs.indices, space, value, result_dtype, known))
+        return _stored(_place(assign.lhs.indices, space, value, result_dtype, known), stored_dtype)
     addend = _place(assign.lhs.indices, space, value, result_dtype, algebra.identity(assign.op, result_dtype))
-    return _accumulate(assign.op, initial or _nothing(addend), addend, fill if reaches_all else None)
+    return _stored(_accumulate(assign.op, initial or _nothing(addend), addend, fill if reaches_all else None), stored_dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,9 +233,11 @@ def _accumulate(op: str, initial: Operand, addend: Result, fill: Scalar | None) 
     before = np.where(initial.present, initial.values, np.asarray(initial.fill).astype(initial.values.dtype))
     values = np.asarray(algebra.compute(op, (before, addend.values), dtype))
     after = initial.fill if fill is None else algebra.compute(op, (initial.fill, fill), dtype)
-    return _stored(Result(values, initial.present | addend.present, cast(after, dtype)))
+    return Result(values, initial.present | addend.present, cast(after, dtype))
 
 
-def _stored(result: Result) -> Result:
-    """The result, in which whatever is not the fill must be present."""
-    return Result(result.values, result.present | ~_same(result.values, result.fill), result.fill)
+def _stored(result: Result, dtype: DType) -> Result:
+    """The result as it is stored, in which whatever is not the fill must be present."""
+    with np.errstate(all="ignore"):
+        values, fill = result.values.astype(dtype, copy=False), cast(result.fill, dtype)
+    return Result(values, result.present | ~_same(values, fill), fill)

@@ -11,7 +11,7 @@ from enum import Enum
 from operator import attrgetter
 
 from sparseloom.core.algebra import Scalar, identical, same_sign
-from sparseloom.core.dtypes import FLOAT64, DType
+from sparseloom.core.dtypes import FLOAT64, DType, computed
 from sparseloom.core.trees import Node, field_names, kept_hash, node
 from sparseloom.formats.format import Format
 
@@ -45,7 +45,10 @@ class Fixed(IndexVar):
 
 @node
 class TensorVar(Node):
-    """A tensor as the compiler sees it: everything but its sizes and its data."""
+    """A tensor as the compiler sees it: everything but its sizes and its data.
+
+    ``dtype`` is that in which its values are computed. One made with a half, float16 or bfloat16, keeps that as ``stored``.
+    """
 
     name: str
     order: int
@@ -54,10 +57,21 @@ class TensorVar(Node):
     index_dtype: DType | None = None  # None: int32, the default of generated code
     fill: Scalar = 0
     partial: bool = False  # a scalar temporary that is absent when nothing was reduced into it
+    stored: DType | None = None  # how its arrays hold values that are computed in another dtype
+
+    def __post_init__(self) -> None:
+        if (dtype := computed(self.dtype)) is not self.dtype:
+            object.__setattr__(self, "stored", self.dtype)
+            object.__setattr__(self, "dtype", dtype)
 
     def __eq__(self, other: object) -> bool:
         # 0.0 and -0.0 are equal, but not the same where one is divided by them.
         return self is other or (isinstance(other, TensorVar) and _facts(self) == _facts(other) and same_sign(self.fill, other.fill))
+
+    @property
+    def stored_dtype(self) -> DType:
+        """The dtype of its arrays of values."""
+        return self.stored or self.dtype
 
     @property
     def may_be_absent(self) -> bool:

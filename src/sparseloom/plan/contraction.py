@@ -205,7 +205,9 @@ class _Cut:
         plain = TensorVar(name, len(kept), dense(len(kept)), product.dtype, fill=product.identity)
         form = self._format(Assign(Access(plain, kept), rhs), network, factors)
         made = Access(replace(plain, format=form), kept)
-        self.steps.append(Step(Assign(made, rhs), form))
+        # What halves make is rounded where the result is stored, and not before.
+        rounds = any(access.tensor.stored is not None for access in accesses_in(self.problem.assign.rhs))
+        self.steps.append(Step(Assign(made, rhs), form, dtype=product.dtype if rounds else None))
         return [made]
 
     def _format(self, assign: Assign, network: Network, factors: int) -> Format:

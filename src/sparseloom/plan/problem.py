@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sparseloom.core.dtypes import INT32, DType, widest, width_for
+from sparseloom.core.dtypes import INT32, DType, computed, widest, width_for
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import Node, rewrite, walk
@@ -21,7 +21,7 @@ from sparseloom.iteration.defaults import default_format
 from sparseloom.iteration.rows import RowKind
 from sparseloom.notation import printer
 from sparseloom.notation.contents import accesses_in, reductions_in, variables_in
-from sparseloom.notation.dtyping import dtype_of, reduced_dtype, result_fill
+from sparseloom.notation.dtyping import dtype_of, reduced_dtype, result_fill, stored_dtype_of
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Reduce, TensorVar
 from sparseloom.targets.c import C
 from sparseloom.targets.target import Target
@@ -193,14 +193,23 @@ def check_length(assign: Assign) -> None:
 def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assign:
     """Settle the result's format, dtype and fill."""
     check_length(assign)
-    if dtype is not None and any(dtype_of(part) != dtype for part in _partial_results(assign.rhs)):
+    if dtype is not None and any(dtype_of(part) != computed(dtype) for part in _partial_results(assign.rhs)):
         assign = Assign(assign.lhs, _with_room(assign.rhs, dtype), assign.op)
     form = default_format(assign) if format is None else format
-    own = dtype_of(assign.rhs) if assign.op is None else reduced_dtype(assign.op, assign.rhs)
+    own = own_dtype(assign)
     if dtype is not None and assign.op is not None and own.kind == "b" != dtype.kind and assign.op.startswith("logical"):
         raise DTypeError(f"{assign.op} accumulates truth values, so the result cannot be {dtype}\n  help: leave dtype= away")
     tensor = TensorVar(assign.lhs.tensor.name, len(assign.lhs.indices), form, dtype or own, fill=result_fill(assign, dtype or own))
     return Assign(Access(tensor, assign.lhs.indices), assign.rhs, assign.op)
+
+
+def own_dtype(assign: Assign) -> DType:
+    """The dtype of a result of which nothing is said: that to which its operands promote, as they are stored."""
+    if assign.op is None:
+        return stored_dtype_of(assign.rhs)
+    reduced = reduced_dtype(assign.op, assign.rhs)
+    stored = stored_dtype_of(assign.rhs)
+    return stored if computed(stored) == reduced else reduced
 
 
 def _partial_results(rhs: Expr) -> Iterator[Expr]:
@@ -214,10 +223,11 @@ def _with_room(rhs: Expr, dtype: DType) -> Expr:
 
     Where an operator is not defined on that dtype (max, on complex numbers), only the result is converted.
     """
+    room = computed(dtype)
 
     def rule(found: Node) -> Node | None:
-        if isinstance(found, Access) and found.tensor.dtype != dtype and np.can_cast(found.tensor.dtype, dtype):
-            return Apply(f"as_{dtype.name}", (found,))
+        if isinstance(found, Access) and found.tensor.dtype != room and np.can_cast(found.tensor.dtype, room):
+            return Apply(f"as_{room.name}", (found,))
         return None
 
     converted: Expr = rewrite(rhs, rule)

@@ -150,11 +150,19 @@ def read_result(lowered: Lowered, shape: tuple[int, ...], storages: Mapping[str,
     if tensor.format.is_dense:
         return Storage(tensor.format, shape, (LevelData(),) * len(tensor.format.levels), found[0], lowered.fill, NO_INDICES)
     mine = {place: found[k] for place, k in lowered.parts.items()}
-    values: NDArray[Any] = mine[None, "values"]
+    values = as_stored(mine[None, "values"], tensor)
     if lowered.shared is not None:
         return built_on(storages[lowered.shared.name], lowered.shared.depth, tensor.format, shape, values, lowered.fill, duplicate)
     levels = tuple(_level_data(level, k, mine) for k, level in enumerate(tensor.format.levels))
     return Storage(tensor.format, shape, levels, values, lowered.fill, Seal())
+
+
+def as_stored(values: NDArray[Any], tensor: TensorVar) -> NDArray[Any]:
+    """Values as a result holds them: a kernel that makes room for sums in float32 leaves it to its caller to round them to a half."""
+    if values.dtype == tensor.stored_dtype:
+        return values
+    with np.errstate(over="ignore"):  # to infinity
+        return values.astype(tensor.stored_dtype)
 
 
 def _level_data(level: Level, place: int, parts: Mapping[tuple[int | None, str], Any]) -> LevelData:
@@ -170,11 +178,11 @@ def is_interpretable(function: Function, work: int, limit: int = 2_000_000) -> b
 def allocate(tensor: TensorVar, shape: tuple[int, ...]) -> NDArray[Any]:
     """Room for the values of a dense result. One that would take more than half of the free memory is refused."""
     extents = tensor.format.level_sizes(shape)
-    what = f"{tensor.name} would be dense: {' x '.join(map(str, shape))} values of {tensor.dtype}"
+    what = f"{tensor.name} would be dense: {' x '.join(map(str, shape))} values of {tensor.stored_dtype}"
     help = "ask for a sparse result, as in sl.evaluate(..., format='csr'), or compute a part of it"
-    require_room(math.prod(extents) * tensor.dtype.itemsize, what, help)
+    require_room(math.prod(extents) * tensor.stored_dtype.itemsize, what, help)
     try:
-        return aligned(math.prod(extents), tensor.dtype)
+        return aligned(math.prod(extents), tensor.stored_dtype)
     except MemoryError:  # the system allows this process less than is free
         raise FormatError(f"{what} are more memory than can be had\n  help: {help}") from None
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.dtypes import DType
+from sparseloom.core.dtypes import DType, bits_of
 from sparseloom.core.errors import CompilerBug, ShapeError, SparseloomError
 from sparseloom.loops.nodes import Status
 from sparseloom.runtime.libraries import EntryPoint
@@ -177,7 +177,8 @@ def adopt(address: int, count: int, dtype: DType) -> np.ndarray[Any, DType]:
         return np.empty(0, dtype)
     if address == 0:
         raise CompilerBug(f"{count} elements of {dtype}", "a kernel should hand out the array it counts")
-    return np.asarray(_Owner(address, count, dtype))
+    found = np.asarray(_Owner(address, count, bits_of(dtype)))
+    return found if found.dtype == dtype else found.view(dtype)
 
 
 def ended(status: int) -> BaseException:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import VALUE_DTYPES
+from sparseloom.core.dtypes import is_value_dtype
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
@@ -114,7 +114,7 @@ def _laid_array(array: NDArray[Any]) -> Laid | None:
 
 
 def _kind_of_array(array: NDArray[Any]) -> Kind | None:
-    if array.dtype not in VALUE_DTYPES:
+    if not is_value_dtype(array.dtype):
         return None
     found = _ARRAYS[array.shape, array.dtype] = kind_of(Storage(dense(array.ndim), array.shape, (), array))
     return found

@@ -28,7 +28,7 @@ from sparseloom.formats.room import least_size
 from sparseloom.formats.storage import NO_INDICES, Seal, Storage
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
-from sparseloom.runtime.binding import aligned
+from sparseloom.runtime.binding import aligned, as_stored
 from sparseloom.runtime.calling import CANCELLED_ADDRESS, address_of, adopt, call_with, ended
 from sparseloom.runtime.large import duplicate
 from sparseloom.runtime.laying import Laid, Words, parts_of
@@ -138,7 +138,7 @@ class Grown:
             made.append(data)
         lowered = self.lowered
         tensor, k = lowered.result.tensor, lowered.parts[None, "values"]
-        values = adopt(found[1 + k], positions, tensor.dtype)
+        values = as_stored(adopt(found[1 + k], positions, lowered.function.params[k].target.dtype), tensor)
         self.learn(max([found[1 + k] for k in lowered.counted], default=0), entries)
         return Storage(tensor.format, self.shape, tuple(made), values, lowered.fill, Seal())
 
@@ -184,16 +184,16 @@ def way_to(there: Destination, formats: Mapping[str, Format], places: Mapping[st
     """
     lowered, shape = there.lowered, there.shape
     tensor, route = lowered.result.tensor, _route(there, formats, places)
-    if route is None or least_size(tensor.format, shape, tensor.dtype.itemsize, 1, 8) > ALWAYS_ALLOWED:
+    if route is None or least_size(tensor.format, shape, tensor.stored_dtype.itemsize, 1, 8) > ALWAYS_ALLOWED:
         return None
     parts = tuple(slot.part for slot in lowered.slots if slot.tensor == tensor.name)
     if tensor.format.is_dense:
         levels = (LevelData(),) * len(tensor.format.levels)
         count = math.prod(tensor.format.level_sizes(shape))
-        return Filled(route, tensor.format, shape, count, tensor.dtype, lowered.fill, levels) if parts == ("values",) else None
+        return Filled(route, tensor.format, shape, count, tensor.stored_dtype, lowered.fill, levels) if parts == ("values",) else None
     if lowered.shared is not None:
         lender = lowered.shared
-        shared = Sharing(route, tensor.format, shape, tensor.dtype, lowered.fill, places[lender.name], lender.depth)
+        shared = Sharing(route, tensor.format, shape, tensor.stored_dtype, lowered.fill, places[lender.name], lender.depth)
         return shared if parts == ("values", "count") else None
     return _grown(there, route, parts, places)
 

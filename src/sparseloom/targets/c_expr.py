@@ -14,16 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import BOOL, INT32, INT64, DType, is_integer, smallest
+from sparseloom.core.dtypes import BOOL, INT32, INT64, DType, is_half, is_integer, smallest
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops.nodes import Cast, Expr, Literal, Load, Op, Search, Select, Thread, Var
 from sparseloom.loops.roles import is_nonnegative
+from sparseloom.targets.c_halves import HALF_TYPES
 from sparseloom.targets.c_names import CNames
 
 # How tightly operators bind. A comparison or negation inside a comparison gets parentheses, as compilers advise.
 ATOM, UNARY, TIMES, PLUS, NOT, COMPARE, AND, OR, CHOICE = 10, 9, 8, 7, 6, 5, 4, 3, 2
 
-_C_TYPES = {"bool": "bool", "float32": "float", "float64": "double"}
+_C_TYPES = {"bool": "bool", "float32": "float", "float64": "double"} | HALF_TYPES
 INFIX = {"add": ("+", PLUS), "subtract": ("-", PLUS), "multiply": ("*", TIMES), "divide": ("/", TIMES)}
 _COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 # The symbol, how tightly it binds, and how tightly its arguments must.
@@ -70,6 +71,8 @@ def literal(value: Scalar, dtype: DType) -> Piece:
         number = complex(value)
         part = np.dtype(f"f{dtype.itemsize // 2}")
         return Piece(f"{dtype}_of({_component(number.real, part)}, {_component(number.imag, part)})")
+    if is_half(dtype):
+        return Piece(f"0x{int(np.asarray(value, dtype).view(np.uint16)):04x}")
     if dtype.kind == "f":
         text = _real(float(value.real), dtype)
     elif dtype == BOOL:
@@ -107,6 +110,8 @@ def convert(piece: Piece, source: DType, target: DType) -> Piece:
     """A conversion as NumPy's ``astype``. C takes the real part of a complex number by itself."""
     if source == target:
         return piece
+    if is_half(source) or is_half(target):
+        return _call(f"{target.name}_of_{source.name}", [piece])
     if target == BOOL:
         return Piece(f"{piece.at(PLUS)} != 0", COMPARE)
     return Piece(f"({c_type(target)}){piece.at(UNARY)}", UNARY)

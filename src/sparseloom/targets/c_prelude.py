@@ -16,6 +16,7 @@ from sparseloom.loops.hashing import HASH_FACTOR
 from sparseloom.loops.nodes import Status
 from sparseloom.targets.c_entries import ENTRY_HELPERS
 from sparseloom.targets.c_expr import Piece, c_type, operate
+from sparseloom.targets.c_halves import HALF_HELPERS
 from sparseloom.targets.c_memory import JOIN_POSITIONS, MEMORY_HELPERS
 from sparseloom.targets.c_team import TEAM_HELPER
 from sparseloom.targets.c_vectors import REGISTER_HELPER, vector_helpers
@@ -261,7 +262,7 @@ _REDUCTION = """
 @cache
 def helpers() -> dict[str, str]:
     """Every helper by name."""
-    found = _FIXED | MEMORY_HELPERS | REGISTER_HELPER
+    found = _FIXED | MEMORY_HELPERS | REGISTER_HELPER | HALF_HELPERS
     for dtype in VALUE_DTYPES:
         found |= dict(_of_dtype(dtype))
     return found

@@ -11,6 +11,7 @@ from functools import cache
 from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, DType, real_part
 from sparseloom.targets import c_prelude
 from sparseloom.targets.c_expr import Piece, c_type, operate
+from sparseloom.targets.c_halves import CUDA_HALF_HELPERS
 from sparseloom.targets.target import Atomic
 
 DEVICE = "static __device__ __forceinline__"
@@ -191,7 +192,7 @@ def atomic_way(op: str, dtype: DType) -> Atomic | None:
 @cache
 def helpers() -> dict[str, str]:
     """Every helper by name."""
-    found = {name: text.replace("static inline", DEVICE) for name, text in c_prelude.helpers().items()}
+    found = {name: text.replace("static inline", DEVICE) for name, text in (c_prelude.helpers() | CUDA_HALF_HELPERS).items()}
     found |= {name: f"#define {name} {value}" for name, value in _MACROS.items()}
     found |= {"is_mine": _TOGETHER, "segment_heads": _HEADS, "active_lanes": _ACTIVE}
     found |= {name: _WIDE.format(device=DEVICE, **parts) for name, parts in _MOVES.items()}

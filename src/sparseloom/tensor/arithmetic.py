@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.algebra import OPERATORS
-from sparseloom.core.dtypes import as_inexact, value_dtype
+from sparseloom.core.dtypes import as_inexact, computed, value_dtype
 from sparseloom.core.errors import CompilerBug, DTypeError, ShapeError
 from sparseloom.formats.storage import Storage, apart
 from sparseloom.notation.nodes import IndexVar
@@ -237,7 +237,7 @@ class Arithmetic:
     def mean(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """The mean along ``axis``, absent entries included; of integers, in float64. As in NumPy, ``dtype`` is that of sum and result."""
         wanted = as_inexact(self.storage.dtype) if dtype is None else value_dtype(dtype)
-        total = self.sum(axis, wanted, out, keepdims)
+        total = self.sum(axis, computed(wanted), out, keepdims)
         places = reduced_count(self.storage.shape, axis)
         count = np.int64(places) if places < 2**63 else np.float64(as_float(places))
         with np.errstate(all="ignore"):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.conversion import store
-from sparseloom.core.dtypes import DType
+from sparseloom.core.dtypes import DType, computed, kind_of
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.room import require_array
@@ -59,7 +59,7 @@ class Builder:
     def __setitem__(self, key: Any, value: Any) -> None:
         columns, shape = self._places(key)
         given = value.to_numpy() if isinstance(value, Tensor) else np.asarray(value)
-        if given.dtype.kind not in "biufc" or not np.can_cast(given.dtype, self.dtype, "same_kind"):
+        if kind_of(given.dtype) not in "biufc" or not np.can_cast(computed(given.dtype), computed(self.dtype), "same_kind"):
             raise DTypeError(f"a value of type {given.dtype} cannot be set in a tensor of {self.dtype}; convert it with astype")
         try:
             values = np.broadcast_to(given, shape).astype(self.dtype).reshape(-1)

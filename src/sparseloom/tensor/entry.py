@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.conversion import convert
-from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, DType, value_dtype
+from sparseloom.core.dtypes import FLOAT16, INDEX_DTYPES, VALUE_DTYPES, DType, value_dtype
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
@@ -20,7 +20,7 @@ from sparseloom.formats.storage import Storage, apart
 from sparseloom.formats.validate import check
 from sparseloom.runtime.guard import Guard
 
-NATIVE = frozenset(VALUE_DTYPES)
+NATIVE = frozenset((*VALUE_DTYPES, FLOAT16))
 NO_ARRAYS = LevelData()
 
 

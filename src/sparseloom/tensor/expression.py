@@ -215,8 +215,8 @@ def rename(expr: Expr, names: Mapping[str, str]) -> Expr:
 
     def rule(found: object) -> TensorVar | None:
         match found:
-            case TensorVar(name, order, format, dtype, index_dtype, fill) if name in names:
-                return TensorVar(names[name], order, format, dtype, index_dtype, fill)
+            case TensorVar(name, order, format, _, index_dtype, fill) if name in names:
+                return TensorVar(names[name], order, format, found.stored_dtype, index_dtype, fill)
         return None
 
     return rewrite(expr, rule)

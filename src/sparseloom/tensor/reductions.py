@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sparseloom.conversion import convert, store
 from sparseloom.core import algebra
-from sparseloom.core.dtypes import BOOL, INT64, DType
+from sparseloom.core.dtypes import BOOL, INT64, DType, computed, is_half
 from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.doors import doors
 from sparseloom.formats.format import Format
@@ -48,7 +48,11 @@ def _reduce(op: str, given: Storage, axis: Any, dtype: DType | None, keepdims: b
     axes = _axes(axis, len(storage.shape))
     if op in _EMPTY_REFUSED and not math.prod(storage.shape[mode] for mode in axes):
         raise ShapeError(f"no entries: the {_EMPTY_REFUSED[op]} value along modes {axes} of shape {storage.shape} does not exist")
-    storage = cast(storage, dtype or _accumulator(op, storage.dtype))
+    wanted = dtype or _accumulator(op, storage.dtype)
+    if is_half(wanted) and not (storage.format.is_dense or algebra.same_value(storage.fill, algebra.identity(op, wanted))):
+        # What is stored and what is absent are reduced apart, so that only the whole is rounded.
+        return cast(_reduce(op, given, axis, computed(wanted), keepdims, None), wanted)
+    storage = cast(storage, wanted)
     identity = algebra.identity(op, storage.dtype)
     if storage.format.is_dense or algebra.same_value(storage.fill, identity):
         result = _over(op, storage, axes, door, given)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sparseloom.conversion import convert
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import DType, value_dtype
+from sparseloom.core.dtypes import DType, is_bfloat16, value_dtype
 from sparseloom.core.errors import DeviceError, DTypeError, NotationError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.pack import stored_count, unpack
@@ -316,7 +316,10 @@ class Tensor(Arithmetic, Giving):
     def __dlpack__(self, **options: Any) -> Any:
         if not self.format.is_dense:
             raise DTypeError("only dense tensors can be shared by DLPack; write to_numpy(), or share the arrays one by one")
-        return dlpack.capsule(self.storage, **options) if self.device != "cpu" else self.to_numpy().__dlpack__(**options)
+        if self.device != "cpu":
+            return dlpack.capsule(self.storage, **options)
+        array = self.to_numpy()
+        return dlpack.shared_by_bits(array) if is_bfloat16(array.dtype) else array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack.device_of(self._storage)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.dtypes import VALUE_DTYPES, DType, real_part
+from sparseloom.core.dtypes import KNOWN_DTYPES, DType, is_value_dtype, kind_of, real_part
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.level import Fault
 from sparseloom.formats.levels.compressed import Compressed
@@ -79,6 +79,14 @@ extern "C" __global__ void numbers_{t}(const {T} *values, long long count, unsig
 }
 """
 
+_HALVES = """
+// Bits of halves that are no numbers: beyond those of infinity.
+extern "C" __global__ void numbers_{t}(const unsigned short *values, long long count, unsigned long long *fault) {
+  long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+  if (p < count && (values[p] & 0x7fff) > {T}) report(fault, p, 7);
+}
+"""
+
 
 def _for_types(text: str, kinds: Mapping[str, str]) -> str:
     return "".join(text.replace("{t}", name).replace("{T}", kind) for name, kind in kinds.items())
@@ -88,12 +96,13 @@ SOURCE = (
     _COMMON
     + _for_types(_KERNELS, {"int32": "int", "int64": "long long"})
     + _for_types(_NUMBERS, {"float32": "float", "float64": "double"})
+    + _for_types(_HALVES, {"float16": "0x7c00", "bfloat16": "0x7f80"})
 )
 
 
 def has_nan(values: DeviceArray) -> bool:
     """Whether some value on a device is no number. It waits for the device."""
-    if values.dtype.kind not in "fc" or not len(values):
+    if kind_of(values.dtype) not in "fc" or not len(values):
         return False
     count = len(values) * (2 if values.dtype.kind == "c" else 1)
     return _Checker(values).ask(real_part(values.dtype), "numbers", count, values, count) is not None
@@ -128,8 +137,8 @@ def check_on_device(storage: Storage, name: str = "tensor") -> None:
 
 
 def _check_values(storage: Storage, name: str) -> None:
-    if storage.dtype not in VALUE_DTYPES:
-        raise StorageError(f"{name}: values have dtype {storage.dtype}; there are {', '.join(map(str, VALUE_DTYPES))}")
+    if not is_value_dtype(storage.dtype):
+        raise StorageError(f"{name}: values have dtype {storage.dtype}; there are {KNOWN_DTYPES}")
     if not all(level.ordered for level in storage.format.levels):
         raise StorageError(f"{name}: coordinates in no order cannot be checked on a device; the format is {storage.format}")
 

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.dtypes import DType
+from sparseloom.core.dtypes import DType, bfloat16, is_bfloat16
 from sparseloom.core.errors import DTypeError
 
 CUDA_KINDS = (2, 13)  # memory of a device, and managed memory
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _KINDS = {code: kind for kind, code in _CODES.items()}
+_BFLOAT = 4
 _NAME, _USED = b"dltensor", b"used_dltensor"
 
 
@@ -71,13 +72,16 @@ def _destroy(capsule: int) -> None:
 _deleter, _destructor = _Deleter(_delete), _Destructor(_destroy)
 
 
-def capsule_of(address: int, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], ordinal: int, owner: object) -> Any:
-    """A capsule over memory of a CUDA device. ``strides`` count elements; the owner is kept alive by it."""
+def capsule_of(
+    address: int, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], ordinal: int, owner: object, kind: int = CUDA_KINDS[0]
+) -> Any:
+    """A capsule over memory of a CUDA device, or of another kind. ``strides`` count elements; the owner is kept alive by it."""
     order = len(shape)
     extents = (c_int64 * (2 * order))(*shape, *strides)
     at = ctypes.cast(extents, POINTER(c_int64))
     after = ctypes.cast(ctypes.addressof(extents) + 8 * order, POINTER(c_int64))
-    tensor = _Tensor(address or None, 2, ordinal, order, _CODES[dtype.kind], 8 * dtype.itemsize, 1, at, after, 0)
+    code = _BFLOAT if is_bfloat16(dtype) else _CODES[dtype.kind]
+    tensor = _Tensor(address or None, kind, ordinal, order, code, 8 * dtype.itemsize, 1, at, after, 0)
     managed = _Managed(tensor, None, ctypes.cast(_deleter, c_void_p).value)
     place = ctypes.addressof(managed)
     _alive[place] = managed, extents, owner
@@ -111,6 +115,13 @@ class _Taken:
             self._delete(self._place)
 
 
+def _dtype_of(code: int, bits: int) -> DType:
+    """The dtype that DLPack names by its kind and its bits."""
+    if code == _BFLOAT:
+        return bfloat16()
+    return np.dtype(np.bool_) if _KINDS[code] == "b" else np.dtype(f"{_KINDS[code]}{bits // 8}")
+
+
 def read_capsule(capsule: Any) -> Read:
     """Take over what a capsule points at."""
     if not _is_valid(id(capsule), _NAME):
@@ -119,9 +130,9 @@ def read_capsule(capsule: Any) -> Read:
     managed = _Managed.from_address(place)
     _set_name(capsule, _USED)
     owner, tensor = _Taken(place, managed.deleter), managed.tensor
-    if tensor.code not in _KINDS or tensor.lanes != 1:
+    if (tensor.code not in _KINDS and (tensor.code, tensor.bits) != (_BFLOAT, 16)) or tensor.lanes != 1:
         raise DTypeError(f"DLPack values of kind {tensor.code} with {tensor.bits} bits are not supported")
-    dtype = np.dtype(np.bool_) if _KINDS[tensor.code] == "b" else np.dtype(f"{_KINDS[tensor.code]}{tensor.bits // 8}")
+    dtype = _dtype_of(tensor.code, tensor.bits)
     shape = tuple(tensor.shape[k] for k in range(tensor.ndim))
     strides = tuple(tensor.strides[k] for k in range(tensor.ndim)) if tensor.strides else None
     return Read((tensor.data or 0) + tensor.byte_offset, dtype, shape, strides, tensor.device_type, tensor.device_id, owner)

@@ -125,7 +125,7 @@ class Place:
 
 def room_for(tensor: TensorVar, shape: tuple[int, ...], place: Place | None) -> Any:
     """Room for the values of a dense result, in main memory or on a device."""
-    return allocate(tensor, shape) if place is None else place.room(math.prod(tensor.format.level_sizes(shape)), tensor.dtype)
+    return allocate(tensor, shape) if place is None else place.room(math.prod(tensor.format.level_sizes(shape)), tensor.stored_dtype)
 
 
 def is_writable(values: Any) -> bool:

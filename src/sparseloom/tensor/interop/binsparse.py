@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.dtypes import known_fill, value_dtype
+from sparseloom.core.dtypes import is_bfloat16, known_fill, value_dtype
 from sparseloom.core.errors import DTypeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.dense import Dense
@@ -60,6 +60,8 @@ def described(storage: Storage) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
 
 def _encoded(values: NDArray[Any]) -> tuple[NDArray[Any], str]:
     """Values as they are stored, and the name of their type."""
+    if is_bfloat16(values.dtype):
+        raise DTypeError("binsparse has no bfloat16\n  help: convert with astype('float32'), which loses nothing, or write .npz")
     match values.dtype.kind:
         case "b":
             return values.view(np.int8), "bint8"

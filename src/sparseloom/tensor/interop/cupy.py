@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sparseloom.core.errors import FormatError, StorageError
+from sparseloom.core.dtypes import is_bfloat16, refuse_half
+from sparseloom.core.errors import DTypeError, FormatError, StorageError
 from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.storage import Storage, hand_out
 from sparseloom.runtime.cuda.arrays import DeviceArray
@@ -68,10 +69,13 @@ def give(tensor: Any) -> Any:
 
     storage = hand_out(to_device(tensor.storage))
 
+    if is_bfloat16(storage.dtype):
+        raise DTypeError("CuPy has no bfloat16\n  help: use to_torch(), or convert with astype('float32'), which loses nothing")
     if storage.format.is_dense and not storage.format.blocks:
         return _array(cupy, storage.values, storage)
     if storage.fill != 0:
         raise StorageError(f"CuPy's sparse matrices can only leave out zeros, and absent entries are {storage.fill}; use to_numpy()")
+    refuse_half(storage.dtype, "CuPy's sparse matrices")
     import cupyx.scipy.sparse as sparse
 
     arrays = [_array(cupy, array) for array in (storage.values, *storage.indices)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, DType
+from sparseloom.core.dtypes import INDEX_DTYPES, KNOWN_DTYPES, DType, is_value_dtype
 from sparseloom.core.errors import DeviceError, DTypeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
@@ -63,7 +63,8 @@ def from_device(value: Any, source: str = OWN) -> Intake:
 
 def read(value: Any) -> Read:
     """Where the values of an object are, and in which shape. Work on them may be under way on the current stream of its library."""
-    found = getattr(value, "__cuda_array_interface__", None)
+    # The interface has no word for bfloat16, which DLPack has.
+    found = None if str(getattr(value, "dtype", "")).endswith("bfloat16") else getattr(value, "__cuda_array_interface__", None)
     if found is None:
         return _taken_over(value)
     address, shape, dtype = int(found["data"][0]), tuple(found["shape"]), np.dtype(found["typestr"])
@@ -84,8 +85,8 @@ def _taken_over(value: Any) -> Read:
 def dense_on_device(found: Read, source: str) -> Storage:
     """A dense storage over memory that is contiguous in some order of modes."""
     order = len(found.shape)
-    if found.dtype not in VALUE_DTYPES:
-        raise StorageError(f"values of type {found.dtype} are not supported; there are {', '.join(map(str, VALUE_DTYPES))}")
+    if not is_value_dtype(found.dtype):
+        raise StorageError(f"values of type {found.dtype} are not supported; there are {KNOWN_DTYPES}")
     modes = tuple(range(order))
     if found.strides is not None and not _is_packed(found, modes):
         steps = found.strides

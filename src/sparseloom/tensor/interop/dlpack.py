@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.core.dtypes import is_bfloat16
 from sparseloom.core.errors import DeviceError, DTypeError
 from sparseloom.formats.storage import Storage
+from sparseloom.runtime.calling import address_of
 from sparseloom.runtime.cuda.arrays import interface, shared_by_dlpack
-from sparseloom.runtime.cuda.dlpack import CUDA_KINDS
+from sparseloom.runtime.cuda.dlpack import CUDA_KINDS, capsule_of
 from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.interop.device import from_device
 from sparseloom.tensor.interop.numpy import from_numpy
@@ -34,7 +36,9 @@ def from_dlpack(tensor: Any) -> Intake:
 
 
 def shared_array(tensor: Any) -> NDArray[Any]:
-    """A NumPy array over the memory of another library's tensor."""
+    """A NumPy array over the memory of another library's tensor. An array of bfloat16 is taken as it is."""
+    if isinstance(kind := getattr(tensor, "dtype", None), np.dtype) and is_bfloat16(kind):
+        return np.asarray(tensor)
     try:
         return np.from_dlpack(tensor)
     except (AttributeError, BufferError, RuntimeError, TypeError) as problem:
@@ -51,6 +55,14 @@ def capsule(storage: Storage, stream: Any = None, **_: Any) -> Any:
     """A DLPack capsule over the values of a dense tensor on a device."""
     values: Any = storage.values
     return shared_by_dlpack(values, storage.shape, strides_of(storage), stream)
+
+
+def shared_by_bits(array: NDArray[Any]) -> Any:
+    """A DLPack capsule over an array of bfloat16 in main memory, which NumPy makes none of."""
+    if not array.flags.writeable:
+        raise BufferError("a read-only array of bfloat16 cannot be shared by DLPack; copy it first")
+    steps = tuple(step // array.itemsize for step in array.strides)
+    return capsule_of(address_of(array), array.dtype, array.shape, steps, 0, array, _ON_THE_CPU[0])
 
 
 def cuda_interface(storage: Storage) -> dict[str, Any]:

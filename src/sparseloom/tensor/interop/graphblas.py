@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.conversion import convert
+from sparseloom.core.dtypes import refuse_half
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.named import csc, csr
 from sparseloom.runtime.cuda.storages import to_host
@@ -48,6 +49,7 @@ def give(tensor: Any) -> Any:
     import graphblas
 
     storage = to_host(tensor.storage)
+    refuse_half(storage.dtype, "GraphBLAS's matrices and vectors")
     if storage.fill != 0:
         raise StorageError(f"in GraphBLAS absent entries have no value, and here they are {storage.fill}; use to_numpy()")
     if len(storage.shape) == 1:

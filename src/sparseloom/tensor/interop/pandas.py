@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.conversion import convert
-from sparseloom.core.dtypes import known_fill, value_dtype
+from sparseloom.core.dtypes import is_bfloat16, known_fill, refuse_half, value_dtype
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.named import csc
 from sparseloom.runtime.cuda.storages import to_host
@@ -106,6 +106,8 @@ def give(tensor: Any, **options: Any) -> Any:
     if storage.format.is_dense:
         made: Any = pandas.DataFrame if order == 2 else pandas.Series
         return made(to_numpy(storage), **options)
+    if is_bfloat16(storage.dtype):
+        refuse_half(storage.dtype, "pandas' sparse columns")
     fill = storage.dtype.type(storage.fill)
     if order == 1:
         (places,), values = listed(storage)

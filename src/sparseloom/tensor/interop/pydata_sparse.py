@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparseloom.conversion import convert
+from sparseloom.core.dtypes import refuse_half
 from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.storage import Storage, hand_out
 from sparseloom.runtime.cuda.storages import to_host
@@ -47,6 +48,7 @@ def give(tensor: Any) -> Any:
     import sparse
 
     storage = hand_out(to_host(tensor.storage))
+    refuse_half(storage.dtype, "the arrays of PyData/Sparse, which numba computes,")
     fill = storage.dtype.type(storage.fill)
     if storage.format in (csr, csc):
         level, axes = storage.levels[1].arrays, (0,) if storage.format == csr else (1,)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.conversion import convert
-from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, value_dtype
+from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, refuse_half, value_dtype
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
@@ -266,6 +266,7 @@ def to_scipy(storage: Storage) -> Any:
     """A SciPy sparse array over the same memory for CSR, CSC, COO, BCSR and DIA; other formats are converted to CSR or COO first."""
     import scipy.sparse
 
+    refuse_half(storage.dtype, "SciPy's sparse arrays")
     if storage.fill != 0:
         raise StorageError(f"SciPy's sparse arrays can only leave out zeros, and absent entries are {storage.fill}; use to_numpy()")
     if not storage.shape:

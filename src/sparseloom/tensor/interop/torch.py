@@ -5,12 +5,14 @@ PyTorch itself is imported only to make a tensor of it. A tensor of which PyTorc
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.core.dtypes import bfloat16, is_bfloat16
 from sparseloom.core.errors import DeviceError, DTypeError, FormatError, StorageError
 from sparseloom.formats.named import bcsr, coo, csc, csr
 from sparseloom.formats.pack import convert
@@ -19,7 +21,7 @@ from sparseloom.runtime.cuda.streams import TORCH
 from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.interop.device import compressed_on_device, coordinates_on_device, flat, from_device, wants_gradient
 from sparseloom.tensor.interop.dlpack import capsule, device_of, from_dlpack, shared_array
-from sparseloom.tensor.interop.numpy import to_numpy
+from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates, is_bsr
 
 
@@ -49,20 +51,31 @@ def from_torch(tensor: Any) -> Intake:
     shape = tuple(int(size) for size in tensor.shape)
     match str(tensor.layout):
         case "torch.strided":
-            return from_dlpack(tensor.resolve_conj().resolve_neg())
+            return from_dlpack(tensor.resolve_conj().resolve_neg()) if not _is_bfloat16(tensor) else from_numpy(_array(tensor))
         case "torch.sparse_csr":
-            return from_compressed(csr, shape, *map(shared_array, (tensor.crow_indices(), tensor.col_indices(), tensor.values())))
+            return from_compressed(csr, shape, *map(_array, (tensor.crow_indices(), tensor.col_indices(), tensor.values())))
         case "torch.sparse_csc":
-            return from_compressed(csc, shape, *map(shared_array, (tensor.ccol_indices(), tensor.row_indices(), tensor.values())))
+            return from_compressed(csc, shape, *map(_array, (tensor.ccol_indices(), tensor.row_indices(), tensor.values())))
         case "torch.sparse_bsr":
             three = tensor.crow_indices(), tensor.col_indices(), tensor.values()
             rows, columns = map(int, three[2].shape[-2:])
-            return from_compressed(bcsr((rows, columns)), shape, *map(shared_array, three))
+            return from_compressed(bcsr((rows, columns)), shape, *map(_array, three))
         case "torch.sparse_coo":
             if tensor.dense_dim():
                 raise StorageError("hybrid sparse tensors of PyTorch are not taken; give tensor.to_dense() or its indices and values")
-            return from_coordinates(shape, tuple(shared_array(tensor._indices())), shared_array(tensor._values()))
+            return from_coordinates(shape, tuple(_array(tensor._indices())), _array(tensor._values()))
     raise StorageError(f"the PyTorch layout {tensor.layout} is not taken; give tensor.to_sparse_csr()")
+
+
+def _is_bfloat16(tensor: Any) -> bool:
+    return str(getattr(tensor, "dtype", "")) == "torch.bfloat16"
+
+
+def _array(tensor: Any) -> NDArray[Any]:
+    """A NumPy array over the memory of a tensor. NumPy takes the bits of bfloat16, which it does not know, and ml_dtypes names them."""
+    if not _is_bfloat16(tensor):
+        return shared_array(tensor)
+    return shared_array(tensor.view(sys.modules["torch"].int16)).view(bfloat16())
 
 
 def _from_cuda(given: Any) -> Intake:
@@ -128,19 +141,25 @@ def give(tensor: Any) -> Any:
         return _to_cuda(torch, storage)
     format, order = storage.format, len(storage.shape)
     if format.is_dense:
-        return torch.from_numpy(_writable(to_numpy(storage)))
+        return _tensor(torch, to_numpy(storage))
     if format in (csr, csc):
         make = torch.sparse_csr_tensor if format == csr else torch.sparse_csc_tensor
-        pos, crd = (torch.from_numpy(_writable(storage.levels[1].arrays[name])) for name in ("pos", "crd"))
-        return make(pos, crd, torch.from_numpy(_writable(storage.values)), storage.shape, check_invariants=False)
+        pos, crd = (_tensor(torch, storage.levels[1].arrays[name]) for name in ("pos", "crd"))
+        return make(pos, crd, _tensor(torch, storage.values), storage.shape, check_invariants=False)
     if is_bsr(storage):
-        pos, crd = (torch.from_numpy(_writable(storage.levels[1].arrays[name])) for name in ("pos", "crd"))
-        blocks = torch.from_numpy(_writable(storage.values.reshape(-1, *format.blocks)))
+        pos, crd = (_tensor(torch, storage.levels[1].arrays[name]) for name in ("pos", "crd"))
+        blocks = _tensor(torch, storage.values.reshape(-1, *format.blocks))
         return torch.sparse_bsr_tensor(pos, crd, blocks, storage.shape, check_invariants=False)
     entries = convert(storage, coo(order))
     coordinates = np.stack([level.arrays["crd"] for level in entries.levels]).astype(np.int64)
-    arrays = torch.from_numpy(coordinates), torch.from_numpy(_writable(entries.values))
+    arrays = torch.from_numpy(coordinates), _tensor(torch, entries.values)
     return torch.sparse_coo_tensor(*arrays, storage.shape, check_invariants=False)._coalesced_(True)
+
+
+def _tensor(torch: Any, array: NDArray[Any]) -> Any:
+    """A PyTorch tensor over the memory of an array."""
+    held = _writable(array)
+    return torch.from_numpy(held.view(np.int16)).view(torch.bfloat16) if is_bfloat16(held.dtype) else torch.from_numpy(held)
 
 
 def _writable(array: NDArray[Any]) -> NDArray[Any]:

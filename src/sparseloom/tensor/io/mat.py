@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.errors import SparseloomError, StorageError
+from sparseloom.core.dtypes import is_half
+from sparseloom.core.errors import DTypeError, SparseloomError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csc
 from sparseloom.formats.pack import convert
@@ -62,6 +63,9 @@ def write_mat(path: Path, storage: Storage, name: str | None = None) -> None:
     from scipy.io import savemat
 
     order = len(storage.shape)
+    if is_half(storage.dtype):
+        help = "convert with astype('float32'), which loses nothing, or write .npz"
+        raise DTypeError(f"cannot write {path}: MATLAB has no {storage.dtype}\n  help: {help}")
     if order != 2 and not storage.format.is_dense:
         raise StorageError(f"cannot write {path}: MATLAB's sparse arrays are matrices, and this tensor has {order} modes; write .npz")
     if storage.fill != 0 and not storage.format.is_dense:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.conversion import store
+from sparseloom.core.dtypes import kind_of
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csr, dense
@@ -215,5 +216,5 @@ def _write_array(file: Sink, array: NDArray[Any]) -> None:
 
 def _head(layout: str, values: NDArray[Any], *sizes: int) -> bytes:
     """The first line and the size line."""
-    field = "complex" if values.dtype.kind == "c" else "real" if values.dtype.kind == "f" else "integer"
+    field = "complex" if values.dtype.kind == "c" else "real" if kind_of(values.dtype) == "f" else "integer"
     return f"%%MatrixMarket matrix {layout} {field} general\n{' '.join(map(str, sizes))}\n".encode()

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.dtypes import DType
+from sparseloom.core.dtypes import DType, is_bfloat16
 from sparseloom.core.errors import DTypeError
 from sparseloom.formats.format import Format
 from sparseloom.formats.pack import to_dense
@@ -66,6 +66,9 @@ def read_npy(path: Path, format: Format | str | None = None) -> Storage:
 
 def write_npy(path: Path, storage: Storage) -> None:
     """Write the whole tensor as an array, the fill included."""
+    if is_bfloat16(storage.dtype):
+        help = "write .npz, or convert with astype('float32'), which loses nothing"
+        raise DTypeError(f"cannot write {path}: a .npy file has no word for bfloat16\n  help: {help}")
     array = to_dense(storage)
     write_text(path, lambda file: np.lib.format.write_array(file, array, allow_pickle=False))
 

@@ -1,8 +1,9 @@
 """Archives of arrays (.npz), never pickled.
 
 CSR, CSC, COO, BCSR and DIA are written as SciPy's ``save_npz`` does, so that SciPy reads them. Other formats, and fills other than
-zero, have a layout of their own: the format's letters, the shape, the fill, and the arrays by level (pos1, crd1, ..., values). Archives
-with a description of binsparse's are read, too.
+zero, have a layout of their own: the format's letters, the shape, the fill, and the arrays by level (pos1, crd1, ..., values). So have
+float16 and bfloat16, which SciPy does not hold; of bfloat16, which NumPy does not write, there are the bits, and its name in ``dtype``.
+Archives with a description of binsparse's are read, too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.core.dtypes import UINT16, bfloat16, computed, is_bfloat16, is_half
 from sparseloom.core.errors import SparseloomError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import bcsr, csc, csr
@@ -34,6 +36,7 @@ from sparseloom.tensor.io.source import fault, open_plain, replacing
 
 Arrays = Mapping[str, NDArray[Any]]
 _OWN = "sparseloom_format"
+_NAMED = "dtype"
 # How many bytes one byte can unpack to, for the ways in which NumPy packs.
 _PACKING = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
 _SLACK = 1032
@@ -151,7 +154,17 @@ def _own(arrays: _Members) -> Storage:
     shape, fill = _shape(arrays["shape"]), arrays["fill"]
     if fill.ndim:
         raise StorageError(f"the fill must be one value, not an array of shape {fill.shape}")
-    return storage_of(format, shape, arrays.besides(_OWN, "shape", "fill"), fill.item())
+    held: Arrays = arrays.besides(_OWN, "shape", "fill", _NAMED)
+    if _NAMED in arrays:
+        held = {**held, "values": _bfloat16(_text(arrays[_NAMED]), held["values"])}
+    return storage_of(format, shape, held, fill.item())
+
+
+def _bfloat16(name: str, bits: NDArray[Any]) -> NDArray[Any]:
+    """Values of which an archive has the bits."""
+    if name != "bfloat16" or bits.dtype != UINT16:
+        raise StorageError(f"the values are {bits.dtype}, and should be read as {name!r}; only the bits of bfloat16 are")
+    return bits.view(bfloat16())
 
 
 def _described(arrays: _Members) -> Storage:
@@ -199,7 +212,7 @@ def _coordinate_arrays(arrays: Arrays) -> tuple[NDArray[Any], ...]:
 
 def _as_scipys(storage: Storage) -> dict[str, Any] | None:
     """The arrays under SciPy's names, or ``None`` if SciPy has no such class."""
-    found = as_scipy(storage) if storage.fill == 0 and len(storage.shape) > 1 else None
+    found = as_scipy(storage) if storage.fill == 0 and len(storage.shape) > 1 and not is_half(storage.dtype) else None
     if found is None:
         return None
     kind, arrays = found
@@ -210,5 +223,9 @@ def _as_scipys(storage: Storage) -> dict[str, Any] | None:
 
 
 def _as_own(storage: Storage) -> dict[str, Any]:
-    head = {_OWN: np.array(storage.format.text), "shape": np.array(storage.shape, np.int64), "fill": np.array(storage.fill, storage.dtype)}
-    return head | arrays_of(storage)
+    fill = np.array(storage.fill, computed(storage.dtype))
+    head = {_OWN: np.array(storage.format.text), "shape": np.array(storage.shape, np.int64), "fill": fill}
+    arrays = head | arrays_of(storage)
+    if is_bfloat16(storage.dtype):
+        arrays |= {"values": storage.values.view(UINT16), _NAMED: np.array(storage.dtype.name)}
+    return arrays

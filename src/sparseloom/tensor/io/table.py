@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.dtypes import FLOAT64, INT32, INT64, DType
+from sparseloom.core.dtypes import FLOAT64, INT32, INT64, DType, kind_of
 from sparseloom.core.errors import StorageError
 from sparseloom.runtime.forks import whole_step
 from sparseloom.runtime.teams import get_threads
@@ -310,7 +310,7 @@ def _bad_number(block: Block, is_good: Callable[[bytes], bool], wanted: str) -> 
 
 def _in_words(values: NDArray[Any]) -> list[str]:
     """Each value as text that reads back exactly, a complex one as two words."""
-    match values.dtype.kind:
+    match kind_of(values.dtype):
         case "c":
             return [f"{value.real!r} {value.imag!r}" for value in values.tolist()]
         case "f":

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from sparseloom.conversion import store
-from sparseloom.core.dtypes import VALUE_DTYPES, DType
+from sparseloom.core.dtypes import KNOWN_DTYPES, STORED_NAMES, DType, value_dtype
 from sparseloom.core.errors import DTypeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import entries
@@ -66,11 +66,10 @@ def _read_remark(path: Path, line: bytes) -> tuple[tuple[int, ...] | None, DType
     if remark is None:
         return None, np.dtype(np.float64)
     name = remark[2].decode("ascii")
-    dtype = next((known for known in VALUE_DTYPES if str(known) == name), None)
-    if dtype is None:
+    if name not in STORED_NAMES:
         # By its whole name: 'f', all that is left of 'float64' where a file is cut off, is another dtype.
-        raise fault(path, f"{name!r} is not a value type; there are {', '.join(map(str, VALUE_DTYPES))}", 1, line)
-    return known_sizes(path, remark[1].split(), 1, line), dtype
+        raise fault(path, f"{name!r} is not a value type; there are {KNOWN_DTYPES}", 1, line)
+    return known_sizes(path, remark[1].split(), 1, line), value_dtype(name)
 
 
 def _read_sizes(lines: Lines) -> tuple[int, ...] | None:

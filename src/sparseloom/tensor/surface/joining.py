@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparseloom.core.algebra import same_value
-from sparseloom.core.dtypes import value_dtype
+from sparseloom.core.dtypes import promoted, value_dtype
 from sparseloom.core.errors import ShapeError
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import apart
@@ -47,7 +47,7 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 
 def _common(tensors: Sequence[Tensor]) -> Any:
-    return value_dtype(np.result_type(*(tensor.dtype for tensor in tensors)))
+    return value_dtype(promoted([tensor.dtype for tensor in tensors]))
 
 
 @offered("shape", methods=None, numpy="concatenate concat", standard="concat")

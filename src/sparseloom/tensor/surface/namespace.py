@@ -14,11 +14,12 @@ import functools
 import math
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from sparseloom.core.dtypes import VALUE_DTYPES, DType, value_dtype
+from sparseloom.core.dtypes import VALUE_DTYPES, DType, is_bfloat16, promoted, value_dtype
 from sparseloom.core.errors import DeviceError, DTypeError
 from sparseloom.tensor import creation
 from sparseloom.tensor.operators import broadcast_shape
@@ -125,7 +126,14 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype to which tensors, dtypes and numbers promote."""
-    return value_dtype(np.result_type(*(given.dtype if isinstance(given, Tensor) else given for given in arrays_and_dtypes)))
+    return value_dtype(promoted([_kind(given) for given in arrays_and_dtypes]))
+
+
+def _kind(given: Any) -> Any:
+    """The dtype of a tensor or an array, or one that is named; a number promotes weakly."""
+    if isinstance(given, Tensor | np.ndarray):
+        return given.dtype
+    return given if isinstance(given, builtins.bool | int | float | complex | np.generic) else np.dtype(given)
 
 
 def can_cast(from_: Any, to: Any, /) -> builtins.bool:
@@ -135,7 +143,9 @@ def can_cast(from_: Any, to: Any, /) -> builtins.bool:
 
 def finfo(type: Any, /) -> Any:
     """The limits of a dtype of floats."""
-    return np.finfo(type.dtype if isinstance(type, Tensor) else type)
+    dtype = type.dtype if isinstance(type, Tensor) else type
+    is_foreign = isinstance(dtype, np.dtype) and is_bfloat16(dtype)
+    return import_module("ml_dtypes").finfo(dtype) if is_foreign else np.finfo(dtype)
 
 
 def iinfo(type: Any, /) -> Any:
@@ -145,6 +155,9 @@ def iinfo(type: Any, /) -> Any:
 
 def isdtype(dtype: Any, kind: Any) -> builtins.bool:
     """Whether a dtype is of a kind, such as "integral", or one of several."""
+    if isinstance(dtype, np.dtype) and is_bfloat16(dtype):  # which NumPy takes for no dtype of its own
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        return builtins.any(each in ("real floating", "numeric") if isinstance(each, str) else each == dtype for each in kinds)
     return np.isdtype(dtype, kind)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.core.dtypes import kind_of
 from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.formats.room import require_array
 from sparseloom.tensor.surface.entries import Index, are_dense, by_numpy, dense_tensor, entries_of, linear, mode_of, tensor_of
@@ -104,7 +105,7 @@ def topk(x: Any, /, k: int, axis: int = -1, largest: bool = True) -> TopK:
 
 def _downwards(values: NDArray[Any]) -> NDArray[Any]:
     """Keys that ascend where values descend; NaN first."""
-    if values.dtype.kind == "f":
+    if kind_of(values.dtype) == "f":
         return np.where(np.isnan(values), -np.inf, -values)
     return values.max(initial=0) - values if values.dtype.kind != "b" else ~values
 

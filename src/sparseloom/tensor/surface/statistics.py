@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.dtypes import INT64, as_inexact, real_part, value_dtype
+from sparseloom.core.dtypes import INT64, as_inexact, computed, is_half, kind_of, real_part, value_dtype
 from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.formats.room import require_array
 from sparseloom.tensor import functions
@@ -107,6 +107,8 @@ def var(
     tensor = tensor_of(x)
     modes, taken = modes_of(axis, tensor.ndim), ddof if correction is None else correction
     kind = as_inexact(tensor.dtype) if dtype is None else value_dtype(dtype)
+    if is_half(kind):
+        return var(tensor.astype(computed(kind)), axis, None, out, ddof, keepdims, correction=correction).astype(kind)
     with np.errstate(all="ignore"):
         if are_dense(tensor):
             return _scalar(tensor_of(by_numpy(np.var, tensor, modes, None if dtype is None else kind, ddof=taken, keepdims=keepdims)), axis)
@@ -141,6 +143,8 @@ def std(
     >>> float(sl.std([1.0, 3.0]))
     1.0
     """
+    if is_half(kind := tensor_of(x).dtype if dtype is None else value_dtype(dtype)):
+        return std(tensor_of(x).astype(computed(kind)), axis, None, out, ddof, keepdims, correction=correction).astype(kind)
     found = var(x, axis, dtype, None, ddof, keepdims, correction=correction)
     return np.sqrt(found) if not isinstance(found, Tensor) else Tensor(revalued(found.storage, np.sqrt))
 
@@ -171,7 +175,10 @@ def _running(function: Any, x: Any, axis: Any, dtype: Any) -> Tensor:
     given = ravel(tensor) if axis is None else tensor
     mode = 0 if axis is None else mode_of(axis, tensor.ndim)
     require_array(given.shape, 8)
-    return by_numpy(function, given, mode, None if dtype is None else value_dtype(dtype))  # type: ignore[no-any-return]
+    kind = given.dtype if dtype is None else value_dtype(dtype)
+    if is_half(kind):
+        return by_numpy(function, given.astype(computed(kind)), mode).astype(kind)  # type: ignore[no-any-return]
+    return by_numpy(function, given, mode, None if dtype is None else kind)  # type: ignore[no-any-return]
 
 
 @offered("reductions")
@@ -228,7 +235,7 @@ def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_i
 def _without_nan(x: Any, instead: Any) -> Tensor:
     """A tensor with another value in place of NaN."""
     tensor = tensor_of(x)
-    if tensor.dtype.kind not in "fc":
+    if kind_of(tensor.dtype) not in "fc":
         return tensor
 
     def replaced(values: Any) -> Any:
@@ -266,7 +273,7 @@ def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ke
 
 def _nan_extreme(x: Any, axis: Any, keepdims: bool, instead: float, name: str) -> Any:
     found = getattr(_without_nan(x, instead), name)(axis, None, keepdims)
-    if tensor_of(x).dtype.kind != "f":
+    if kind_of(tensor_of(x).dtype) != "f":
         return found
     counted = _counted(x, axis, keepdims)
     if not isinstance(found, Tensor):
@@ -349,7 +356,7 @@ def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ke
     2.0
     """
     kind = as_inexact(tensor_of(x).dtype) if dtype is None else value_dtype(dtype)
-    total, count = nansum(x, axis, kind, None, keepdims), _counted(x, axis, keepdims)
+    total, count = nansum(x, axis, computed(kind), None, keepdims), _counted(x, axis, keepdims)
     with np.errstate(all="ignore"):
         if not isinstance(total, Tensor):
             return (total / count).astype(kind)
@@ -364,6 +371,8 @@ def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddo
     1.0
     """
     tensor = tensor_of(x)
+    if is_half(kind := tensor.dtype if dtype is None else value_dtype(dtype)):
+        return nanvar(tensor.astype(computed(kind)), axis, None, out, ddof, keepdims).astype(kind)
     center = nanmean(tensor, axis, dtype, None, True)
     apart = functions.absolute(functions.subtract(tensor, center))
     total, count = nansum(functions.square(apart), axis, None, None, keepdims), _counted(tensor, axis, keepdims)
@@ -378,6 +387,8 @@ def nanstd(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddo
     >>> float(sl.nanstd([1.0, np.nan, 3.0]))
     1.0
     """
+    if is_half(kind := tensor_of(x).dtype if dtype is None else value_dtype(dtype)):
+        return nanstd(tensor_of(x).astype(computed(kind)), axis, None, out, ddof, keepdims).astype(kind)
     found = nanvar(x, axis, dtype, None, ddof, keepdims)
     return functions.sqrt(found) if isinstance(found, Tensor) else np.sqrt(found)
 
@@ -390,6 +401,8 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     5.0
     """
     tensor = tensor_of(x)
+    if is_half(tensor.dtype):
+        return norm(tensor.astype(computed(tensor.dtype)), ord, axis, keepdims).astype(tensor.dtype)
     modes = modes_of(axis, tensor.ndim)
     magnitude = functions.absolute(tensor if tensor.dtype.kind in "fc" else tensor.astype(float))
     match ord, len(modes):

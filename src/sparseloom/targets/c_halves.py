@@ -1,0 +1,93 @@
+"""Halves in C: float16 and bfloat16 are bits in memory, and float32 in between. Rounding is to the nearest, ties to even; nan stays nan.
+
+A processor with instructions for float16 is asked for them. Without, a compiler would call a function of its library, which may not be
+there, so bits are moved by hand: the subtraction and the addition of floats below do the shifts that subnormal numbers need.
+"""
+
+from __future__ import annotations
+
+HALF_TYPES = {"float16": "float16_bits", "bfloat16": "bfloat16_bits"}
+
+HALF_HELPERS = {
+    "HAS_FLOAT16": """
+#if defined(__FLT16_MAX__) && (defined(__F16C__) || defined(__AVX512FP16__) || defined(__aarch64__))
+#define HAS_FLOAT16 1
+#else
+#define HAS_FLOAT16 0
+#endif
+""",
+    "float16_bits": "typedef uint16_t float16_bits;",
+    "bfloat16_bits": "typedef uint16_t bfloat16_bits;",
+    "float32_parts": "union float32_parts { float number; uint32_t bits; };",
+    "float32_of_float16": """
+static inline float float32_of_float16(float16_bits half) {
+#if HAS_FLOAT16
+  union { float16_bits bits; _Float16 number; } given = {half};
+  return (float)given.number;
+#else
+  union float32_parts made, least;
+  const uint32_t exponent = ((uint32_t)half & 0x7c00u) << 13;
+  made.bits = (((uint32_t)half & 0x7fffu) << 13) + (112u << 23);
+  least.bits = 113u << 23;
+  if (exponent == 0x0f800000u) made.bits += 112u << 23;
+  if (exponent == 0) {
+    made.bits += 1u << 23;
+    made.number -= least.number;
+  }
+  made.bits |= ((uint32_t)half & 0x8000u) << 16;
+  return made.number;
+#endif
+}
+""",
+    "float16_of_float32": """
+static inline float16_bits float16_of_float32(float number) {
+#if HAS_FLOAT16
+  union { _Float16 number; float16_bits bits; } made = {(_Float16)number};
+  return made.bits;
+#else
+  union float32_parts given = {number}, shifter;
+  const uint32_t sign = given.bits & 0x80000000u, size = given.bits ^ sign;
+  uint32_t made = (size + 0xc8000fffu + (size >> 13 & 1u)) >> 13;
+  shifter.bits = 0x3f000000u;
+  given.bits = size;
+  if (size < 0x38800000u) {
+    given.number += shifter.number;
+    made = given.bits - shifter.bits;
+  }
+  if (size >= 0x47800000u) made = size > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  return (float16_bits)(made | sign >> 16);
+#endif
+}
+""",
+    "float32_of_bfloat16": """
+static inline float float32_of_bfloat16(bfloat16_bits half) {
+  union float32_parts made;
+  made.bits = (uint32_t)half << 16;
+  return made.number;
+}
+""",
+    "bfloat16_of_float32": """
+static inline bfloat16_bits bfloat16_of_float32(float number) {
+  union float32_parts given = {number};
+  const uint32_t rounded = given.bits + 0x7fffu + (given.bits >> 16 & 1u), quiet = given.bits | 0x400000u;
+  return (bfloat16_bits)((number != number ? quiet : rounded) >> 16);
+}
+""",
+}
+# A GPU has instructions for float16, which its assembler knows without a header.
+CUDA_HALF_HELPERS = {
+    "float32_of_float16": """
+static inline float float32_of_float16(float16_bits half) {
+  float made;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(made) : "h"(half));
+  return made;
+}
+""",
+    "float16_of_float32": """
+static inline float16_bits float16_of_float32(float number) {
+  float16_bits made;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(made) : "f"(number));
+  return made;
+}
+""",
+}
