@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
+from sparseloom.core.algebra import SEMIRINGS
 from sparseloom.core.errors import SparseloomError
 from sparseloom.explain import explain
 from sparseloom.explorer.subject import Subject, Taken
@@ -36,6 +37,7 @@ def look(subject: Subject) -> dict[str, Any]:
         "columns": {**columns, "code": code(subject, names)},
         "races": [_race(conflict) for conflict in subject.schedule.conflicts],
         "explain": _explained(subject),
+        "semirings": list(SEMIRINGS),
         "take": take_away(subject),
         "pictures": {
             "provenance": subject.schedule.provenance._repr_svg_(),

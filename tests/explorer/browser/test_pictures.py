@@ -61,7 +61,7 @@ def test_entries_are_coloured_by_what_one_chooses(window: Opened) -> None:
 
 
 def test_a_slider_runs_through_time(window: Opened) -> None:
-    slider = window.page.get_by_label("Time")
+    slider = window.page.get_by_label("Time", exact=True)
     slider.focus()
     window.page.keyboard.press("Home")
     expect(visit(window)).to_have_text("before the first visit")
@@ -85,9 +85,11 @@ def test_visits_are_stepped_through_one_by_one(window: Opened) -> None:
 
 
 def test_time_is_played_and_paused(window: Opened) -> None:
+    window.page.clock.install()  # the page's time goes on when it is told to
     window.button("Play").click()
     expect(window.button("Pause")).to_be_visible()
-    expect(visit(window)).to_contain_text("visit 3 of")
+    window.page.clock.run_for(400)
+    expect(visit(window)).not_to_contain_text("visit 0 of")
     window.button("Pause").click()
     expect(window.button("Play")).to_be_visible()
     assert 0 < window.page.locator("svg .sl-entry.done").count() < window.entries.count()

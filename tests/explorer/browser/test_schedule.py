@@ -173,6 +173,13 @@ def test_formats_change_the_loops_and_wrong_ones_say_why(spmv: Opened) -> None:
     expect(spmv.loops.filter(has_text="for j in 0 : j_size")).to_have_count(1)
 
 
+def test_a_semiring_changes_what_the_operators_mean(spmv: Opened) -> None:
+    spmv.page.get_by_text("Sizes and data").click()
+    spmv.page.get_by_label("semiring").select_option("min_plus")
+    expect(spmv.loops.filter(has_text="min(")).not_to_have_count(0)
+    assert "min_plus" in spmv.page.url
+
+
 def test_sizes_density_and_seed_change_the_data(spmv: Opened) -> None:
     spmv.page.get_by_text("Sizes and data").click()
     spmv.page.get_by_label("i", exact=True).fill("50")

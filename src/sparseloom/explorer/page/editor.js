@@ -199,12 +199,15 @@ function number(words, value, set, attributes) {
 
 function showData(answer) {
   if (parts.data.contains(document.activeElement)) return;
-  const { sizes = {}, density, seed } = answer.state;
+  const { sizes, density, seed, semiring } = answer.state;
+  const ring = element("select", { onchange: () => change({ semiring: ring.value }) }, answer.semirings.map((name) => element("option", name)));
+  ring.value = semiring;
   const size = ([name, long]) => number(name, sizes[name] ?? "", (value) => change({ sizes: { ...state().sizes, [name]: Math.round(value) } }), { min: 1, placeholder: long });
   put(parts.data,
     ...Object.entries(answer.sizes).map(size),
-    number("density", density ?? "", (value) => change({ density: value }), { min: 0, max: 1, step: "any" }),
-    number("seed", seed ?? "", (value) => change({ seed: Math.round(value) }), { min: 0 }),
+    number("density", density, (value) => change({ density: value }), { min: 0, max: 1, step: "any" }),
+    number("seed", seed, (value) => change({ seed: Math.round(value) }), { min: 0 }),
+    element("label", "semiring", ring),
   );
 }
 

@@ -24,7 +24,7 @@ function trouble(error) {
 function summary(found) {
   const refused = found.steps.findIndex((step) => step.status === "refused");
   if (refused >= 0) return [`Step ${refused + 1} is refused: ${found.steps[refused].error.text.split("\n")[0]}`, "bad"];
-  if (!Array.isArray(found.columns.code)) return [found.columns.code.error?.text.split("\n")[0] ?? "", "bad"];
+  if (!Array.isArray(found.columns.code)) return [found.columns.code.error.text.split("\n")[0], "bad"];
   const count = found.steps.filter((step) => step.status === "legal").length;
   return [count ? `Legal: ${count} step${count === 1 ? "" : "s"}.` : "Legal: no schedule.", "good"];
 }
@@ -65,7 +65,7 @@ function changed(why) {
 }
 
 async function copy(kind) {
-  const text = kind === "link" ? location.href : answer?.take?.[kind];
+  const text = kind === "link" ? location.href : answer?.take[kind];
   if (!text) return say("There is nothing to copy yet.", "bad");
   try {
     await navigator.clipboard.writeText(text);
@@ -78,12 +78,11 @@ async function copy(kind) {
 async function loadExamples() {
   const found = await ask({ ask: "examples" });
   if (!found?.ok) return;
-  const states = found.groups.flatMap(({ examples }) => examples.map((example) => example.state));
-  let count = 0;
-  const option = ({ title }) => element("option", { value: count++ }, title);
+  const states = [];
+  const option = ({ title, state }) => element("option", { value: states.push(state) }, title);
   ui.examples.append(...found.groups.map(({ title, examples }) => element("optgroup", { label: title }, examples.map(option))));
   ui.examples.addEventListener("change", () => {
-    if (ui.examples.value !== "") replaceAll({ ...states[ui.examples.value] });
+    if (ui.examples.value) replaceAll(states[ui.examples.value - 1]);
     ui.examples.value = "";
   });
 }

@@ -43,17 +43,17 @@ const figure = (title, name, svg) => element("figure", element("figcaption", tit
 
 function shown({ seconds: time, runs, result, interpreter, scipy, roofline, timeline: spans, threads }) {
   const facts = [
-    fact("time", element("b", seconds(time)), ` (${runs} runs${threads ? `, ${threads} thread${threads === 1 ? "" : "s"}` : ""})`),
-    interpreter && fact("interpreter", verdict(interpreter.same), ` ${interpreter.text ?? ""}`),
-    scipy ? fact("SciPy", `${seconds(scipy.seconds)} for ${scipy.what}, `, verdict(scipy.same)) : fact("SciPy", "has no single function for this statement"),
-    roofline && fact("memory", roofline.text),
+    fact("time", element("b", seconds(time)), ` (${runs} runs, ${threads} thread${threads === 1 ? "" : "s"})`),
+    fact("interpreter", interpreter.same !== null && verdict(interpreter.same), ` ${interpreter.text}`),
+    scipy ? fact("SciPy", `${seconds(scipy.seconds)} for ${scipy.what}, `, verdict(scipy.same)) : fact("SciPy", "has no single function for this"),
+    fact("memory", roofline.text),
   ];
-  const rows = [["this schedule", time, 0], scipy && ["SciPy", scipy.seconds, 1], roofline && ["memory’s limit", roofline.floor_seconds, 2]].filter(Boolean);
+  const rows = [["this schedule", time, 0], scipy && ["SciPy", scipy.seconds, 1], ["memory’s limit", roofline.floor_seconds, 2]].filter(Boolean);
   return [
     element("dl", facts),
     figure("Roofline: the time beside what moving the bytes alone takes", "roofline", bars("Roofline", rows)),
-    spans?.length > 0 && figure("Threads", "timeline", timeline(spans)),
-    result && element("figure", element("figcaption", `Result ${result.name}: ${result.format}, ${result.shape.join(" × ")}`), element("pre", { tabindex: 0, "aria-label": `Result ${result.name}` }, result.preview)),
+    spans.length > 0 && figure("Threads", "timeline", timeline(spans)),
+    element("figure", element("figcaption", `Result ${result.name}: ${result.format}, ${result.shape.join(" × ")}`), element("pre", { tabindex: 0, "aria-label": `Result ${result.name}` }, result.preview)),
   ];
 }
 
@@ -126,7 +126,7 @@ function keep() {
 }
 
 export function build() {
-  ui.run = element("div", element("p.faint", "“Run” compiles this schedule, times it, and compares its result with the interpreter and SciPy."));
+  ui.run = element("div", element("p.faint", "“Run” compiles this, times it, and compares its result with the interpreter and SciPy."));
   ui.keptOption = element("option", { value: "kept", disabled: true }, "kept: nothing yet");
   ui.with = element("select", { id: "with" }, element("option", { value: "none" }, "no schedule"), element("option", { value: "plan" }, "the planner’s schedule"), ui.keptOption);
   ui.difference = element("div");

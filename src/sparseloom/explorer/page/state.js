@@ -23,6 +23,7 @@ function read(given) {
     sizes: Object.fromEntries(Object.entries(object(given.sizes)).filter(([, size]) => Number.isInteger(size))),
   };
   for (const name of ["density", "seed"]) if (Number.isFinite(given[name])) state[name] = given[name];
+  if (typeof given.semiring === "string") state.semiring = given.semiring;
   return state;
 }
 
