@@ -23,14 +23,14 @@ enter(creation.full, "creation", None, None, None)
 
 
 @offered("creation", methods=None, numpy=None)
-def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = float, format: Format | str = "csr") -> Tensor:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, format: Format | str = "csr") -> Tensor:
     """Ones on the ``k``-th diagonal of a sparse matrix.
 
     >>> sl.eye(2, 3, k=1).to_numpy()
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
-    shape = (n, n if m is None else m)
+    shape = (N, N if M is None else M)
     length = max(0, min(shape[0] + min(k, 0), shape[1] - max(k, 0)))
     along = np.arange(length)
     coordinates = np.stack((along - min(k, 0), along + max(k, 0)))
@@ -44,7 +44,7 @@ def ones(shape: Any, format: Format | str | None = None, dtype: Any = float, nam
     >>> sl.ones(3).to_numpy()
     array([1., 1., 1.])
     """
-    return creation.full(shape, 1, format, dtype, name)
+    return creation.full(shape, 1, format, float if dtype is None else dtype, name)
 
 
 @offered("creation", methods=None, numpy=None)
