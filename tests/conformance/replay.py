@@ -79,23 +79,22 @@ class Tally:
     ) -> Any:
         """Ours first, since theirs may fill an array that was given."""
         found, refusal = attempt(ours)
-        opinion = None if numpy is None else attempt(numpy)
         try:
             expected = theirs()
         except Exception:
-            self.note(Call(name, told, found, refusal, None), None if refusal is not None else "accepted, but not by the library", opinion)
+            self.note(Call(name, told, found, refusal, None), None if refusal is not None else "accepted, but not by the library", numpy)
             raise
         if expected is not NotImplemented:
-            self.note(Call(name, told, found, refusal, expected), self.verdict(found, refusal, expected), opinion)
+            self.note(Call(name, told, found, refusal, expected), self.verdict(found, refusal, expected), numpy)
         return expected
 
-    def note(self, call: Call, word: str | None, opinion: tuple[Any, Exception | None] | None) -> None:
+    def note(self, call: Call, word: str | None, numpy: Callable[[], Any] | None) -> None:
         """Count a call: as the same, under the reason of a difference that is meant, or under the word for what was different."""
         if word is None:
             self.same[call.name] += 1
             return
         reason = next((text for reason in (foreign_dtype, *self.reasons) if (text := reason(call))), None)
-        if reason is None and opinion is not None and self.agrees(call, *opinion):
+        if reason is None and numpy is not None and self.agrees(call, *attempt(numpy)):
             reason = AS_NUMPY
         counts = (self.others if reason is None else self.named).setdefault(word if reason is None else f"{word}: {reason}", {})
         counts[call.name] = counts.get(call.name, 0) + 1

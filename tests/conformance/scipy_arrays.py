@@ -19,6 +19,7 @@ MODULES = tuple(
 )
 OPTIONS = ("-k", "not 64Bit and not matrix and not Matrix")  # those of matrices are about what tensors are not
 LARGE = 10**7  # coordinates; results that have more are compared by their entries
+SMALL = 10**5  # coordinates; of operands that have more NumPy is not asked
 _OPERATORS = {
     f"__{name}__": getattr(operator, name)
     for name in "add sub mul truediv matmul pow eq ne lt le gt ge neg pos abs getitem".split()
@@ -105,7 +106,7 @@ def _dense(value: Any) -> Any:
 
 def _small(value: Any) -> Any:
     """A sparse array as a dense one, if that is not too large to ask NumPy."""
-    if np.prod(value.shape, dtype=float) > LARGE:
+    if np.prod(value.shape, dtype=float) > SMALL:
         raise NoOpinion
     return value.toarray()
 

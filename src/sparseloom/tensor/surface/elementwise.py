@@ -81,7 +81,7 @@ def round(x: Any, /, decimals: int = 0, out: Any = None) -> Tensor:
         return np.round(values, decimals)
 
     made = _on(rounded, tensor_of(x))
-    return made if out is None else written(made, out, True, "same_kind")  # type: ignore[no-any-return]
+    return made if out is None else written(made, out, True, "same_kind")
 
 
 @offered("element-wise", methods=None)
