@@ -75,8 +75,9 @@ class Builder:
         parts = parts_of(key, self.shape)
         if any(part is None for part in parts):
             raise NotationError("None makes a new mode, and cannot be set; name places with integers, slices, arrays and masks")
-        slices = {mode: run_of(part, self.shape[mode]) for mode, part in enumerate(parts) if isinstance(part, slice)}
-        arrays = picked(parts) if len(slices) < len(parts) else None
+        modes = [part for part in parts if part is not Ellipsis]
+        slices = {mode: run_of(part, self.shape[mode]) for mode, part in enumerate(modes) if isinstance(part, slice)}
+        arrays = picked(parts) if len(slices) < len(modes) else None
         inner, at = (arrays.shape, sum(mode < arrays.at for mode in slices)) if arrays is not None else ((), 0)
         kept = [len(wanted) for wanted in slices.values()]
         shape = (*kept[:at], *inner, *kept[at:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 from sparseloom.core.errors import NotationError
 
 Selector = int | slice | NDArray[np.int64]
-Part = Selector | None
-"""A selector, or None for a new mode."""
+Part = Selector | EllipsisType | None
+"""A selector, None for a new mode, or an ellipsis that stands for no mode but keeps arrays apart."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +36,26 @@ def parts_of(key: Any, shape: tuple[int, ...]) -> list[Part]:
     if named > len(shape):
         raise IndexError(f"the tensor has {len(shape)} modes, but {named} were indexed")
     place = ellipses[0] if ellipses else len(keys)
-    keys[place : place + 1] = [slice(None)] * (len(shape) - named)
+    stands_for = [slice(None)] * (len(shape) - named)
+    keys[place : place + 1] = stands_for or ([Ellipsis] if _keeps_apart(keys[:place], keys[place + 1 :]) else [])
     parts: list[Part] = []
     mode = 0
     for part in keys:
         made = _checked(part, mode, shape)
         parts += made
-        mode += sum(each is not None for each in made)
+        mode += sum(indexes_mode(each) for each in made)
     return parts
+
+
+def _keeps_apart(before: Sequence[Any], behind: Sequence[Any]) -> bool:
+    """Whether an ellipsis stands between arrays, or between an array and integers, which pick as if something were between them."""
+    picks = [[part for part in some if isinstance(part, (int, np.ndarray, Mask))] for some in (before, behind)]
+    return all(picks) and any(not isinstance(part, int) for some in picks for part in some)
+
+
+def indexes_mode(part: Part) -> bool:
+    """Whether a part of a key stands for a mode of what is indexed."""
+    return part is not None and part is not Ellipsis
 
 
 def _known(part: Any) -> Any:
@@ -69,7 +82,7 @@ def _known(part: Any) -> Any:
 def _checked(part: Any, mode: int, shape: tuple[int, ...]) -> list[Part]:
     """A part of a key, if it is within the modes that it indexes; a mask as one array for each of them."""
     match part:
-        case None | slice():
+        case None | slice() | EllipsisType():
             return [part]
         case Mask(sizes, places):
             for k, size in enumerate(sizes):
@@ -128,7 +141,7 @@ def picked(parts: Sequence[Part]) -> Picked:
         shape = np.broadcast_shapes(*(array.shape for array in arrays))
     except ValueError:
         raise IndexError(f"arrays of the shapes {', '.join(str(array.shape) for array in arrays)} cannot index together") from None
-    modes = tuple(sum(part is not None for part in parts[:k]) for k in places)
+    modes = tuple(sum(map(indexes_mode, parts[:k])) for k in places)
     together = places == list(range(places[0], places[0] + len(places)))
     return Picked(tuple(_groups(modes, arrays, len(shape))), shape, places[0] if together else 0)
 

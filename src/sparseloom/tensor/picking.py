@@ -17,7 +17,7 @@ from sparseloom.formats.named import coo, entries
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.layout import plain
-from sparseloom.tensor.keys import Part, Picked, Together, picked, run_of
+from sparseloom.tensor.keys import Part, Picked, Together, indexes_mode, picked, run_of
 
 Index = NDArray[np.int64]
 
@@ -34,8 +34,8 @@ def pick(storage: Storage, parts: Sequence[Part], like: Format | None = None) ->
     mode, at = 0, 0
     for k, part in enumerate(parts):
         at = len(columns) if arrays is not None and k == arrays.at else at
-        if part is None:
-            columns.append((None, 1))
+        if not indexes_mode(part):
+            columns += [(None, 1)] if part is None else []
             continue
         if not isinstance(part, np.ndarray) and not (isinstance(part, int) and arrays is not None):
             kept, new, size = select_mode(coordinates[mode][chosen], part, storage.shape[mode])
