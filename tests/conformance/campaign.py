@@ -10,6 +10,7 @@ import argparse
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from conformance.kernels import LITTLE, interpret_small_kernels, target  # noqa:
 
 PAGE = ROOT / "docs" / "conformance.md"
 PARTS = {"numpy_einsum": "numpy", "scipy_arrays": "scipy", "pydata_sparse": "sparse"}
+ROOM = 8 << 30  # bytes of memory for each part
 FOREIGN = "refused: values of type"  # float16, long doubles and objects, which no tensor holds
 HEAD = """# Conformance
 
@@ -61,6 +63,7 @@ def run_part(part: str, into: str, sampled: float, seconds: float) -> None:
     """Run the tests of a part in this process, and write what came of their calls as JSON."""
     import pytest
 
+    resource.setrlimit(resource.RLIMIT_AS, (ROOM, resource.RLIM_INFINITY))  # some tests try how much there is
     module = import_module(f"conformance.{part}")
     interpret_small_kernels()
     tallies = module.watched()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import sparse
-from conformance.replay import NoOpinion, Tally, applied, listed, watch
+from conformance.replay import Call, NoOpinion, Tally, absent_quotient, applied, listed, watch
 
 import sparseloom as sl
 from sparseloom.formats.pack import unpack
@@ -31,7 +31,7 @@ _CONTAINERS = ("return_type", "format")  # options that name classes of the libr
 
 def watched() -> dict[str, Tally]:
     """Put the package's classes and functions under watch."""
-    tally = Tally(_array)
+    tally = Tally(_array, reasons=(absent_quotient(_array), more_offered, reversed_order))
     calls = {"__getitem__": (operator.getitem,) * 2, "__array_ufunc__": (_ufunc,) * 2}
     calls |= {name: (_method(name), _method(name)) for name in _METHODS if hasattr(sl.Tensor, name)}
     for owner in _OWNERS:
@@ -44,6 +44,24 @@ def watched() -> dict[str, Tally]:
             watch(sparse, name, tally, *_applied(call, getattr(np, name, _unknown)))
             setattr(sys.modules["sparse.numba_backend"], name, getattr(sparse, name))
     return {"PyData/Sparse": tally}
+
+
+def more_offered(call: Call) -> str | None:
+    """A sort that is stable, and functions of plain arrays, which the library refuses."""
+    if call.expected is not None or call.refusal is not None:
+        return None
+    is_stable, takes_arrays = call.name == "sort" and "stable=True" in call.told, call.told.startswith("ndarray")
+    return "more is offered: every sort is stable, and functions take plain arrays" if is_stable or takes_arrays else None
+
+
+def reversed_order(call: Call) -> str | None:
+    """A descending order with NaN, which the standard leaves open."""
+    if call.name != "sort" or "descending=True" not in call.told or call.refusal is not None or call.expected is None:
+        return None
+    found, expected = _array(call.found), _array(call.expected)
+    if found.dtype.kind != "f" or not np.array_equal(np.sort(found), np.sort(expected), equal_nan=True):
+        return None
+    return "a descending order is the ascending one reversed, so that NaN comes first"
 
 
 def _unknown(*arguments: Any, **options: Any) -> Any:

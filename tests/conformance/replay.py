@@ -122,6 +122,25 @@ class Tally:
         return sum(self.same.values()) + sum(sum(counts.values()) for kind in (self.others, self.named) for counts in kind.values())
 
 
+_QUOTIENTS = ("__truediv__", "__rtruediv__", "<ufunc 'divide'>", "<ufunc 'floor_divide'>", "<ufunc 'remainder'>", "<ufunc 'fmod'>")
+
+
+def absent_quotient(as_array: Callable[[Any], Any]) -> Reason:
+    """The reason of quotients that are 0 on tensors, and NaN in a library that divides what neither operand stores."""
+
+    def reason(call: Call) -> str | None:
+        if not any(name in f"{call.name} {call.told}" for name in _QUOTIENTS) or call.refusal is not None or call.expected is None:
+            return None
+        found, expected = as_array(call.found), as_array(call.expected)
+        if not isinstance(found, np.ndarray) or found.shape != expected.shape or found.dtype != expected.dtype:
+            return None
+        differs = ~np.isclose(found, expected, 1e-12, 0, equal_nan=True)
+        is_absent = np.all(np.isnan(expected[differs])) and not found[differs].any()
+        return "an absent zero divided by anything is 0, also by another absent zero" if is_absent else None
+
+    return reason
+
+
 class NoOpinion(Exception):
     """NumPy cannot be asked about a call: it is too large for arrays, or of a function that it does not have."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conformance.campaign import section
-from conformance.replay import MOST, Call, NoOpinion, Tally, applied, difference, listed, refused
+from conformance.replay import MOST, Call, NoOpinion, Tally, absent_quotient, applied, difference, listed, refused
 
 import sparseloom as sl
 
@@ -82,3 +82,12 @@ def test_differences_are_named() -> None:
     assert difference(one, one.astype("f4")) == "another dtype"
     assert difference(one, one + 1e-3) == "WRONG values"
     assert refused(KeyError("x")) == "a fault: KeyError: 'x'"
+
+
+def test_an_absent_quotient_is_told_from_a_wrong_one() -> None:
+    reason = absent_quotient(np.asarray)
+    expected = np.array([np.nan, 2.0])
+    assert reason(Call("__truediv__", "", np.array([0.0, 2.0]), None, expected)) is not None
+    assert reason(Call("__truediv__", "", np.array([1.0, 2.0]), None, expected)) is None
+    assert reason(Call("__truediv__", "", np.array([0.0, 3.0]), None, expected)) is None
+    assert reason(Call("__mul__", "", np.array([0.0, 2.0]), None, expected)) is None

@@ -115,3 +115,18 @@ def test_words_of_numpy_and_scipy() -> None:
 def test_einsum_knows_the_words_that_numpy_knows(options: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=f"einsum has no {text}; there are"):
         np.einsum("ij->i", sl.eye(2), **options)
+
+
+def test_absent_nan_are_all_different_where_nan_are() -> None:
+    tensor = sl.asarray(np.array([1.0, np.nan, 2.0, np.nan]), format="s", fill=np.nan)
+    assert tensor.nnz == 2
+    np.testing.assert_array_equal(sl.unique_values(tensor).to_numpy(), [1, 2, np.nan, np.nan])
+    np.testing.assert_array_equal(sl.unique_counts(tensor).counts.to_numpy(), [1, 1, 1, 1])
+    np.testing.assert_array_equal(sl.unique(tensor).to_numpy(), [1, 2, np.nan])
+
+
+@pytest.mark.parametrize("name", "zeros_like ones_like empty_like".split())
+def test_a_tensor_like_another_is_made_in_main_memory(name: str) -> None:
+    assert getattr(sl, name)(sl.eye(2), device="cpu").shape == (2, 2)
+    with pytest.raises(sl.DeviceError, match="tensors are created on the device 'cpu', not on 'elsewhere'"):
+        getattr(sl, name)(sl.eye(2), device="elsewhere")
