@@ -82,10 +82,10 @@ _FUNCTIONS = """
     array_equal astype bitwise_and bitwise_or bitwise_xor block broadcast_arrays broadcast_to builder cbrt ceil clip concat
     concatenate conjugate copysign cos cosh count_nonzero cumprod cumsum cumulative_prod cumulative_sum deg2rad degrees diag diagonal
     diff divide divmod dot eliminate_zeros empty empty_like equal exp exp2 expand_dims expm1 eye fabs fix flatnonzero flatten flip
-    fliplr flipud float_power floor floor_divide fmax fmin fmod full_like gcd greater greater_equal heaviside hstack hypot imag inner
+    fliplr flipud float_power floor floor_divide fmax fmin fmod frexp full_like gcd greater greater_equal heaviside hstack hypot imag inner
     invert isclose isfinite isin isinf isnan kron lcm ldexp left_shift less less_equal linspace log log10 log1p log2 logaddexp
     logaddexp2 logical_and logical_not logical_or logical_xor matmul matrix_power matrix_transpose max maximum mean meshgrid min
-    minimum moveaxis multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar
+    minimum modf moveaxis multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar
     negative nextafter nonzero norm not_equal ones ones_like outer pad permute_dims positive power prod ptp rad2deg radians ravel real
     reciprocal remainder repeat reshape right_shift rint roll round searchsorted sign signbit sin sinh sort spacing sqrt square
     squeeze stack std subtract sum sum_duplicates swapaxes take take_along_axis tan tanh tensordot tile topk trace transpose tril triu

@@ -23,13 +23,16 @@ KEYS: list[Any] = [
     None, (None, 1), (slice(None), None), (..., None, 2), (None, slice(1, 4), None, 0), ([0], [1]), ([0], 1), (1, [0, 3]),
     ([0, -1, 2], [1, 1, 4]), ([[0], [3]], [1, 2]), np.arange(12).reshape(3, 4) % 7, np.zeros((7, 5), bool),
     np.arange(35).reshape(7, 5) % 3 == 0, (slice(None, None, -1), [2, 0]), (None, [1, 2], slice(3)), (MASK, 1), (MASK, None, slice(2)),
-    (MASK, [0, 1, 2, 3]),
+    (MASK, [0, 1, 2, 3]), ((0, 2), 1), (slice(None), slice(None, None, 2**63)), slice(2**70, None, -(2**65)), np.ix_([3, 0, 3], [4, 1]),
+    (np.array([[0], [2]]), np.array([[1, 1, 3]])), (np.array([[[2]]]), np.array([[0, 4]])),
 ]  # fmt: skip
 DEEP_KEYS: list[Any] = [
     1, (1, 2), (0, 1, 2), (..., 1), (slice(None), 1), (slice(None), slice(1, 3), 0), (slice(2), ..., slice(None, None, -1)),
     (slice(None), [3, 1]), ([1, 0, 1],), ([0, 2], slice(None), [1, 4]), (slice(None), [0, 1], [[1], [2]]), (0, slice(None), [4, 4]),
     ([1], None, [2], ...), (slice(2), [3, 0], 1), np.arange(12).reshape(3, 4) % 5 == 1, (slice(None), np.arange(20).reshape(4, 5) % 3 == 0),
-    (None, ..., None), ([[0, 1], [2, 0]],),
+    (None, ..., None), ([[0, 1], [2, 0]],), (slice(None), 1, ..., [0, 2]), (slice(None), [0, 1], ..., [0, 2]), (slice(None), [2], 1, ...),
+    (slice(None), [[0], [3]], ..., 1), (slice(None), 1, ..., 2), np.ix_([1, 0], [3, 3], [0, 4]),
+    (np.array([[0], [1]]), slice(2), [1, 2, 4]),
 ]  # fmt: skip
 
 
@@ -127,3 +130,20 @@ def test_conversion_between_any_two_formats(source: str, target: str) -> None:
     converted = tensor.to(target)
     np.testing.assert_array_equal(converted.to_numpy(), tensor.to_numpy())
     assert converted.to(converted.format).storage is converted.storage
+
+
+def test_arrays_along_different_axes_are_not_multiplied_out() -> None:
+    tensor, places = random((100_000, 100_000), 1e-9, "csr", seed=1), np.arange(100_000)
+    picked = tensor[np.ix_(places[::-1], places)]
+    assert (picked.shape, picked.nnz) == (tensor.shape, tensor.nnz)
+    assert picked[::-1].nnz == (picked[::-1] * tensor).nnz == tensor.nnz
+
+
+def test_entries_are_set_where_such_a_key_reads_them() -> None:
+    for key in ((slice(None), 1, ..., [0, 2]), np.ix_([2, 0], [1], [3, 4]), (slice(None), slice(None, None, 2**63), 0)):
+        expected = np.zeros((3, 4, 5))
+        values = np.arange(1.0, expected[key].size + 1).reshape(expected[key].shape)
+        expected[key] = values
+        builder = asarray(np.zeros((3, 4, 5)), format="csf").builder()
+        builder[key] = values
+        np.testing.assert_array_equal(builder.build().to_numpy(), expected)

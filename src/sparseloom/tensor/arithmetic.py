@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.conversion import convert
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import as_inexact, computed, value_dtype
 from sparseloom.core.errors import CompilerBug, DTypeError, ShapeError
@@ -21,7 +22,7 @@ from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.interop.registry import left_to, reader_for, wraps
 from sparseloom.tensor.interop.scipy_left import multiplies_as_matrix
-from sparseloom.tensor.operators import Argument, Array, Given, dot, elementwise, matmul, product
+from sparseloom.tensor.operators import Argument, Array, Given, cast, dot, elementwise, matmul, product
 from sparseloom.tensor.reductions import as_float, reduce, reduced_count
 from sparseloom.tensor.surface.table import TABLE, for_numpy
 
@@ -161,10 +162,12 @@ class Arithmetic:
         name = _SPELLED_OTHERWISE.get(ufunc.__name__, ufunc.__name__)
         if method == "reduce" and out is None and not options.keys() - {"axis", "dtype", "keepdims"}:
             return self._reduced(name, options.get("axis", 0), options.get("dtype"), None, bool(options.get("keepdims")))
+        if method == "outer" and len(inputs) == 2 and not options.keys() - {"dtype", "casting"}:
+            return self.__array_ufunc__(ufunc, "__call__", _with_modes_for(inputs[0], inputs[1]), inputs[1], out=out, **options)
         if method != "__call__" or options.keys() - {"where", "dtype", "casting"} or as_arguments(inputs) is None:
             raise _not_offered(f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else ""), bool(options) or out is not None)
         made = self._called(name, inputs)
-        if options.get("dtype") is not None:
+        if options.get("dtype") is not None and not isinstance(made, tuple):
             made = made.astype(options["dtype"], copy=False)
         where = options.get("where", True)
         if out is None and where is not True:
@@ -178,7 +181,7 @@ class Arithmetic:
             case "matmul":
                 return self._made(matmul(_as_array(given[0]), _as_array(given[1])))
             case "positive":
-                return +self
+                return TABLE["positive"].call(*inputs)  # which need not be the tensor that is asked: that may be the output
             case "divmod":
                 return self._computed("floor_divide", inputs), self._computed("remainder", inputs)
             case _ if name in OPERATORS:
@@ -202,50 +205,52 @@ class Arithmetic:
             return found(*args, **{key: value for key, value in kwargs.items() if value is not np._NoValue})
         return func(*_as_arrays(args, name), **{key: _as_arrays(value, name) for key, value in kwargs.items()})
 
-    def _reduced(self, op: str, axis: Any, dtype: Any, out: None, keepdims: bool) -> Any:
-        """A tensor, or a NumPy scalar where nothing but one value is left."""
-        if out is not None:
-            raise _not_offered("out=", False)
+    def _reduced(self, op: str, axis: Any, dtype: Any, out: Any, keepdims: bool, explicit: bool = False) -> Any:
+        """A tensor, or a NumPy scalar where nothing but one value is left; or ``out``, if that is to be filled."""
         wanted = None if dtype is None else value_dtype(dtype)
-        result = reduce(op, self.storage, axis, wanted, keepdims)
+        result = reduce(op, self.storage, axis, wanted, keepdims, explicit)
+        if out is not None:
+            return written(self._made(result), out, True, "same_kind")
         return self._made(result) if result.shape or axis is not None else result.values[0]
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """The sum along ``axis`` (all modes, one, or a tuple). As in NumPy, short integers and truths are summed in 64 bits."""
         return self._reduced("add", axis, dtype, out, keepdims)
 
-    def prod(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """The product along ``axis``, absent entries included."""
         return self._reduced("multiply", axis, dtype, out, keepdims)
 
-    def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-        """The smallest value along ``axis``, absent entries included."""
-        return self._reduced("minimum", axis, None, out, keepdims)
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False, *, explicit: bool = False) -> Any:
+        """The smallest value along ``axis``, absent entries included; as in SciPy, only those stored if it is ``explicit``."""
+        return self._reduced("minimum", axis, None, out, keepdims, explicit)
 
-    def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-        """The largest value along ``axis``, absent entries included."""
-        return self._reduced("maximum", axis, None, out, keepdims)
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False, *, explicit: bool = False) -> Any:
+        """The largest value along ``axis``, absent entries included; as in SciPy, only those stored if it is ``explicit``."""
+        return self._reduced("maximum", axis, None, out, keepdims, explicit)
 
-    def any(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Whether any value along ``axis`` is not zero."""
         return self._reduced("logical_or", axis, None, out, keepdims)
 
-    def all(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Whether every value along ``axis`` is not zero, absent entries included."""
         return self._reduced("logical_and", axis, None, out, keepdims)
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """The mean along ``axis``, absent entries included; of integers, in float64. As in NumPy, ``dtype`` is that of sum and result."""
         wanted = as_inexact(self.storage.dtype) if dtype is None else value_dtype(dtype)
-        total = self.sum(axis, computed(wanted), out, keepdims)
+        total = self.sum(axis, computed(wanted), None, keepdims)
         places = reduced_count(self.storage.shape, axis)
         count = np.int64(places) if places < 2**63 else np.float64(as_float(places))
         with np.errstate(all="ignore"):
             if not isinstance(total, Arithmetic):
-                return (total / count).astype(wanted)
+                made = (total / count).astype(wanted)
+                return made if out is None else written(self._made(from_numpy(np.asarray(made)).storage), out, True, "unsafe")
             storage = total.storage
             fill = wanted.type(storage.fill / count).item() if not storage.format.is_dense else storage.fill
-            return self._made(replace(storage, values=(storage.values / count).astype(wanted), fill=fill))
+            mean = self._made(replace(storage, values=(storage.values / count).astype(wanted), fill=fill))
+            return mean if out is None else written(mean, out, True, "unsafe")
 
     def matvec(self, x: Any) -> NDArray[Any]:
         """``A @ x`` as a NumPy array, for one vector or several, so that the tensor serves as a ``scipy.sparse.linalg`` operator."""
@@ -315,12 +320,18 @@ def _as_arrays(value: Any, name: str) -> Any:
     return value
 
 
+def _with_modes_for(value: Any, other: Any) -> Any:
+    """The left operand of a ufunc's outer: with a mode of size 1 behind its own for each that the other has."""
+    shape, others = (getattr(each, "shape", np.shape(each)) for each in (value, other))
+    return TABLE["reshape"].call(value, (*shape, *(1 for _ in others)))
+
+
 def written(made: Any, out: Any, where: Any, casting: Any) -> Any:
-    """What a ufunc writes to ``out=``, an array or a dense tensor, and where it writes at all."""
+    """What is written to ``out=``, and where it is written at all. A sparse tensor takes over the result, in its own format and dtype."""
     if isinstance(made, tuple):
         raise _not_offered("out= of two results", False)
     if isinstance(out, Arithmetic) and not out.storage.format.is_dense:
-        raise DTypeError("out= of a ufunc must be an array or a dense tensor; the result of a sparse one is a tensor of its own")
+        return _taken_over(made, out, where, casting)
     target = to_numpy(out.storage) if isinstance(out, Arithmetic) else out
     chosen = to_numpy(where.storage) if isinstance(where, Arithmetic) else where
     try:
@@ -330,6 +341,18 @@ def written(made: Any, out: Any, where: Any, casting: Any) -> Any:
     except ValueError as problem:
         raise ShapeError(f"out= cannot hold the result: {problem}") from None
     return out
+
+
+def _taken_over(made: Any, out: Any, where: Any, casting: Any) -> Any:
+    """A result as that of a sparse tensor, whose arrays it does not change: another holder of them sees nothing of it."""
+    old, new = out.storage, made.storage
+    if where is not True:
+        raise _not_offered("where= with a sparse tensor as out=", False)
+    if old.shape != new.shape:
+        raise ShapeError(f"out= has shape {old.shape}, and the result {new.shape}")
+    if not np.can_cast(new.dtype, old.dtype, casting):
+        raise DTypeError(f"out= holds {old.dtype}, and {new.dtype} cannot be cast to it by the rule {casting!r}")
+    return out.replace_storage(convert(apart(cast(new, old.dtype), new), old.format))
 
 
 def _not_offered(what: str, options: bool) -> DTypeError:

@@ -20,7 +20,7 @@ from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage
-from sparseloom.tensor.keys import parts_of, picked
+from sparseloom.tensor.keys import parts_of, picked, run_of
 from sparseloom.tensor.tensor import Tensor
 
 
@@ -75,8 +75,9 @@ class Builder:
         parts = parts_of(key, self.shape)
         if any(part is None for part in parts):
             raise NotationError("None makes a new mode, and cannot be set; name places with integers, slices, arrays and masks")
-        slices = {mode: range(self.shape[mode])[part] for mode, part in enumerate(parts) if isinstance(part, slice)}
-        arrays = picked(parts) if len(slices) < len(parts) else None
+        modes = [part for part in parts if part is not Ellipsis]
+        slices = {mode: run_of(part, self.shape[mode]) for mode, part in enumerate(modes) if isinstance(part, slice)}
+        arrays = picked(parts) if len(slices) < len(modes) else None
         inner, at = (arrays.shape, sum(mode < arrays.at for mode in slices)) if arrays is not None else ((), 0)
         kept = [len(wanted) for wanted in slices.values()]
         shape = (*kept[:at], *inner, *kept[at:])
@@ -85,9 +86,10 @@ class Builder:
         columns = np.empty((len(self.shape), math.prod(shape)), np.int64)
         for k, (mode, wanted) in enumerate(slices.items()):
             columns[mode] = wanted.start + wanted.step * grid[k if k < at else k + len(inner)]
-        if arrays is not None and grid.shape[1]:
-            number = np.ravel_multi_index(tuple(grid[at : at + len(inner)]), inner) if inner else 0
-            columns[list(arrays.modes)] = np.stack(arrays.positions)[:, number].reshape(len(arrays.modes), -1)
+        for group in arrays.groups if arrays is not None and grid.shape[1] else ():
+            own = [inner[axis] for axis in group.axes]
+            number = np.ravel_multi_index(tuple(grid[at + axis] for axis in group.axes), own) if own else 0
+            columns[list(group.modes)] = np.stack(group.positions)[:, number].reshape(len(group.modes), -1)
         return columns, shape
 
     def build(self) -> Tensor:

@@ -102,14 +102,18 @@ def zeros(shape: Shape, format: Format | str | None = None, dtype: Any = float, 
     return Tensor(sealed(pack(wanted, sizes, np.empty((len(sizes), 0), np.int64), np.empty(0, kind))), name)
 
 
-def full(shape: Shape, value: Scalar, format: Format | str | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
+def full(shape: Shape, fill_value: Scalar, format: Format | str | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
     """A tensor of one value: a dense one stores it everywhere, a sparse one stores nothing and has it as its fill.
+
+    As in NumPy, a ``dtype`` that is given casts the value, and 9.5 is 9 among integers.
 
     >>> sl.full(3, 7.0).to_numpy()
     array([7., 7., 7.])
     """
-    kind = value_dtype(np.asarray(value).dtype if dtype is None else dtype)
+    given = np.asarray(fill_value)
+    kind = value_dtype(given.dtype if dtype is None else dtype)
     empty = zeros(shape, format, kind)
+    value = fill_value if dtype is None or given.ndim or given.dtype.kind not in "biufc" else given.astype(kind).item()
     filled = _refilled(empty.storage, value)
     if filled.format.is_dense:
         filled = replace(filled, values=np.full(filled.values.shape, value, kind), fill=0)

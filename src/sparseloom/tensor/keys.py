@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from sparseloom.core.errors import NotationError
 
 Selector = int | slice | NDArray[np.int64]
-Part = Selector | None
-"""A selector, or None for a new mode."""
+Part = Selector | EllipsisType | None
+"""A selector, None for a new mode, or an ellipsis that stands for no mode but keeps arrays apart."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,26 @@ def parts_of(key: Any, shape: tuple[int, ...]) -> list[Part]:
     if named > len(shape):
         raise IndexError(f"the tensor has {len(shape)} modes, but {named} were indexed")
     place = ellipses[0] if ellipses else len(keys)
-    keys[place : place + 1] = [slice(None)] * (len(shape) - named)
+    stands_for = [slice(None)] * (len(shape) - named)
+    keys[place : place + 1] = stands_for or ([Ellipsis] if _keeps_apart(keys[:place], keys[place + 1 :]) else [])
     parts: list[Part] = []
     mode = 0
     for part in keys:
         made = _checked(part, mode, shape)
         parts += made
-        mode += sum(each is not None for each in made)
+        mode += sum(indexes_mode(each) for each in made)
     return parts
+
+
+def _keeps_apart(before: Sequence[Any], behind: Sequence[Any]) -> bool:
+    """Whether an ellipsis stands between arrays, or between an array and integers, which pick as if something were between them."""
+    picks = [[part for part in some if isinstance(part, (int, np.ndarray, Mask))] for some in (before, behind)]
+    return all(picks) and any(not isinstance(part, int) for some in picks for part in some)
+
+
+def indexes_mode(part: Part) -> bool:
+    """Whether a part of a key stands for a mode of what is indexed."""
+    return part is not None and part is not Ellipsis
 
 
 def _known(part: Any) -> Any:
@@ -52,7 +64,7 @@ def _known(part: Any) -> Any:
         return part
     if isinstance(part, (bool, np.bool_)):
         raise NotationError("a truth value cannot index a tensor; use sl.where")
-    if isinstance(part, (list, np.ndarray)) or hasattr(part, "__array__"):
+    if isinstance(part, (list, tuple, np.ndarray)) or hasattr(part, "__array__"):
         array = np.asarray(part)
         if array.dtype == np.bool_ and array.ndim:
             return Mask(array.shape, tuple(np.nonzero(array)))
@@ -70,7 +82,7 @@ def _known(part: Any) -> Any:
 def _checked(part: Any, mode: int, shape: tuple[int, ...]) -> list[Part]:
     """A part of a key, if it is within the modes that it indexes; a mask as one array for each of them."""
     match part:
-        case None | slice():
+        case None | slice() | EllipsisType():
             return [part]
         case Mask(sizes, places):
             for k, size in enumerate(sizes):
@@ -93,15 +105,30 @@ def _positions(positions: NDArray[np.int64], mode: int, size: int) -> NDArray[np
     return np.where(positions < 0, positions + size, positions)
 
 
-@dataclass(frozen=True)
-class Picked:
-    """Arrays that pick together: the modes that they index, their positions one by one, and which modes of the result they make.
+def run_of(part: slice, size: int) -> range:
+    """The positions that a slice wants. A step beyond the only one says nothing, and may be more than 64 bits hold."""
+    wanted = range(size)[part]
+    return wanted if len(wanted) > 1 else range(wanted.start, wanted.start + len(wanted))
 
-    ``at`` is where these stand among the other parts: where the arrays are, or first if something stands between them.
-    """
+
+@dataclass(frozen=True)
+class Together:
+    """Arrays that run along the same axes: the modes that they index, their positions one by one, and these axes."""
 
     modes: tuple[int, ...]
     positions: tuple[NDArray[np.int64], ...]
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Picked:
+    """Arrays that pick: those that run along the same axes together, and those along others apart, as ``np.ix_`` makes them.
+
+    ``shape`` is that of the modes of the result that they make, all axes together, and ``at`` where these stand among the other parts:
+    where the arrays are, or first if something stands between them.
+    """
+
+    groups: tuple[Together, ...]
     shape: tuple[int, ...]
     at: int
 
@@ -114,7 +141,22 @@ def picked(parts: Sequence[Part]) -> Picked:
         shape = np.broadcast_shapes(*(array.shape for array in arrays))
     except ValueError:
         raise IndexError(f"arrays of the shapes {', '.join(str(array.shape) for array in arrays)} cannot index together") from None
-    modes = tuple(sum(part is not None for part in parts[:k]) for k in places)
+    modes = tuple(sum(map(indexes_mode, parts[:k])) for k in places)
     together = places == list(range(places[0], places[0] + len(places)))
-    flat = tuple(np.broadcast_to(array, shape).reshape(math.prod(shape)) for array in arrays)
-    return Picked(modes, flat, shape, places[0] if together else 0)
+    return Picked(tuple(_groups(modes, arrays, len(shape))), shape, places[0] if together else 0)
+
+
+def _groups(modes: Sequence[int], arrays: Sequence[NDArray[np.int64]], order: int) -> Iterator[Together]:
+    """Arrays by the axes that they have in common. Those that have none need not be broadcast, which may take more room than there is."""
+    whole = [array.reshape((1,) * (order - array.ndim) + array.shape) for array in arrays]
+    groups: list[tuple[set[int], list[int]]] = []
+    for number, array in enumerate(whole):
+        axes, members = {axis for axis, size in enumerate(array.shape) if size != 1}, [number]
+        for group in [group for group in groups if group[0] & axes]:
+            groups.remove(group)
+            axes, members = axes | group[0], group[1] + members
+        groups.append((axes, members))
+    for axes, members in groups:
+        kept = tuple(sorted(axes))
+        narrow = np.broadcast_arrays(*(whole[k].reshape([whole[k].shape[axis] for axis in kept]) for k in members))
+        yield Together(tuple(modes[k] for k in members), tuple(array.reshape(array.size) for array in narrow), kept)

@@ -26,6 +26,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.text import placeholder
 from sparseloom.plan.problem import declared
+from sparseloom.tensor.complex_order import compares_complex, in_order
 from sparseloom.tensor.indexing import by_rows, select
 from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.interop.numpy import dense_storage, to_numpy
@@ -115,7 +116,8 @@ def _elementwise(op: str, given: Sequence[Given]) -> Storage:
     nodes: list[Expr] = [
         _broadcast(statement, argument, loops, shape) if isinstance(argument, Storage) else Literal(argument) for argument in settled
     ]
-    made = statement.run(loops, Apply(op, tuple(nodes)), shape)
+    rhs = in_order(op, nodes[0], nodes[1]) if compares_complex(op, _weak(arguments)) else Apply(op, tuple(nodes))
+    made = statement.run(loops, rhs, shape)
     # An operand that was converted first is none that a door has seen, and neither is a number that stands in the statement.
     stored = [argument if isinstance(argument, Storage) else became for argument, became in zip(arguments, settled, strict=True)]
     statement.learn(op, given, stored, by_value=not all(isinstance(became, Storage) for became in settled))
@@ -225,8 +227,8 @@ def _settled(op: str, arguments: Sequence[Argument]) -> list[Storage | Scalar]:
     as_literals = op in ("power", "where") or (
         not all(storage.format.is_dense for storage in storages) and not _scales(op, arguments)
     )
-    weak = [argument.dtype if isinstance(argument, (Storage, np.generic)) else argument for argument in arguments]
-    common = algebra.compute_dtype(op, weak)
+    weak = _weak(arguments)
+    common = algebra.compute_dtype("add" if compares_complex(op, weak) else op, weak)
     # Whole numbers are compared as they are: the dtype to which they promote may not hold them.
     exact = op in algebra.COMPARISONS and all(np.result_type(kind).kind in "biu" for kind in weak)
     settled: list[Storage | Scalar] = []
@@ -241,6 +243,11 @@ def _settled(op: str, arguments: Sequence[Argument]) -> list[Storage | Scalar]:
             case _:
                 settled.append(argument if as_literals else dense_storage(np.asarray(argument, None if exact else common)))
     return settled
+
+
+def _weak(arguments: Sequence[Argument]) -> list[DType | Scalar]:
+    """What promotes: dtypes, and Python's numbers as they are."""
+    return [argument.dtype if isinstance(argument, (Storage, np.generic)) else argument for argument in arguments]
 
 
 def _scales(op: str, arguments: Sequence[Argument]) -> bool:

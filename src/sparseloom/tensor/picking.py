@@ -17,7 +17,7 @@ from sparseloom.formats.named import coo, entries
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.layout import plain
-from sparseloom.tensor.keys import Part, Picked, picked
+from sparseloom.tensor.keys import Part, Picked, Together, indexes_mode, picked, run_of
 
 Index = NDArray[np.int64]
 
@@ -30,13 +30,12 @@ def pick(storage: Storage, parts: Sequence[Part], like: Format | None = None) ->
     columns: list[tuple[Index | None, int]] = []  # of the result: the coordinates of entries, or None for a new mode; and its size
     places: list[Index] = []
     if arrays is not None:
-        chosen, place = _join(coordinates, arrays)
-        places = _unraveled(place, arrays.shape)
+        chosen, places = _chosen(coordinates, arrays)
     mode, at = 0, 0
     for k, part in enumerate(parts):
         at = len(columns) if arrays is not None and k == arrays.at else at
-        if part is None:
-            columns.append((None, 1))
+        if not indexes_mode(part):
+            columns += [(None, 1)] if part is None else []
             continue
         if not isinstance(part, np.ndarray) and not (isinstance(part, int) and arrays is not None):
             kept, new, size = select_mode(coordinates[mode][chosen], part, storage.shape[mode])
@@ -63,8 +62,20 @@ def _format(format: Format, order: int) -> Format:
     return coo(order) if any(level.branchless for level in form.levels) else entries(order)
 
 
-def _join(coordinates: Index, arrays: Picked) -> tuple[Index, Index]:
-    """Which entries the arrays pick, and the number of the position that picks each."""
+def _chosen(coordinates: Index, arrays: Picked) -> tuple[Index, list[Index]]:
+    """Which entries arrays pick, and the coordinates of each along every axis of the arrays."""
+    chosen = np.arange(coordinates.shape[1])
+    places = {axis: np.zeros(len(chosen), np.int64) for axis in range(len(arrays.shape))}
+    for group in arrays.groups:
+        kept, place = _join(coordinates[:, chosen], group)
+        chosen = chosen[kept]
+        own = _unraveled(place, [arrays.shape[axis] for axis in group.axes])
+        places = {axis: column[kept] for axis, column in places.items()} | dict(zip(group.axes, own, strict=True))
+    return chosen, list(places.values())
+
+
+def _join(coordinates: Index, arrays: Together) -> tuple[Index, Index]:
+    """Which entries arrays pick that run together, and the number of the position that picks each."""
     wanted, stored = arrays.positions[0], coordinates[arrays.modes[0]]
     for positions, mode in zip(arrays.positions[1:], arrays.modes[1:], strict=True):
         # Numbers of distinct positions are few enough that 64 bits hold every pair.
@@ -94,7 +105,7 @@ def select_mode(column: Index, part: Any, size: int) -> tuple[Index, Index, int]
     if isinstance(part, int):
         chosen = np.flatnonzero(column == part)
         return chosen, column[chosen], 1
-    wanted = range(size)[part]
+    wanted = run_of(part, size)
     offset = column - wanted.start
     places = offset // wanted.step
     chosen = np.flatnonzero((offset % wanted.step == 0) & (places >= 0) & (places < len(wanted)))

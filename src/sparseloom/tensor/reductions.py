@@ -24,6 +24,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.named import entries
 from sparseloom.formats.pack import unpack
+from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Reduce
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
@@ -33,16 +34,21 @@ _EXACT = 2**53  # beyond this a float64 skips integers
 _EMPTY_REFUSED = {"minimum": "smallest", "maximum": "largest"}
 
 
-def reduce(op: str, storage: Storage, axis: Any = None, dtype: DType | None = None, keepdims: bool = False) -> Storage:
-    """Reduce over the modes of ``axis``: all of them, one, or a tuple. The dtype follows NumPy's reductions."""
+def reduce(
+    op: str, storage: Storage, axis: Any = None, dtype: DType | None = None, keepdims: bool = False, explicit: bool = False
+) -> Storage:
+    """Reduce over the modes of ``axis``: all of them, one, or a tuple. The dtype follows NumPy's reductions.
+
+    If it is ``explicit``, only stored entries take part; where there is none, the result is what absent ones are worth.
+    """
     # Anything else may be equal to an integer and still be no axis, as 1.0 is.
     is_plain = axis is None or type(axis) is int or (type(axis) is tuple and all(type(mode) is int for mode in axis))
-    door = ("reduce", op, axis, dtype) if is_plain and not keepdims else None
+    door = ("reduce", op, axis, dtype) if is_plain and not keepdims and not explicit else None
     made = None if door is None else doors.through(door, storage)
-    return _reduce(op, storage, axis, dtype, keepdims, door) if made is None else made
+    return _reduce(op, storage, axis, dtype, keepdims, explicit, door) if made is None else made
 
 
-def _reduce(op: str, given: Storage, axis: Any, dtype: DType | None, keepdims: bool, door: Hashable) -> Storage:
+def _reduce(op: str, given: Storage, axis: Any, dtype: DType | None, keepdims: bool, explicit: bool, door: Hashable) -> Storage:
     """As ``reduce``, where nothing like it was computed before."""
     storage = given
     axes = _axes(axis, len(storage.shape))
@@ -51,14 +57,15 @@ def _reduce(op: str, given: Storage, axis: Any, dtype: DType | None, keepdims: b
     wanted = dtype or _accumulator(op, storage.dtype)
     if is_half(wanted) and not (storage.format.is_dense or algebra.same_value(storage.fill, algebra.identity(op, wanted))):
         # What is stored and what is absent are reduced apart, so that only the whole is rounded.
-        return cast(_reduce(op, given, axis, computed(wanted), keepdims, None), wanted)
+        return cast(_reduce(op, given, axis, computed(wanted), keepdims, explicit, None), wanted)
     storage = cast(storage, wanted)
-    identity = algebra.identity(op, storage.dtype)
-    if storage.format.is_dense or algebra.same_value(storage.fill, identity):
-        result = _over(op, storage, axes, door, given)
+    identity = _identity(op, storage.dtype)
+    if storage.format.is_dense or (algebra.same_value(storage.fill, identity) and not explicit):
+        result = _over(op, storage, axes, door, given) if not _needs_order(op, storage.dtype) else _by_numpy(op, storage, axes)
     else:
         stored = _of_stored(op, replace(storage, fill=identity), axes)
-        result = from_numpy(_with_absent(op, stored, storage, axes)).storage
+        combined = _where_stored(stored, storage, axes) if explicit else _with_absent(op, stored, storage, axes)
+        result = from_numpy(combined).storage
     if not keepdims:
         return result
     shape = tuple(1 if mode in axes else size for mode, size in enumerate(storage.shape))
@@ -103,8 +110,34 @@ def _accumulator(op: str, dtype: DType) -> DType:
     return np.dtype(np.uint64) if dtype.kind == "u" else INT64
 
 
+def _needs_order(op: str, dtype: DType) -> bool:
+    """Whether it is asked for the largest or the smallest of complex numbers, which NumPy has an order of, and kernels do not."""
+    return op in _EMPTY_REFUSED and dtype.kind == "c"
+
+
+def _identity(op: str, dtype: DType) -> Any:
+    """The value that leaves a reduction unchanged."""
+    if not _needs_order(op, dtype):
+        return algebra.identity(op, dtype)
+    return complex(math.inf, math.inf) if op == "minimum" else complex(-math.inf, -math.inf)
+
+
+def _by_numpy(op: str, storage: Storage, axes: tuple[int, ...]) -> Storage:
+    """The reduction of all that is stored by NumPy, as a dense result; absent entries leave it unchanged."""
+    kept = [mode for mode in range(len(storage.shape)) if mode not in axes]
+    coordinates, values = unpack(storage)
+    shape = tuple(storage.shape[mode] for mode in kept)
+    require_array(shape, storage.dtype.itemsize)
+    made = np.full(math.prod(shape), _identity(op, storage.dtype), storage.dtype)
+    places = np.ravel_multi_index(tuple(coordinates[kept]), shape) if kept else np.zeros(len(values), np.int64)
+    getattr(np, op).at(made, places, values)
+    return from_numpy(made.reshape(shape)).storage
+
+
 def _of_stored(op: str, storage: Storage, axes: tuple[int, ...]) -> NDArray[Any]:
     """The reduction of what is stored, as an array."""
+    if _needs_order(op, storage.dtype):
+        return to_numpy(_by_numpy(op, storage, axes))
     door = ("reduce stored", op, axes)
     made = doors.through(door, storage)
     return to_numpy(_over(op, storage, axes, door, storage) if made is None else made)
@@ -152,10 +185,19 @@ def as_float(count: int) -> float:
     return float(count) if count.bit_length() <= 1023 else math.inf
 
 
+def _where_stored(stored: NDArray[Any], storage: Storage, axes: tuple[int, ...]) -> NDArray[Any]:
+    """The reduction of stored entries where there are some, and the fill elsewhere."""
+    return np.where(_count(storage, axes) > 0, stored, storage.dtype.type(storage.fill))
+
+
+def _count(storage: Storage, axes: tuple[int, ...]) -> NDArray[Any]:
+    """How many entries are stored along some modes."""
+    return _of_stored("add", replace(storage, values=np.ones(len(storage.values), INT64), fill=0), axes)
+
+
 def _with_absent(op: str, stored: NDArray[Any], storage: Storage, axes: tuple[int, ...]) -> NDArray[Any]:
     """Let absent entries take part in a reduction of the stored ones."""
-    ones = replace(storage, values=np.ones(len(storage.values), INT64), fill=0)
-    places, present = math.prod(storage.shape[mode] for mode in axes), _of_stored("add", ones, axes)
+    places, present = math.prod(storage.shape[mode] for mode in axes), _count(storage, axes)
     fill = storage.dtype.type(storage.fill)
     with np.errstate(all="ignore"):
         if places > _EXACT:

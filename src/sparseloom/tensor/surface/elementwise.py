@@ -10,7 +10,7 @@ import numpy as np
 from sparseloom.core.errors import NotationError, ShapeError
 from sparseloom.formats.storage import apart
 from sparseloom.tensor import functions
-from sparseloom.tensor.arithmetic import as_arguments
+from sparseloom.tensor.arithmetic import as_arguments, written
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.operators import elementwise
 from sparseloom.tensor.surface.entries import mode_of, tensor_of
@@ -52,7 +52,7 @@ def where(condition: Any, *choices: Any) -> Any:
 
 
 @offered("element-wise", standard="")
-def clip(x: Any, /, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None) -> Any:
+def clip(x: Any, /, min: Any = None, max: Any = None, out: Any = None, *, a_min: Any = None, a_max: Any = None) -> Any:
     """Values within limits, either of which may be left out.
 
     >>> sl.clip([1, 5, 9], 2, 6).to_numpy()
@@ -65,11 +65,12 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, a_min: Any = None, a_ma
         made = functions.maximum(made, low)
     if high is not None:
         made = functions.minimum(made, high)
-    return Tensor(apart(made.storage, made.storage)) if low is None and high is None and made.dtype == kind else made
+    made = Tensor(apart(made.storage, made.storage)) if low is None and high is None and made.dtype == kind else made
+    return made if out is None else written(made, out, True, "same_kind")
 
 
 @offered("element-wise", numpy="round around", standard="")
-def round(x: Any, /, decimals: int = 0) -> Tensor:
+def round(x: Any, /, decimals: int = 0, out: Any = None) -> Tensor:
     """Rounded to so many decimals, halves to even.
 
     >>> sl.round([1.234, 5.678], 1).to_numpy()
@@ -79,7 +80,8 @@ def round(x: Any, /, decimals: int = 0) -> Tensor:
     def rounded(values: Any) -> Any:
         return np.round(values, decimals)
 
-    return _on(rounded, tensor_of(x))
+    made = _on(rounded, tensor_of(x))
+    return made if out is None else written(made, out, True, "same_kind")
 
 
 @offered("element-wise", methods=None)
@@ -225,3 +227,32 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
     """
     return _on(np.floor_divide, x, y), _on(np.remainder, x, y)
 
+
+@offered("element-wise", methods=None)
+def modf(x: Any, /) -> tuple[Tensor, Tensor]:
+    """What stands behind the point, and what before it.
+
+    >>> [x.to_numpy() for x in sl.modf([1.5, -2.25])]
+    [array([ 0.5 , -0.25]), array([ 1., -2.])]
+    """
+    return _part(np.modf, 0, x), _part(np.modf, 1, x)
+
+
+@offered("element-wise", methods=None)
+def frexp(x: Any, /) -> tuple[Tensor, Tensor]:
+    """Numbers from 1/2 on, and the powers of two by which they are multiplied.
+
+    >>> [x.to_numpy() for x in sl.frexp([4.0, 0.0])]
+    [array([0.5, 0. ]), array([3, 0], dtype=int32)]
+    """
+    return _part(np.frexp, 0, x), _part(np.frexp, 1, x)
+
+
+def _part(function: Callable[[Any], tuple[Any, Any]], which: int, x: Any) -> Tensor:
+    """One of two results of a function of NumPy's."""
+
+    def part(values: Any) -> Any:
+        return function(values)[which]
+
+    part.__name__ = function.__name__
+    return _on(part, tensor_of(x))

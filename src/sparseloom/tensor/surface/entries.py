@@ -101,6 +101,11 @@ def tensor_of(value: Any) -> Tensor:
     return value if isinstance(value, Tensor) else asarray(value)
 
 
+def in_format(made: Tensor, format: Format | str | None) -> Tensor:
+    """A result in the format that was asked for, if one was."""
+    return made if format is None else made.to(format)
+
+
 def are_dense(*tensors: Tensor) -> bool:
     """Whether all of these are dense, so that NumPy's own function does."""
     return all(tensor.format.is_dense for tensor in tensors)

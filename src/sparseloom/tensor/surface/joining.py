@@ -10,6 +10,7 @@ import numpy as np
 from sparseloom.core.algebra import same_value
 from sparseloom.core.dtypes import promoted, value_dtype
 from sparseloom.core.errors import ShapeError
+from sparseloom.formats.format import Format
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import apart
 from sparseloom.tensor.surface.entries import (
@@ -18,6 +19,7 @@ from sparseloom.tensor.surface.entries import (
     by_numpy,
     common_fill,
     entries_of,
+    in_format,
     mode_of,
     tensor_of,
 )  # fmt: skip
@@ -78,7 +80,7 @@ def concat(tensors: Any, /, axis: int | None = 0) -> Tensor:
 
 
 @offered("shape", methods=None, standard="")
-def stack(tensors: Any, /, axis: int = 0) -> Tensor:
+def stack(tensors: Any, /, axis: int = 0, *, dtype: Any = None) -> Tensor:
     """Tensors of one shape along a new mode.
 
     >>> sl.stack([[1, 2], [3, 4]], axis=1).to_numpy().tolist()
@@ -87,28 +89,28 @@ def stack(tensors: Any, /, axis: int = 0) -> Tensor:
     given = [tensor_of(x) for x in tensors]
     if len({x.shape for x in given}) != 1:
         raise ShapeError(f"stack needs tensors of one shape, not {', '.join(str(x.shape) for x in given) or 'none'}")
-    return concatenate([expand_dims(x, axis) for x in given], mode_of(axis, given[0].ndim + 1))
+    return concatenate([expand_dims(x, axis) for x in given], mode_of(axis, given[0].ndim + 1), dtype=dtype)
 
 
 @offered("shape", methods=None)
-def vstack(tensors: Any, /) -> Tensor:
+def vstack(tensors: Any, /, format: Format | str | None = None, dtype: Any = None) -> Tensor:
     """One below the other; vectors are rows.
 
     >>> sl.vstack([[1, 2], [3, 4]]).to_numpy().tolist()
     [[1, 2], [3, 4]]
     """
-    return concatenate([_at_least(tensor_of(x), 2) for x in tensors], 0)
+    return in_format(concatenate([_at_least(tensor_of(x), 2) for x in tensors], 0, dtype=dtype), format)
 
 
 @offered("shape", methods=None)
-def hstack(tensors: Any, /) -> Tensor:
+def hstack(tensors: Any, /, format: Format | str | None = None, dtype: Any = None) -> Tensor:
     """Side by side; vectors one behind the other.
 
     >>> sl.hstack([sl.eye(2), sl.eye(2)]).to_numpy().tolist()
     [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
     """
     given = [_at_least(tensor_of(x), 1) for x in tensors]
-    return concatenate(given, 0 if given and given[0].ndim == 1 else 1)
+    return in_format(concatenate(given, 0 if given and given[0].ndim == 1 else 1, dtype=dtype), format)
 
 
 def _at_least(x: Tensor, order: int) -> Tensor:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.errors import DTypeError, ShapeError
+from sparseloom.core.errors import DTypeError, NotationError, ShapeError
+from sparseloom.formats.format import Format
 from sparseloom.notation.nodes import Apply, Reduce
 from sparseloom.tensor import functions
 from sparseloom.tensor.operators import Statement, variables
-from sparseloom.tensor.surface.entries import Entries, are_dense, by_numpy, common_fill, entries_of, mode_of, modes_of, tensor_of
+from sparseloom.tensor.surface.entries import Entries, are_dense, by_numpy, common_fill, entries_of, in_format, mode_of, modes_of, tensor_of
 from sparseloom.tensor.surface.shape import expand_dims, ravel
 from sparseloom.tensor.surface.table import offered, stands_for
 from sparseloom.tensor.tensor import Tensor
@@ -131,7 +132,7 @@ def vecdot(x: Any, y: Any, /, axis: int = -1) -> Tensor:
 
 
 @offered("linear algebra", methods=None)
-def kron(x: Any, y: Any, /) -> Tensor:
+def kron(x: Any, y: Any, /, format: Format | str | None = None) -> Tensor:
     """The Kronecker product: a copy of the second tensor, scaled, for every value of the first.
 
     >>> sl.kron(sl.eye(2), [[1.0, 2.0]]).to_numpy()
@@ -142,7 +143,7 @@ def kron(x: Any, y: Any, /) -> Tensor:
     order = max(left.ndim, right.ndim)
     left, right = (expand_dims(t, tuple(range(order - t.ndim))) if t.ndim < order else t for t in (left, right))
     if are_dense(left, right):
-        return by_numpy(np.kron, left, right)  # type: ignore[no-any-return]
+        return in_format(by_numpy(np.kron, left, right), format)
     if common_fill((left, right), "kron") != 0:
         raise ShapeError("kron needs tensors whose absent entries are 0")
     a, b = entries_of(left), entries_of(right)
@@ -151,7 +152,7 @@ def kron(x: Any, y: Any, /) -> Tensor:
     coordinates = a.coordinates[:, rows] * np.array(right.shape, np.int64)[:, None] + b.coordinates[:, columns]
     shape = tuple(m * n for m, n in zip(left.shape, right.shape, strict=True))
     like = a.like if not left.format.is_dense else b.like
-    return Entries(shape, coordinates, values, 0, like).tensor()
+    return in_format(Entries(shape, coordinates, values, 0, like).tensor(), format)
 
 
 @offered("linear algebra")
@@ -223,25 +224,25 @@ def _triangle(x: Any, k: int, lower: bool) -> Tensor:
 
 
 @offered("linear algebra", methods=None, standard="")
-def tril(x: Any, /, k: int = 0) -> Tensor:
+def tril(x: Any, /, k: int = 0, format: Format | str | None = None) -> Tensor:
     """The lower triangle: what is not above the ``k``-th diagonal of the last two modes.
 
     >>> sl.tril([[1, 2], [3, 4]]).to_numpy()
     array([[1, 0],
            [3, 4]])
     """
-    return _triangle(x, k, True)
+    return in_format(_triangle(x, k, True), format)
 
 
 @offered("linear algebra", methods=None, standard="")
-def triu(x: Any, /, k: int = 0) -> Tensor:
+def triu(x: Any, /, k: int = 0, format: Format | str | None = None) -> Tensor:
     """The upper triangle: what is not below the ``k``-th diagonal of the last two modes.
 
     >>> sl.triu([[1, 2], [3, 4]]).to_numpy()
     array([[1, 2],
            [0, 4]])
     """
-    return _triangle(x, k, False)
+    return in_format(_triangle(x, k, False), format)
 
 
 @offered("linear algebra", methods=None)
@@ -265,12 +266,18 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
     return made if made is not None else tensor
 
 
+_ORDERS = ("C", "F", "A", "K")
+_CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+
 
 @stands_for("einsum")
 def einsum_for_numpy(
     *operands: Any, out: Any = None, dtype: Any = None, order: str = "K", casting: Any = "safe", optimize: Any = False
 ) -> Any:
     """``np.einsum`` where an operand is a tensor: ``sl.einsum`` with NumPy's casting rule. ``order`` says nothing about tensors."""
+    if casting not in _CASTINGS or order not in _ORDERS:
+        wrong, known = (f"casting={casting!r}", _CASTINGS) if casting not in _CASTINGS else (f"order={order!r}", _ORDERS)
+        raise NotationError(f"einsum has no {wrong}; there are {', '.join(known)}")
     for operand in operands if dtype is not None else ():
         if hasattr(operand, "dtype") and not np.can_cast(operand.dtype, dtype, casting):
             raise DTypeError(f"einsum cannot cast {operand.dtype} to {np.dtype(dtype)} by the rule {casting!r}")

@@ -9,6 +9,7 @@ import numpy as np
 from sparseloom.conversion import store
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import value_dtype
+from sparseloom.core.errors import DeviceError
 from sparseloom.formats.format import Format
 from sparseloom.formats.storage import sealed
 from sparseloom.formats.text import as_format
@@ -23,14 +24,14 @@ enter(creation.full, "creation", None, None, None)
 
 
 @offered("creation", methods=None, numpy=None)
-def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = float, format: Format | str = "csr") -> Tensor:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, format: Format | str = "csr") -> Tensor:
     """Ones on the ``k``-th diagonal of a sparse matrix.
 
     >>> sl.eye(2, 3, k=1).to_numpy()
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
-    shape = (n, n if m is None else m)
+    shape = (N, N if M is None else M)
     length = max(0, min(shape[0] + min(k, 0), shape[1] - max(k, 0)))
     along = np.arange(length)
     coordinates = np.stack((along - min(k, 0), along + max(k, 0)))
@@ -44,7 +45,7 @@ def ones(shape: Any, format: Format | str | None = None, dtype: Any = float, nam
     >>> sl.ones(3).to_numpy()
     array([1., 1., 1.])
     """
-    return creation.full(shape, 1, format, dtype, name)
+    return creation.full(shape, 1, format, float if dtype is None else dtype, name)
 
 
 @offered("creation", methods=None, numpy=None)
@@ -57,9 +58,16 @@ def empty(shape: Any, format: Format | str | None = None, dtype: Any = float, na
     return creation.zeros(shape, format, dtype, name)
 
 
-def _like(x: Any, dtype: Any, shape: Any) -> tuple[Any, Any, Format | None]:
+def require_main_memory(device: Any) -> None:
+    """Refuse to create tensors elsewhere than in main memory."""
+    if device not in (None, "cpu"):
+        raise DeviceError(f"tensors are created on the device 'cpu', not on {device!r}\n  help: move them with to_device()")
+
+
+def _like(x: Any, dtype: Any, shape: Any, device: Any) -> tuple[Any, Any, Format | None]:
     """Shape, dtype and format of a tensor that is to be like another."""
     tensor = tensor_of(x)
+    require_main_memory(device)
     sizes = tensor.shape if shape is None else tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     kind = tensor.dtype if dtype is None else value_dtype(dtype)
     if tensor.format.is_dense:
@@ -74,7 +82,7 @@ def zeros_like(x: Any, /, dtype: Any = None, order: str = "K", subok: bool = Tru
     >>> str(sl.zeros_like(sl.eye(2)).format)
     'csr'
     """
-    sizes, kind, format = _like(x, dtype, shape)
+    sizes, kind, format = _like(x, dtype, shape, device)
     return creation.zeros(sizes, format, kind)
 
 
@@ -85,7 +93,7 @@ def empty_like(x: Any, /, dtype: Any = None, order: str = "K", subok: bool = Tru
     >>> sl.empty_like(sl.eye(3)).nnz
     0
     """
-    return zeros_like(x, dtype, shape=shape)
+    return zeros_like(x, dtype, shape=shape, device=device)
 
 
 @offered("creation", methods=None)
@@ -98,7 +106,7 @@ def full_like(
     array([[7., 7.],
            [7., 7.]])
     """
-    sizes, kind, format = _like(x, dtype, shape)
+    sizes, kind, format = _like(x, dtype, shape, device)
     return creation.full(sizes, kind.type(fill_value).item(), format, kind)
 
 
@@ -110,7 +118,7 @@ def ones_like(x: Any, /, dtype: Any = None, order: str = "K", subok: bool = True
     array([[1., 1.],
            [1., 1.]])
     """
-    return full_like(x, 1, dtype, shape=shape)
+    return full_like(x, 1, dtype, shape=shape, device=device)
 
 
 @offered("creation", methods=None, numpy=None, standard=None)

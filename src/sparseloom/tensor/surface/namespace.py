@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from sparseloom.core.dtypes import VALUE_DTYPES, DType, is_bfloat16, promoted, value_dtype
-from sparseloom.core.errors import DeviceError, DTypeError
+from sparseloom.core.errors import DTypeError
 from sparseloom.tensor import creation
 from sparseloom.tensor.operators import broadcast_shape
 from sparseloom.tensor.surface import making, methods, table
@@ -33,15 +33,9 @@ pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
 bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, complex64, complex128 = VALUE_DTYPES
 
 
-def _device(device: Any) -> None:
-    """Refuse to create tensors elsewhere than in main memory."""
-    if device not in (None, "cpu"):
-        raise DeviceError(f"tensors are created on the device 'cpu', not on {device!r}\n  help: move them with to_device()")
-
-
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: builtins.bool | None = None) -> Tensor:
     """A tensor of anything array-like."""
-    _device(device)
+    making.require_main_memory(device)
     return creation.asarray(obj, dtype=dtype, copy=copy)
 
 
@@ -52,7 +46,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: builtins.bool | None = N
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A dense tensor of zeros."""
-    _device(device)
+    making.require_main_memory(device)
     return creation.zeros(shape, dtype=float64 if dtype is None else dtype)
 
 
@@ -63,19 +57,19 @@ def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A dense tensor of ones."""
-    _device(device)
+    making.require_main_memory(device)
     return making.ones(shape, dtype=float64 if dtype is None else dtype)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A dense tensor of one value."""
-    _device(device)
+    making.require_main_memory(device)
     return creation.full(shape, fill_value, dtype=dtype)
 
 
 def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros in the shape, dtype and format of another tensor."""
-    _device(device)
+    making.require_main_memory(device)
     return making.zeros_like(x, dtype)
 
 
@@ -86,31 +80,31 @@ def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
 
 def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones in the shape, dtype and format of another tensor."""
-    _device(device)
+    making.require_main_memory(device)
     return making.ones_like(x, dtype)
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """One value in the shape, dtype and format of another tensor."""
-    _device(device)
+    making.require_main_memory(device)
     return making.full_like(x, fill_value, dtype)
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on a diagonal of a sparse matrix."""
-    _device(device)
+    making.require_main_memory(device)
     return making.eye(n_rows, n_cols, k, float64 if dtype is None else dtype)
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Evenly spaced numbers."""
-    _device(device)
+    making.require_main_memory(device)
     return making.arange(start, stop, step, dtype)
 
 
 def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: builtins.bool = True) -> Tensor:
     """So many evenly spaced numbers from one to another."""
-    _device(device)
+    making.require_main_memory(device)
     return making.linspace(start, stop, num, dtype, endpoint)
 
 
@@ -184,12 +178,12 @@ class __array_namespace_info__:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
         """The dtypes of numbers that have none."""
-        _device(device)
+        making.require_main_memory(device)
         return {"real floating": float64, "complex floating": complex128, "integral": int64, "indexing": int64}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
         """All dtypes by name, or those of a kind or several."""
-        _device(device)
+        making.require_main_memory(device)
         wanted = _KINDS if kind is None else kind if isinstance(kind, tuple) else (kind,)
         if unknown := [name for name in wanted if name not in _KINDS]:
             raise DTypeError(f"there is no kind of dtypes {unknown[0]!r}; there are {', '.join(_KINDS)}")

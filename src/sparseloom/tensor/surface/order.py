@@ -166,6 +166,9 @@ def _unique(x: Any, equal_nan: bool, inverse: bool) -> tuple[NDArray[Any], Index
     order = np.argsort(keys)
     keys, stored = keys[order], entries.values[order]
     absent = tensor.size - len(keys)
+    if absent > 1 and tensor.fill != tensor.fill and not equal_nan:
+        require_array(tensor.shape, tensor.dtype.itemsize)
+        return _unique(tensor.to("dense"), equal_nan, inverse)  # no NaN is equal to another, so each absent one is a value of its own
     # The fill stands behind the entries, where the first absent place is.
     misses = np.flatnonzero(keys != np.arange(len(keys)))
     gap = np.array([misses[0] if len(misses) else len(keys)], np.int64) if absent else np.empty(0, np.int64)

@@ -29,7 +29,7 @@ from sparseloom.tensor.tensor import Tensor
 
 
 @offered("shape", standard="")
-def reshape(x: Any, /, shape: Any, *more: int, order: str = "C", copy: bool | None = None) -> Tensor:
+def reshape(x: Any, /, shape: Any, *more: int, order: str | None = "C", copy: bool | None = None) -> Tensor:
     """The same values in another shape; one size may be -1.
 
     >>> sl.reshape([1, 2, 3, 4], (2, -1)).to_numpy().tolist()
@@ -37,7 +37,7 @@ def reshape(x: Any, /, shape: Any, *more: int, order: str = "C", copy: bool | No
     """
     tensor = tensor_of(x)
     sizes = _sizes(tensor.size, shape if not more else (shape, *more))
-    if order not in ("C", "F", "A"):
+    if order not in (None, "C", "F", "A"):
         raise ShapeError(f"the order of a new shape is 'C' or 'F', not {order!r}")
     if order == "F":
         return reshape(tensor.T, sizes[::-1]).T
@@ -63,7 +63,7 @@ def _sizes(size: int, shape: Any) -> tuple[int, ...]:
 
 
 @offered("shape")
-def ravel(x: Any, /, order: str = "C") -> Tensor:
+def ravel(x: Any, /, order: str | None = "C") -> Tensor:
     """All values in one mode, the last mode fastest.
 
     >>> sl.ravel([[1, 2], [3, 4]]).to_numpy()
@@ -73,7 +73,7 @@ def ravel(x: Any, /, order: str = "C") -> Tensor:
 
 
 @offered("shape", numpy=None)
-def flatten(x: Any, /, order: str = "C") -> Tensor:
+def flatten(x: Any, /, order: str | None = "C") -> Tensor:
     """As ``ravel``, in memory of its own.
 
     >>> sl.flatten([[1, 2], [3, 4]]).to_numpy()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparseloom.core.dtypes import INT64, as_inexact, computed, is_half, kind_of, real_part, value_dtype
-from sparseloom.core.errors import DTypeError, ShapeError
+from sparseloom.core.errors import ShapeError
 from sparseloom.formats.room import require_array
 from sparseloom.tensor import functions
 from sparseloom.tensor.surface.entries import are_dense, by_numpy, dense_tensor, mode_of, modes_of, revalued, tensor_of
@@ -39,52 +39,59 @@ def _scalar(made: Any, axis: Any) -> Any:
     return made.to_numpy()[()] if axis is None and isinstance(made, Tensor) and not made.ndim else made
 
 
-def _position(x: Any, axis: Any, keepdims: bool, largest: bool) -> Any:
+def _position(x: Any, axis: Any, keepdims: bool, largest: bool, explicit: bool = False) -> Any:
     tensor = tensor_of(x)
     name = "argmax" if largest else "argmin"
     given = tensor if axis is not None else ravel(tensor)
     mode = 0 if axis is None else mode_of(axis, tensor.ndim)
     if not given.shape[mode]:
         raise ShapeError(f"no entries: {name} along mode {mode} of shape {given.shape} does not exist")
-    is_dense = are_dense(given)
-    made = tensor_of(by_numpy(getattr(np, name), given, mode) if is_dense else _first_extreme(grouped(given, (mode,), name), largest))
+    if explicit and axis is None and not given.nnz:
+        raise ShapeError(f"no entries are stored, so there is no {name} of them; leave explicit=True away to ask for absent ones too")
+    if are_dense(given):
+        made = tensor_of(by_numpy(getattr(np, name), given, mode))
+    else:
+        made = _first_extreme(grouped(given, (mode,), name), largest, explicit)
     if keepdims:
         return reshape(made, (1,) * tensor.ndim if axis is None else (*tensor.shape[:mode], 1, *tensor.shape[mode + 1 :]))
     return _scalar(made, axis)
 
 
-def _first_extreme(groups: Groups, largest: bool) -> Tensor:
-    """The first place of the extreme value of each group; NaN is the most extreme, as in NumPy."""
-    if groups.values.dtype.kind == "c":
-        raise DTypeError("complex numbers have no order, so there is no largest or smallest one")
+def _first_extreme(groups: Groups, largest: bool, explicit: bool) -> Tensor:
+    """The first place of the extreme value of each group, or of its entries alone; NaN is the most extreme, as in NumPy."""
     extreme = np.maximum if largest else np.minimum
     best = groups.reduced(extreme)
-    whole = np.where(groups.is_partial, extreme(best, groups.fill), best)
+    has_absent = groups.is_partial & (not explicit)
+    whole = np.where(has_absent, extreme(best, groups.fill), best)
     of_entry = whole[groups.numbers]
     hits = (groups.values == of_entry) | ((groups.values != groups.values) & (of_entry != of_entry))
     stored = groups.reduced(np.minimum, np.where(hits, groups.places, groups.extent))
-    matches = groups.is_partial & ((whole == groups.fill) | ((whole != whole) & bool(groups.fill != groups.fill)))
+    matches = has_absent & ((whole == groups.fill) | ((whole != whole) & bool(groups.fill != groups.fill)))
     return groups.result(np.where(matches, np.minimum(stored, groups.first_absent()), stored), 0)  # type: ignore[no-any-return]
 
 
 @offered("reductions", standard="")
-def argmax(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+def argmax(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False, explicit: bool = False) -> Any:
     """The first place of the largest value along a mode; without an axis, among all values in order.
+
+    As in SciPy, only stored values count if it is ``explicit``; where there is none, the place is 0.
 
     >>> sl.argmax([1, 5, 2])
     np.int64(1)
     """
-    return _position(x, axis, keepdims, True)
+    return _position(x, axis, keepdims, True, explicit)
 
 
 @offered("reductions", standard="")
-def argmin(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+def argmin(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False, explicit: bool = False) -> Any:
     """The first place of the smallest value along a mode; without an axis, among all values in order.
+
+    As in SciPy, only stored values count if it is ``explicit``; where there is none, the place is 0.
 
     >>> sl.argmin([4, 1, 2])
     np.int64(1)
     """
-    return _position(x, axis, keepdims, False)
+    return _position(x, axis, keepdims, False, explicit)
 
 
 @offered("reductions", standard="")
@@ -238,8 +245,10 @@ def _without_nan(x: Any, instead: Any) -> Tensor:
     if kind_of(tensor.dtype) not in "fc":
         return tensor
 
+    other = tensor.dtype.type(complex(instead, instead) if tensor.dtype.kind == "c" and np.isinf(instead) else instead)
+
     def replaced(values: Any) -> Any:
-        return np.where(np.isnan(values), np.asarray(values).dtype.type(instead), values)
+        return np.where(np.isnan(values), other, values)
 
     return Tensor(revalued(tensor.storage, replaced))
 
@@ -271,34 +280,40 @@ def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ke
     return _without_nan(x, 1).prod(axis, dtype, out, keepdims)
 
 
-def _nan_extreme(x: Any, axis: Any, keepdims: bool, instead: float, name: str) -> Any:
-    found = getattr(_without_nan(x, instead), name)(axis, None, keepdims)
-    if kind_of(tensor_of(x).dtype) != "f":
+def _nan_extreme(x: Any, axis: Any, keepdims: bool, largest: bool, explicit: bool) -> Any:
+    tensor = tensor_of(x)
+    name, instead = ("max", -np.inf) if largest else ("min", np.inf)
+    if explicit and not are_dense(tensor):
+        modes = modes_of(axis, tensor.ndim)
+        groups = grouped(tensor, modes, f"nan{name}")
+        return _scalar(groups.result(groups.reduced(np.fmax if largest else np.fmin), groups.fill, modes, keepdims), axis)
+    found = getattr(_without_nan(tensor, instead), name)(axis, None, keepdims)
+    if kind_of(tensor.dtype) not in "fc":
         return found
-    counted = _counted(x, axis, keepdims)
+    counted = _counted(tensor, axis, keepdims)
     if not isinstance(found, Tensor):
         return found if counted else found.dtype.type(np.nan)
     return functions.where(functions.equal(counted, 0), found.dtype.type(np.nan), found)
 
 
 @offered("reductions", methods=None)
-def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The smallest value along modes, NaN left out; NaN where there is nothing else.
+def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, explicit: bool = False) -> Any:
+    """The smallest value along modes, NaN left out; NaN where there is nothing else. Only stored ones count if it is ``explicit``.
 
     >>> float(sl.nanmin([1.0, np.nan, 3.0]))
     1.0
     """
-    return _nan_extreme(x, axis, keepdims, np.inf, "min")
+    return _nan_extreme(x, axis, keepdims, False, explicit)
 
 
 @offered("reductions", methods=None)
-def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The largest value along modes, NaN left out; NaN where there is nothing else.
+def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, explicit: bool = False) -> Any:
+    """The largest value along modes, NaN left out; NaN where there is nothing else. Only stored ones count if it is ``explicit``.
 
     >>> float(sl.nanmax([1.0, np.nan, 3.0]))
     3.0
     """
-    return _nan_extreme(x, axis, keepdims, -np.inf, "max")
+    return _nan_extreme(x, axis, keepdims, True, explicit)
 
 
 def _nan_position(x: Any, axis: Any, keepdims: bool, largest: bool) -> Any:
