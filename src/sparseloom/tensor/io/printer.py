@@ -189,7 +189,7 @@ def print_rows(coordinates: NDArray[np.int64], values: NDArray[Any]) -> memoryvi
     places = [address_of(_tens()), address_of(given), count, address_of(numbers), address_of(text), length.buffer_info()[0]]
     pack = array("q", [count, order, width, kind, *places])
     entry(pack.buffer_info()[0])
-    return memoryview(text)[: length[0]]
+    return text[: length[0]].data
 
 
 def _plain(values: NDArray[Any]) -> tuple[NDArray[Any], int]:

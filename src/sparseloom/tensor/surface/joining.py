@@ -12,6 +12,7 @@ from sparseloom.core.dtypes import value_dtype
 from sparseloom.core.errors import ShapeError
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import apart
+from sparseloom.tensor.rows import has_rows, rows_below
 from sparseloom.tensor.surface.entries import (
     Entries,
     are_dense,
@@ -19,6 +20,7 @@ from sparseloom.tensor.surface.entries import (
     common_fill,
     entries_of,
     mode_of,
+    on_host,
     tensor_of,
 )  # fmt: skip
 from sparseloom.tensor.surface.shape import expand_dims, ravel, reshape
@@ -32,6 +34,9 @@ def _joined(tensors: Sequence[Tensor], axis: int, what: str) -> Tensor:
     if any(len(shape) != len(first) or _without(shape, axis) != _without(first, axis) for shape in others):
         raise ShapeError(f"{what} cannot join the shapes {', '.join(map(str, (first, *others)))}: only mode {axis} may differ")
     fill = common_fill(tensors, what)
+    form = tensors[0].format
+    if has_rows(form) and axis == form.modes[0] and all(tensor.format == form for tensor in tensors):
+        return Tensor(rows_below([on_host(tensor) for tensor in tensors], _common(tensors)))
     parts = [entries_of(tensor) for tensor in tensors]
     ends = np.cumsum([0, *(shape[axis] for shape in (first, *others))])
     coordinates = np.concatenate([part.coordinates for part in parts], axis=1)
