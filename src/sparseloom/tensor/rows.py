@@ -76,6 +76,23 @@ def rows_below(storages: Sequence[Storage], dtype: DType) -> Storage:
     return _of_rows(first, rows, np.concatenate([np.zeros(1, np.int64), *segments]), columns, values)
 
 
+def rows_beside(storages: Sequence[Storage], dtype: DType) -> Storage:
+    """The rows of matrices in one format side by side: each row is one of the first, then one of the next."""
+    first, inner = storages[0], storages[0].format.modes[1]
+    segments = [storage.levels[1].arrays["pos"].astype(np.int64) for storage in storages]
+    bases = np.cumsum([0, *(len(storage.values) for storage in storages)])
+    offsets = np.cumsum([0, *(storage.shape[inner] for storage in storages)])
+    starts = np.stack([pos[:-1] + base for pos, base in zip(segments, bases, strict=False)], axis=1).ravel()
+    counts = np.stack([np.diff(pos) for pos in segments], axis=1).ravel()
+    narrow = [storage.levels[1].arrays["crd"] for storage in storages]
+    kind = np.result_type(np.int64 if offsets[-1] > settings.int32_limit else np.int32, *narrow)
+    columns = np.concatenate([crd.astype(kind) + kind.type(offset) for crd, offset in zip(narrow, offsets, strict=False)])
+    values = np.concatenate([storage.values.astype(dtype, copy=False) for storage in storages])
+    made = _of_rows(first, len(segments[0]) - 1, sum(segments), copied_runs(columns, starts, counts), copied_runs(values, starts, counts))
+    shape = tuple(int(offsets[-1]) if mode == inner else size for mode, size in enumerate(made.shape))
+    return sealed(Storage(made.format, shape, made.levels, made.values, made.fill))
+
+
 def _of_rows(like: Storage, rows: int, pos: Index, crd: Any, values: Any) -> Storage:
     """A matrix of so many rows, stored as another one, with indices as wide as they must be."""
     width = np.dtype(np.int64) if pos[-1] > settings.int32_limit else np.result_type(crd, like.levels[1].arrays["pos"])

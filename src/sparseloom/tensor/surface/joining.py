@@ -12,7 +12,7 @@ from sparseloom.core.dtypes import value_dtype
 from sparseloom.core.errors import ShapeError
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import apart
-from sparseloom.tensor.rows import has_rows, rows_below
+from sparseloom.tensor.rows import has_rows, rows_below, rows_beside
 from sparseloom.tensor.surface.entries import (
     Entries,
     are_dense,
@@ -35,8 +35,9 @@ def _joined(tensors: Sequence[Tensor], axis: int, what: str) -> Tensor:
         raise ShapeError(f"{what} cannot join the shapes {', '.join(map(str, (first, *others)))}: only mode {axis} may differ")
     fill = common_fill(tensors, what)
     form = tensors[0].format
-    if has_rows(form) and axis == form.modes[0] and all(tensor.format == form for tensor in tensors):
-        return Tensor(rows_below([on_host(tensor) for tensor in tensors], _common(tensors)))
+    if has_rows(form) and all(tensor.format == form for tensor in tensors):
+        join = rows_below if axis == form.modes[0] else rows_beside
+        return Tensor(join([on_host(tensor) for tensor in tensors], _common(tensors)))
     parts = [entries_of(tensor) for tensor in tensors]
     ends = np.cumsum([0, *(shape[axis] for shape in (first, *others))])
     coordinates = np.concatenate([part.coordinates for part in parts], axis=1)
