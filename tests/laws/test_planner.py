@@ -290,3 +290,23 @@ def test_a_sum_of_everything_has_no_row(extent: int) -> None:
     """All loops are sums over what one factor has: there is nothing to keep in registers meanwhile."""
     kernel = sl.program("R = sum(r, (0 + A) * B(r))", dtype="float64")
     assert kernel(2.0, np.ones(extent, np.float32)).to_numpy() == 2.0 * extent
+
+
+@pytest.mark.parametrize(
+    ("statement", "wanted"),
+    [
+        ("C(i,k) = A(i,j) * B(j,k) + D(i,k)", lambda a, b, d: a @ b + d),
+        ("C(i,k) = D(i,k) - A(i,j) * B(j,k)", lambda a, b, d: d - a @ b),
+        ("C(i,k) = max(j, A(i,j) * B(j,k)) + D(i,k)", lambda a, b, d: (a[:, :, None] * b).max(axis=1) + d),
+        ("C(i,k) = D(i,k) * A(i,j) * B(j,k) + D(i,k)", lambda a, b, d: d * (a @ b) + d),
+    ],
+)
+@pytest.mark.parametrize("columns", [5, 32, 300])
+def test_a_sum_with_an_added_dense_term_keeps_its_vectors(statement, wanted, columns):
+    random = np.random.default_rng(columns)
+    left = sp.random_array((70, 40), density=0.2, format="csr", rng=random)
+    right, term = random.random((40, columns)), random.random((70, columns))
+    kernel = sl.program(statement, formats={"A": "csr"})
+    found = kernel(A=left, B=right, D=term).to_numpy()
+    assert "CPUVector,NoRaces" in kernel.schedule
+    assert np.allclose(found, wanted(left.toarray(), right, term))
