@@ -290,3 +290,22 @@ def test_a_sum_of_everything_has_no_row(extent: int) -> None:
     """All loops are sums over what one factor has: there is nothing to keep in registers meanwhile."""
     kernel = sl.program("R = sum(r, (0 + A) * B(r))", dtype="float64")
     assert kernel(2.0, np.ones(extent, np.float32)).to_numpy() == 2.0 * extent
+
+
+@pytest.mark.parametrize(
+    ("statement", "wanted"),
+    [
+        ("C(i,k) = A(i,j) * B(j,k) + D(i,k)", lambda a, b, d: a @ b + d),
+        ("C(i,k) = D(i,k) - A(i,j) * B(j,k)", lambda a, b, d: d - a @ b),
+        ("C(i,k) = D(i,k) * A(i,j) * B(j,k) + D(i,k)", lambda a, b, d: d * (a @ b) + d),
+    ],
+)
+@pytest.mark.parametrize("columns", [8, 32, 300])
+def test_a_sum_with_an_added_dense_term_keeps_its_vectors(statement, wanted, columns):
+    random = np.random.default_rng(columns)
+    left = sp.random_array((3000, 400), density=0.05, format="csr", rng=random)
+    right, term = random.random((400, columns)), random.random((3000, columns))
+    kernel = sl.program(statement, formats={"A": "csr"})
+    found = kernel(A=left, B=right, D=term).to_numpy()
+    assert "CPUVector,NoRaces" in kernel.schedule
+    assert np.allclose(found, wanted(left.toarray(), right, term))

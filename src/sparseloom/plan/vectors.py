@@ -2,6 +2,7 @@
 
     C(i,k) = A(i,j) * B(j,k)        i, j, k   ==>   i, kb, j        kb in vectors, 32 values: a row of C is in registers while j runs
                                               or    k0, i, k1, j    panels of columns, where B is too large for a cache, and they are not
+    C(i,k) = A(i,j) * B(j,k) + D(i,k)         i, kb, j              the sum is a number inside of kb, of which every lane has its own
     A(i,j) = B(i,j) * C(i,k) * D(j,k)                               k in vectors that are added up in the end
 """
 
@@ -57,7 +58,7 @@ class Leaf:
 def choose_vectors(space: Space, names: Names, may_move: bool = True) -> list[Decision]:
     """What to do with innermost loops, which ``may_move`` out of sums, unless outer loops are fused."""
     leaves = [leaf for path in space.paths if (leaf := leaf_of(space, path)) is not None]
-    alone = [leaf for leaf in leaves if sum(leaf.var in path.variables for path in space.paths) == 1]
+    alone = [leaf for leaf in leaves if sum(leaf.var in path.variables for path in space.paths) == 1 or _is_around_sums(space, leaf)]
     found = [_decide(space, leaf, names, may_move) for leaf in alone]
     return [decision for decision in found if decision is not None]
 
@@ -90,6 +91,15 @@ def leaf_of(space: Space, path: Path) -> Leaf | None:
     if path.assign.op is None or len(sparse) > 1:
         return None
     return Leaf(path, var, Kind.GATHER if sparse else Kind.DOT, driver)
+
+
+def _is_around_sums(space: Space, leaf: Leaf) -> bool:
+    """Whether a loop over neighbouring values of a result has sums inside, into numbers, that read neighbouring values too."""
+    sums = [path for path in space.paths if path is not leaf.path]
+    if leaf.kind is not Kind.ROW or space.spine[-1:] != (leaf.var,) or any(path.assign.lhs.indices for path in sums):
+        return False
+    read = [access for path in sums for access in accesses(path.assign.rhs) if space.is_over(leaf.var, access)]
+    return bool(read) and all(space.is_last(leaf.var, access) and access.tensor.format.levels[-1].full for access in read)
 
 
 def _decide(space: Space, leaf: Leaf, names: Names, may_move: bool) -> Decision | None:

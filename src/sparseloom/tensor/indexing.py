@@ -26,6 +26,7 @@ from sparseloom.runtime.settings import settings
 from sparseloom.tensor.interop.numpy import dense_storage, from_numpy, to_numpy
 from sparseloom.tensor.keys import Part, parts_of
 from sparseloom.tensor.picking import pick, select_mode
+from sparseloom.tensor.rows import column_of, has_rows, of_columns, pick_rows
 
 
 def select(storage: Storage, key: Any) -> Storage:
@@ -43,6 +44,10 @@ def select(storage: Storage, key: Any) -> Storage:
         case (Dense(), Compressed(ordered=True, unique=True)), [_, _] if _is_row(storage.format, selectors):
             return _row(storage, selectors)
     storage, selectors = _narrow_outermost(storage, selectors)
+    if has_rows(storage.format):
+        outer, inner = (selectors[mode] for mode in storage.format.modes)
+        if outer == slice(None) and isinstance(inner, int):
+            return _column(storage, selectors)
     return _select_entries(storage, selectors)
 
 
@@ -60,6 +65,13 @@ def _row(storage: Storage, selectors: Sequence[Any]) -> Storage:
     entries = LevelData({"pos": np.array((0, end - begin), pos.dtype), "crd": crd[begin:end].copy()})
     format, shape = _format_of(storage.format, [inner]), (storage.shape[inner],)
     return sealed(Storage(format, shape, (entries,), storage.values[begin:end].copy(), storage.fill))
+
+
+def _column(storage: Storage, selectors: Sequence[Any]) -> Storage:
+    """One column of a CSR-like storage."""
+    outer, inner = storage.format.modes
+    rows, values = column_of(storage, selectors[inner])
+    return sealed(pack(_format_of(storage.format, [outer]), (storage.shape[outer],), rows[None, :], values, storage.fill))
 
 
 def _entry(storage: Storage, place: Sequence[Any]) -> Any:
@@ -108,6 +120,10 @@ def _pick_modes(storage: Storage, parts: Sequence[Part]) -> Storage:
     if not storage.format.is_unique:
         storage = convert(storage, coo(len(storage.shape)))
     stays = len(arrays) == 1 and arrays[0].ndim == 1 and len(slices) + 1 == len(parts)
+    if stays and has_rows(storage.format):
+        storage, parts = pick_rows(storage, parts)
+        if all(isinstance(part, slice) for part in parts):
+            return _select_entries(storage, [part for part in parts if isinstance(part, slice)])
     return pick(storage, parts, storage.format if stays else None)
 
 
@@ -122,7 +138,8 @@ def _narrow_outermost(storage: Storage, selectors: list[int | slice]) -> tuple[S
     rows = slice(wanted, wanted + 1) if isinstance(wanted, int) else wanted
     begin, end, step = rows.indices(storage.shape[mode])
     if step != 1:
-        return storage, selectors
+        picked, left = pick_rows(storage, selectors)
+        return picked, [part for part in left if isinstance(part, (int, slice))]
     rest: int | slice = 0 if isinstance(wanted, int) else slice(None)
     end = max(begin, end)
     pos, crd = storage.levels[1].arrays["pos"], storage.levels[1].arrays["crd"]
@@ -138,6 +155,8 @@ def _select_entries(storage: Storage, selectors: list[int | slice]) -> Storage:
     """Keep the entries that every selector wants, with their new coordinates."""
     if all(isinstance(part, slice) and part == slice(None) for part in selectors):
         return storage
+    if has_rows(storage.format) and (made := of_columns(storage, selectors)) is not None:
+        return made
     coordinates, values = unpack(storage)
     kept: list[NDArray[np.int64]] = []
     entries = np.arange(len(values))

@@ -20,6 +20,7 @@ from sparseloom.iteration.layout import plain
 from sparseloom.tensor.keys import Part, Picked, Together, indexes_mode, picked, run_of
 
 Index = NDArray[np.int64]
+_LOOKED_UP = 4  # a table of all coordinates may have so many times as many places as there are numbers to find in it
 
 
 def pick(storage: Storage, parts: Sequence[Part], like: Format | None = None) -> Storage:
@@ -93,11 +94,23 @@ def _numbered(some: Index, others: Index) -> Index:
 def joined(column: Index, wanted: Index) -> tuple[Index, Index]:
     """Pairs of equal numbers: which of the column, and which of the wanted. One may be wanted several times."""
     order = np.argsort(wanted, kind="stable")
-    begin, end = np.searchsorted(wanted, column, "left", order), np.searchsorted(wanted, column, "right", order)
-    often = end - begin
+    begin, often = _found(column, wanted, order)
+    if often.max(initial=0) <= 1:
+        chosen = np.flatnonzero(often)
+        return chosen, order[begin[chosen]]
     chosen = np.repeat(np.arange(len(column)), often)
     within = np.arange(len(chosen)) - np.repeat(np.cumsum(often) - often, often)
     return chosen, order[np.repeat(begin, often) + within]
+
+
+def _found(column: Index, wanted: Index, order: Index) -> tuple[Index, Index]:
+    """Where in ``order`` the wanted that equal each number of the column begin, and how many they are."""
+    size = max(int(column.max(initial=-1)), int(wanted.max(initial=-1))) + 1
+    if size > _LOOKED_UP * (len(column) + len(wanted)):
+        begin = np.searchsorted(wanted, column, "left", order)
+        return begin, np.searchsorted(wanted, column, "right", order) - begin
+    often = np.bincount(wanted, minlength=size)
+    return (np.cumsum(often) - often)[column], often[column]
 
 
 def select_mode(column: Index, part: Any, size: int) -> tuple[Index, Index, int]:

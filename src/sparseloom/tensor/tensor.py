@@ -32,6 +32,7 @@ from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.interop.scipy_left import is_operand_of_scipy, object_of
 from sparseloom.tensor.keys import Mask
 from sparseloom.tensor.operators import cast
+from sparseloom.tensor.ordered import ordered_entries
 from sparseloom.tensor.repr import html_of, inline_of, text_of
 
 
@@ -256,10 +257,9 @@ class Tensor(Arithmetic, Giving):
         """The coordinates of the values that are not zero, one array per mode, in the order of the first mode."""
         if self.fill != 0:
             raise StorageError(f"absent entries are {self.fill}, so almost all coordinates are nonzero; use to_numpy().nonzero()")
-        coordinates, values = unpack(self.storage)
-        coordinates = coordinates[:, values != 0]
-        order = np.lexsort(coordinates[::-1]) if self.ndim else np.arange(coordinates.shape[1])
-        return tuple(coordinates[:, order])
+        coordinates, values = ordered_entries(self.storage, range(self.ndim))
+        present = values != 0
+        return tuple(coordinates if present.all() else coordinates[:, present])
 
     def count_nonzero(self) -> int:
         """How many values are not zero."""

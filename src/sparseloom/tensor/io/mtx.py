@@ -27,7 +27,8 @@ from sparseloom.formats.text import as_format
 from sparseloom.tensor.io.lines import Block, Lines
 from sparseloom.tensor.io.room import require_array, require_free, require_storable
 from sparseloom.tensor.io.source import Sink, fault, open_plain, write_text
-from sparseloom.tensor.io.table import Layout, Rows, known_sizes, read_rows, write_rows
+from sparseloom.tensor.io.table import Layout, Rows, known_sizes, read_rows
+from sparseloom.tensor.io.written import write_rows
 
 _FIELDS = {"real": 1, "double": 1, "integer": 1, "unsigned-integer": 1, "complex": 2, "pattern": 0}
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")

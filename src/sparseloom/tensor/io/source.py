@@ -37,7 +37,7 @@ WATCHER: ContextVar[Callable[[int, int], None] | None] = ContextVar("WATCHER", d
 class Sink(Protocol):
     """Something bytes can be written to."""
 
-    def write(self, data: bytes, /) -> int:
+    def write(self, data: bytes | memoryview, /) -> int:
         """Take some more bytes."""
 
 

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.dtypes import FLOAT64, INT32, INT64, DType, kind_of
+from sparseloom.core.dtypes import FLOAT64, INT32, INT64, DType
 from sparseloom.core.errors import StorageError
 from sparseloom.runtime.forks import whole_step
 from sparseloom.runtime.teams import get_threads
 from sparseloom.tensor.io.lines import Block, Lines
 from sparseloom.tensor.io.parser import parse_rows
 from sparseloom.tensor.io.room import Room
-from sparseloom.tensor.io.source import Sink, fault, is_gzipped, shortened
+from sparseloom.tensor.io.source import fault, is_gzipped, shortened
 
 UINT64: DType = np.dtype(np.uint64)
 _LARGEST = np.iinfo(np.int64).max
@@ -32,7 +32,6 @@ _NARROW = np.iinfo(np.int32).max
 _EXACT = 2**53  # beyond this a float64 skips integers
 _TAB, _BREAK, _RETURN, _SPACE = 9, 10, 13, 32
 _LONGEST = 40  # letters of an integer that may fit into 64 bits; who writes more zeros in front is out of luck
-_LINES_AT_ONCE = 200_000
 WORTH = 1 << 16  # bytes of a block from which on the parser in C is worth compiling
 _NO_TYPE = "the integers of this file are too large or too small for one 64-bit type"
 
@@ -306,27 +305,6 @@ def _bad_number(block: Block, is_good: Callable[[bytes], bool], wanted: str) -> 
             if not is_good(word):
                 return fault(block.path, f"{shortened(word)!r} is not {wanted}", block.first_line + offset, text)
     return fault(block.path, f"some word in it is not {wanted}", block.first_line)
-
-
-def _in_words(values: NDArray[Any]) -> list[str]:
-    """Each value as text that reads back exactly, a complex one as two words."""
-    match kind_of(values.dtype):
-        case "c":
-            return [f"{value.real!r} {value.imag!r}" for value in values.tolist()]
-        case "f":
-            return list(map(repr, values.tolist()))
-        case "b":
-            return list(map(str, values.astype(np.int8).tolist()))
-    return list(map(str, values.tolist()))
-
-
-def write_rows(file: Sink, coordinates: NDArray[np.int64], values: NDArray[Any]) -> None:
-    """Write a line per entry: its coordinates, counting from 1, and its value."""
-    for begin in range(0, len(values), _LINES_AT_ONCE):
-        part = slice(begin, begin + _LINES_AT_ONCE)
-        columns = [list(map(str, row)) for row in (coordinates[:, part] + 1).tolist()]
-        lines = zip(*columns, _in_words(values[part]), strict=True)
-        file.write("".join(" ".join(line) + "\n" for line in lines).encode())
 
 
 def _parse(text: bytes, dtype: DType, expected: int) -> NDArray[Any] | None:

@@ -26,6 +26,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.iteration.layout import plain
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
+from sparseloom.tensor.ordered import ordered_entries
 from sparseloom.tensor.tensor import Tensor
 
 Index = NDArray[np.int64]
@@ -66,14 +67,22 @@ def stacked(columns: Sequence[Any], count: int) -> Index:
     return np.stack([np.asarray(column, np.int64) for column in columns]) if len(columns) else np.empty((0, count), np.int64)
 
 
-def entries_of(x: Tensor) -> Entries:
-    """The entries of a tensor; of a dense one, those that are not zero."""
-    storage = x.storage
-    require_host(storage, coo(len(storage.shape)))
+def on_host(x: Tensor) -> Storage:
+    """How a tensor is stored, if that is where arrays can be read."""
+    require_host(x.storage, coo(x.ndim))
+    return x.storage
+
+
+def entries_of(x: Tensor, modes: Sequence[int] | None = None) -> Entries:
+    """The entries of a tensor, sorted by some modes if these are given; of a dense one, those that are not zero."""
+    storage = on_host(x)
     if storage.format.is_dense:
         array = to_numpy(storage)
         places = np.nonzero(array)
-        return Entries(storage.shape, stacked(places, len(places[0]) if places else 0), array[places], 0, csf(len(storage.shape)))
+        made = Entries(storage.shape, stacked(places, len(places[0]) if places else 0), array[places], 0, csf(len(storage.shape)))
+        return made if modes is None or not len(modes) else made.chosen(np.lexsort(made.coordinates[list(modes)[::-1]]))
+    if modes is not None:
+        return Entries(storage.shape, *ordered_entries(storage, modes), storage.fill, storage.format)
     if not storage.format.is_unique:
         storage = convert(storage, coo(len(storage.shape)))
     coordinates, values = unpack(storage)

@@ -96,13 +96,12 @@ def filled(shape: Sequence[int], keys: Index, values: NDArray[Any], absent: Any)
 
 def grouped(x: Tensor, axes: Sequence[int], what: str) -> Groups:
     """The entries of a sparse tensor, by the modes that are not among ``axes``."""
-    entries = entries_of(x)
     kept = tuple(mode for mode in range(x.ndim) if mode not in axes)
+    entries = entries_of(x, (*kept, *sorted(axes)))
     shape, along = tuple(x.shape[mode] for mode in kept), tuple(x.shape[mode] for mode in sorted(axes))
     keys = linear(entries.coordinates[list(kept)], shape, what)
     places = linear(entries.coordinates[sorted(axes)], along, what)
-    order = np.lexsort((places, keys))
-    keys, places, values = keys[order], places[order], entries.values[order]
+    values = entries.values
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.empty(0, np.int64)
     return Groups(kept, shape, math.prod(along), keys[starts], starts, places, values, values.dtype.type(entries.fill), entries)
 

@@ -13,6 +13,7 @@ from sparseloom.core.errors import ShapeError
 from sparseloom.formats.format import Format
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import apart
+from sparseloom.tensor.rows import has_rows, rows_below, rows_beside
 from sparseloom.tensor.surface.entries import (
     Entries,
     are_dense,
@@ -21,6 +22,7 @@ from sparseloom.tensor.surface.entries import (
     entries_of,
     in_format,
     mode_of,
+    on_host,
     tensor_of,
 )  # fmt: skip
 from sparseloom.tensor.surface.shape import expand_dims, ravel, reshape
@@ -34,6 +36,10 @@ def _joined(tensors: Sequence[Tensor], axis: int, what: str) -> Tensor:
     if any(len(shape) != len(first) or _without(shape, axis) != _without(first, axis) for shape in others):
         raise ShapeError(f"{what} cannot join the shapes {', '.join(map(str, (first, *others)))}: only mode {axis} may differ")
     fill = common_fill(tensors, what)
+    form = tensors[0].format
+    if has_rows(form) and all(tensor.format == form for tensor in tensors):
+        join = rows_below if axis == form.modes[0] else rows_beside
+        return Tensor(join([on_host(tensor) for tensor in tensors], _common(tensors)))
     parts = [entries_of(tensor) for tensor in tensors]
     ends = np.cumsum([0, *(shape[axis] for shape in (first, *others))])
     coordinates = np.concatenate([part.coordinates for part in parts], axis=1)

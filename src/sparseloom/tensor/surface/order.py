@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.dtypes import kind_of
 from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.formats.room import require_array
 from sparseloom.tensor.surface.entries import Index, are_dense, by_numpy, dense_tensor, entries_of, linear, mode_of, tensor_of
 from sparseloom.tensor.surface.groups import Groups, filled, grouped, spread, without_fill
+from sparseloom.tensor.surface.ranks import ranked
 from sparseloom.tensor.surface.shape import ravel
 from sparseloom.tensor.surface.table import offered
 from sparseloom.tensor.tensor import Tensor
@@ -33,10 +33,10 @@ def sort(
         made = by_numpy(np.sort, tensor, mode)
     else:
         groups = without_fill(grouped(tensor, (mode,), "sort"))
-        ranked = groups.sorted_by(np.lexsort((groups.values, groups.numbers)))
-        behind = ~_precedes(ranked.values, ranked.fill)
-        places = ranked.ranks + np.where(behind, ranked.extent - np.repeat(ranked.counts, ranked.counts), 0)
-        made = spread(ranked, mode, places, ranked.values, tensor.shape, tensor.fill)
+        ordered = groups.sorted_by(ranked(groups.values, groups.starts))
+        behind = ~_precedes(ordered.values, ordered.fill)
+        places = ordered.ranks + np.where(behind, ordered.extent - np.repeat(ordered.counts, ordered.counts), 0)
+        made = spread(ordered, mode, places, ordered.values, tensor.shape, tensor.fill)
     return made[(slice(None),) * mode + (slice(None, None, -1),)] if descending else made  # type: ignore[no-any-return]
 
 
@@ -91,8 +91,7 @@ def topk(x: Any, /, k: int, axis: int = -1, largest: bool = True) -> TopK:
         raise DTypeError("complex numbers have no order, so there is no largest or smallest one")
     sparse = tensor if not are_dense(tensor) else tensor.to("s" * tensor.ndim)
     groups = without_fill(grouped(sparse, (mode,), "topk"))
-    ranked = groups.sorted_by(np.lexsort((groups.places, _downwards(groups.values) if largest else groups.values, groups.numbers)))
-    values, places = _best(ranked, groups, k, largest)
+    values, places = _best(groups.sorted_by(ranked(groups.values, groups.starts, descending=largest)), groups, k, largest)
     kept = (*groups.shape, k)
     require_array(kept, 8)
     made = []
@@ -103,20 +102,13 @@ def topk(x: Any, /, k: int, axis: int = -1, largest: bool = True) -> TopK:
     return TopK(*made)
 
 
-def _downwards(values: NDArray[Any]) -> NDArray[Any]:
-    """Keys that ascend where values descend; NaN first."""
-    if kind_of(values.dtype) == "f":
-        return np.where(np.isnan(values), -np.inf, -values)
-    return values.max(initial=0) - values if values.dtype.kind != "b" else ~values
-
-
-def _best(ranked: Groups, groups: Groups, k: int, largest: bool) -> tuple[NDArray[Any], Index]:
+def _best(ordered: Groups, groups: Groups, k: int, largest: bool) -> tuple[NDArray[Any], Index]:
     """The first ``k`` of each group: better entries, then absent places from the first on, then worse entries."""
     count = len(groups.starts)
     values, places = np.full((count, k), groups.fill, groups.values.dtype), np.empty((count, k), np.int64)
-    better = ~_precedes(ranked.values, ranked.fill) if largest else _precedes(ranked.values, ranked.fill)
-    ahead = ranked.reduced(np.add, better.astype(np.int64))
-    absent = ranked.extent - ranked.counts
+    better = ~_precedes(ordered.values, ordered.fill) if largest else _precedes(ordered.values, ordered.fill)
+    ahead = ordered.reduced(np.add, better.astype(np.int64))
+    absent = ordered.extent - ordered.counts
     # The t-th absent place is t plus the number of entries that stand before it.
     stored, wanted = groups.places - groups.ranks, np.arange(k)
     keys = groups.numbers * (groups.extent + 1) + stored
@@ -125,10 +117,10 @@ def _best(ranked: Groups, groups: Groups, k: int, largest: bool) -> tuple[NDArra
     slots = ahead[:, None] + wanted
     fits = (slots < k) & (wanted < absent[:, None])
     places[np.nonzero(fits)[0], slots[fits]] = (wanted + before)[fits]
-    target = ranked.ranks + np.where(better, 0, absent[ranked.numbers])
+    target = ordered.ranks + np.where(better, 0, absent[ordered.numbers])
     chosen = target < k
-    values[ranked.numbers[chosen], target[chosen]] = ranked.values[chosen]
-    places[ranked.numbers[chosen], target[chosen]] = ranked.places[chosen]
+    values[ordered.numbers[chosen], target[chosen]] = ordered.values[chosen]
+    places[ordered.numbers[chosen], target[chosen]] = ordered.places[chosen]
     return values, places
 
 
@@ -155,16 +147,22 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+def _different(x: Any, equal_nan: bool) -> NDArray[Any]:
+    """The different values alone, for which no place needs to be known."""
+    tensor = tensor_of(x)
+    values = tensor.to_numpy() if are_dense(tensor) else entries_of(tensor).values
+    rest = [values.dtype.type(tensor.fill)] if len(values.ravel()) < tensor.size else []
+    return np.unique(np.append(np.unique(values, equal_nan=equal_nan), np.array(rest, values.dtype)), equal_nan=equal_nan)
+
+
 def _unique(x: Any, equal_nan: bool, inverse: bool) -> tuple[NDArray[Any], Index, Index | None, Index]:
     """The different values, where each is first met, which of them every value is if that is asked for, and their numbers."""
     tensor = tensor_of(x)
     if are_dense(tensor):
         made = np.unique(tensor.to_numpy(), True, True, True, equal_nan=equal_nan)
         return made[0], made[1], made[2].reshape(tensor.shape), made[3]
-    entries = entries_of(tensor)
-    keys = linear(entries.coordinates, tensor.shape, "unique")
-    order = np.argsort(keys)
-    keys, stored = keys[order], entries.values[order]
+    entries = entries_of(tensor, range(tensor.ndim))
+    keys, stored = linear(entries.coordinates, tensor.shape, "unique"), entries.values
     absent = tensor.size - len(keys)
     if absent > 1 and tensor.fill != tensor.fill and not equal_nan:
         require_array(tensor.shape, tensor.dtype.itemsize)
@@ -193,10 +191,11 @@ def unique(
     >>> sl.unique([2, 1, 2]).to_numpy()
     array([1, 2])
     """
+    if not (return_index or return_inverse or return_counts):
+        return dense_tensor(_different(x, equal_nan))
     values, first, inverse, counts = _unique(x, equal_nan, return_inverse)
     asked = ((first, return_index), (inverse, return_inverse), (counts, return_counts))
-    made = [dense_tensor(values), *(dense_tensor(np.asarray(part)) for part, wanted in asked if wanted)]
-    return made[0] if len(made) == 1 else tuple(made)
+    return dense_tensor(values), *(dense_tensor(np.asarray(part)) for part, wanted in asked if wanted)
 
 
 @offered("order", methods=None, standard="")
@@ -206,7 +205,7 @@ def unique_values(x: Any, /) -> Tensor:
     >>> sl.unique_values([2, 1, 2]).to_numpy()
     array([1, 2])
     """
-    return dense_tensor(_unique(x, False, False)[0])
+    return dense_tensor(_different(x, False))
 
 
 @offered("order", methods=None, standard="")

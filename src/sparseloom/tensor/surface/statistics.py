@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import INT64, as_inexact, computed, is_half, kind_of, real_part, value_dtype
 from sparseloom.core.errors import ShapeError
 from sparseloom.formats.room import require_array
 from sparseloom.tensor import functions
-from sparseloom.tensor.surface.entries import are_dense, by_numpy, dense_tensor, mode_of, modes_of, revalued, tensor_of
+from sparseloom.tensor.reductions import as_float
+from sparseloom.tensor.surface.entries import are_dense, by_numpy, dense_tensor, entries_of, mode_of, modes_of, revalued, tensor_of
 from sparseloom.tensor.surface.groups import Groups, grouped
 from sparseloom.tensor.surface.shape import ravel, reshape
 from sparseloom.tensor.surface.table import enter, offered
@@ -119,6 +121,8 @@ def var(
     with np.errstate(all="ignore"):
         if are_dense(tensor):
             return _scalar(tensor_of(by_numpy(np.var, tensor, modes, None if dtype is None else kind, ddof=taken, keepdims=keepdims)), axis)
+        if tensor.ndim - len(modes) < 2:
+            return _scalar(_var_of_columns(tensor.astype(kind, copy=False), modes, taken, keepdims), axis)
         groups = grouped(tensor.astype(kind, copy=False), modes, "var")
         absent = groups.extent - groups.counts
         means = (groups.reduced(np.add) + np.where(absent > 0, groups.fill * absent, 0)) / groups.extent
@@ -127,6 +131,31 @@ def var(
         nothing = 0.0 if groups.extent > taken and np.isfinite(groups.fill) else np.nan
         made = groups.result((total / max(groups.extent - taken, 0)).astype(real_part(kind)), nothing, modes, keepdims)
     return _scalar(made, axis)
+
+
+def _var_of_columns(tensor: Tensor, modes: Sequence[int], taken: float, keepdims: bool) -> Tensor:
+    """As ``var``, where one mode is left or none: what its coordinates have is added up in one pass, in any order."""
+    entries = entries_of(tensor)
+    kept = [mode for mode in range(tensor.ndim) if mode not in modes]
+    size = tensor.shape[kept[0]] if kept else 1
+    require_array((size,), 8)
+    column = entries.coordinates[kept[0]] if kept else np.zeros(entries.count, np.int64)
+    extent = as_float(math.prod(tensor.shape[mode] for mode in modes))
+    absent = extent - np.bincount(column, minlength=size)
+    fill = np.asarray(entries.fill, np.complex128 if tensor.dtype.kind == "c" else np.float64)
+    means = (_added(column, entries.values, size) + np.where(absent > 0, fill * absent, 0)) / extent
+    apart = _squared(entries.values - means[column])
+    total = np.bincount(column, apart, size) + np.where(absent > 0, _squared(fill - means) * absent, 0)
+    made = (total / max(extent - taken, 0)).astype(real_part(tensor.dtype))
+    shape = tuple(1 if mode in modes else tensor.shape[mode] for mode in range(tensor.ndim)) if keepdims else (size,) * len(kept)
+    return dense_tensor(made.reshape(shape))
+
+
+def _added(column: NDArray[np.int64], values: NDArray[Any], size: int) -> NDArray[Any]:
+    """The sum of the values of each number in the column."""
+    if values.dtype.kind != "c":
+        return np.bincount(column, values, size)
+    return np.bincount(column, values.real, size) + 1j * np.bincount(column, values.imag, size)
 
 
 def _squared(values: Any) -> Any:
