@@ -151,8 +151,11 @@ def _different(x: Any, equal_nan: bool) -> NDArray[Any]:
     """The different values alone, for which no place needs to be known."""
     tensor = tensor_of(x)
     values = tensor.to_numpy() if are_dense(tensor) else entries_of(tensor).values
-    rest = [values.dtype.type(tensor.fill)] if len(values.ravel()) < tensor.size else []
-    return np.unique(np.append(np.unique(values, equal_nan=equal_nan), np.array(rest, values.dtype)), equal_nan=equal_nan)
+    absent = tensor.size - values.size
+    count = absent if tensor.fill != tensor.fill and not equal_nan else min(absent, 1)  # no NaN is equal to another
+    require_array((count,), values.dtype.itemsize)
+    rest = np.full(count, tensor.fill, values.dtype)
+    return np.unique(np.append(np.unique(values, equal_nan=equal_nan), rest), equal_nan=equal_nan)
 
 
 def _unique(x: Any, equal_nan: bool, inverse: bool) -> tuple[NDArray[Any], Index, Index | None, Index]:
