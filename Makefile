@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Targets share .venv, so they run one after another.
 .NOTPARALLEL:
-.PHONY: help demo test lint docs gallery fuzz attack hostile sanitize conformance bench bench-schedules bench-results clean core dev
+.PHONY: help demo test lint docs gallery fuzz attack hostile sanitize conformance bench bench-schedules bench-results bench-products clean core dev
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo "make bench             sparseloom bench cpu: kernels beside hand-written C and other libraries (ARGS=--quick: two minutes)"
 	@echo "make bench-schedules   measure what schedules gain, on one and two threads"
 	@echo "make bench-results     measure sparse results beside SciPy, MKL and GraphBLAS (ARGS=--quick for a look)"
+	@echo "make bench-products    products of small and large sparse matrices beside SciPy, and where sl.accelerate.scipy() gains"
 	@echo "make gallery           time the gallery's programs beside what people use today, and write the times into the pages"
 	@echo "make clean             remove .venv and everything else that was made"
 	@echo "PYTHON=...             the Python to make .venv with; else the newest one found"
@@ -86,6 +87,10 @@ bench-schedules: core
 bench-results:
 	@.ci/setup bench
 	@$(python) bench/results.py $(ARGS)
+
+bench-products:
+	@.ci/setup bench
+	@$(python) bench/products.py $(ARGS)
 
 core:
 	@.ci/setup core

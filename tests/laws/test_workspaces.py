@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from fuzz.result_formats import cases
 from fuzz.runner import compare_all
+from numpy.typing import NDArray
 from together import compile_together
 
 import sparseloom as sl
@@ -204,6 +205,39 @@ def test_a_kernel_chooses_anew_for_more_entries(monkeypatch: pytest.MonkeyPatch)
     for operand, text in zip((few, many), reasons, strict=True):
         np.testing.assert_array_equal(made(np.eye(3), operand).to_numpy(), operand.to_numpy())
         assert told(made).endswith(f"chosen because {text}")
+
+
+@pytest.mark.parametrize("semiring", [None, "min_plus", "max_plus", "max_times"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "complex128"])
+def test_a_prepared_row_has_the_same_bits(dtype: str, semiring: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is met once stays what it is, -0.0 and what is no number included; what is met again is combined in the same order."""
+    if dtype == "complex128" and semiring is not None:
+        return
+    rng, made = np.random.default_rng(5), []
+    special = np.array([-0.0, 0.0, 5e-324, -1.5, 3e300] if dtype != "int32" else [0, -1, 7, 2**31 - 1, -(2**31)])
+    with np.errstate(over="ignore", invalid="ignore"):
+        A, B = (sl.from_coo(_pairs(rng, 30), rng.choice(special, 60).astype(dtype), (30, 30), format="csr") for _ in range(2))
+    for few in (10**9, 1):
+        monkeypatch.setattr("sparseloom.iteration.rows.FEW", few)
+        product = sl.program(PRODUCT, {"A": "csr", "B": "csr", "C": "csr"}, semiring=semiring)
+        made.append(product(A, B).storage)
+        assert ("set before the first row" in told(product)) == (few == 1)
+    plain, prepared = made
+    np.testing.assert_array_equal(plain.levels[1].arrays["crd"], prepared.levels[1].arrays["crd"])
+    assert plain.values.tobytes() == prepared.values.tobytes()
+
+
+def _pairs(rng: np.random.Generator, size: int) -> NDArray[np.int64]:
+    """Two entries in each row."""
+    return np.array([(row, column) for row in range(size) for column in rng.choice(size, 2, replace=False)]).T
+
+
+def test_a_row_is_prepared_where_operands_have_many_entries() -> None:
+    assert choose_row(1000, 4000, None).prepared and not choose_row(1000, 3999, None).prepared
+    A = sl.asarray(np.ones((8, 8))).to("csr")
+    explained = sl.program(PRODUCT, {"A": "csr", "B": "csr", "C": "csr"})
+    explained(A, A)
+    assert told(explained).startswith("a row in a dense workspace, set before the first row, with a list of coordinates, sorted")
 
 
 def test_explain_tells_the_kind_and_why() -> None:

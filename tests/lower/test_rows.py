@@ -23,6 +23,7 @@ from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import parse_format
 from sparseloom.iteration.region import written
+from sparseloom.iteration.rows import RowChoice, RowKind
 from sparseloom.loops import nodes as ir
 from sparseloom.lower import hashed, listing
 from sparseloom.lower.block_row import BlockRow
@@ -83,9 +84,20 @@ def repeating(rng: np.random.Generator, shape: tuple[int, int]) -> Storage:
     return drawn(rng, "du~", shape, repeats=True)[0]
 
 
+class Prepared(Scatter):
+    """A row whose places hold what changes nothing before it begins."""
+
+    def __init__(self, scope: Scope, written: Access, op: str = "add") -> None:
+        rows = RowChoice(RowKind.DENSE, "as asked", prepared=True)
+        super().__init__(replace(scope, context=replace(scope.context, rows=rows)), written, op)
+        assert self.is_prepared
+
+
 KINDS: tuple[tuple[type[Scatter] | type[HashRow], Scattered], ...] = (
     (Scatter, Scattered()),
     (Scatter, Scattered(ordered=False)),
+    (Prepared, Scattered()),
+    (Prepared, Scattered(ordered=False)),
     (HashRow, Scattered(hashed=True)),
     (HashRow, Scattered(ordered=False, hashed=True)),
 )
@@ -99,7 +111,7 @@ def test_a_row_is_built_in_any_order(
     """Coordinates come once each, sorted or as they were met. A hash table begins with four places, and grows as it is filled."""
     monkeypatch.setattr(hashed, "FIRST_BITS", 2)
     given, access = conditions("y(i,j) = A(i,j)", "A:du~", loops="i j"), temporary(level)
-    row = kind(given.scope, access)
+    row = Prepared(given.scope, access, op) if kind is Prepared else kind(given.scope, access)
     assert row.needs_presence and row.is_sorted == level.ordered
     loops = filled(given, RowByRow(row, lambda: read_list(row.view)), assign=Assign(access, given.concrete.assign.rhs, op))
     notes = given.notes(loops, 3)

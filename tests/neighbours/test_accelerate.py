@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparseloom as sl
+from sparseloom.runtime.teams import teams
 from sparseloom.tensor.interop import scipy_products
 
 
@@ -65,6 +66,21 @@ def test_what_is_not_ours_is_left_to_scipy(monkeypatch: pytest.MonkeyPatch) -> N
     with sl.accelerate.scipy():  # these are too small
         A @ np.ones(4)
     assert not seen
+
+
+def test_each_operation_has_a_size_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread gains nothing on A - B, and on A @ x only on what is large."""
+    usual, asked = sl.accelerate.scipy(), sl.accelerate.scipy(least=7)
+    usual.undo()
+    asked.undo()
+    sizes = (10_000, 50_000, 350_000, 500_000, 4_000_000)
+    from_one = {"_matmul_vector": 4, "_matmul_multivector": 1, "_matmul_sparse": 1, "_add_sparse": 2, "_sub_sparse": 5}
+    from_two = {**from_one, "_matmul_vector": 2, "_sub_sparse": 3}
+    for threads, first in ((1, from_one), (2, from_two)):
+        monkeypatch.setattr(teams, "_size", threads)
+        for method, place in first.items():
+            assert [usual.takes(method, size) for size in sizes] == [k >= place for k in range(len(sizes))], (method, threads)
+            assert [asked.takes(method, size) for size in (6, 7)] == [False, True]
 
 
 def test_it_can_be_undone_and_nested() -> None:

@@ -249,6 +249,14 @@ def identity(op: str, dtype: DType) -> Any:
     return dtype.type(found.identity(dtype)).item()
 
 
+def neutral(op: str, dtype: DType) -> Scalar | None:
+    """The value that leaves every other as it is, bit by bit: that of a sum is -0.0. None where there is no such value."""
+    if operator(op).identity is None or (dtype.kind == "c" and op != "add"):
+        return None
+    value: Scalar = identity(op, dtype)
+    return -value if op == "add" and dtype.kind in "fc" else value
+
+
 def annihilates(op: str, position: int, value: Any, zero: Scalar | None = None) -> bool:
     """Whether an absent argument with this fill value decides the result of ``op`` alone.
 

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from sparseloom.core.errors import NotationError
@@ -18,6 +18,8 @@ from sparseloom.formats.levels.scattered import Scattered
 
 SHORT = 1 << 22  # coordinates; a dense row of so many takes some 50 MB
 SPREAD = 16  # how many times as many coordinates as the operands have entries a dense row may have
+FEW = 4  # how many times as many entries as a dense row has coordinates make it worth while to set every place before the first row
+NARROW = 1 << 15  # coordinates; to set so many takes some 20 us
 
 
 class RowKind(Enum):
@@ -30,11 +32,16 @@ class RowKind(Enum):
 
 @dataclass(frozen=True)
 class RowChoice:
-    """A kind of workspace, and why it was taken. ``long`` are variables with too many values to give each of them a place."""
+    """A kind of workspace, and why it was taken. ``long`` are variables with too many values to give each of them a place.
+
+    ``prepared``: before a row begins, every place of a dense one holds what changes no sum. Then nothing depends on whether a coordinate
+    was met before, which no processor can foresee, where rows overlap by half; but all places are set once.
+    """
 
     kind: RowKind
     reason: str
     long: frozenset[str] = frozenset()
+    prepared: bool = False
 
     def level(self, ordered: bool) -> Scattered | Listed:
         """The level of a workspace of this kind. A list is sorted in any case."""
@@ -72,12 +79,13 @@ def is_long(extent: int, entries: int) -> bool:
 
 def choose_row(extent: int, entries: int, asked: RowKind | None) -> RowChoice:
     """The workspace for rows of ``extent`` coordinates, where sparse operands have so many entries."""
+    prepared = 0 < FEW * extent <= entries
     if asked is not None:
-        return RowChoice(asked, "as asked")
+        return RowChoice(asked, "as asked", prepared=prepared)
     if extent <= SHORT:
-        return SHORT_ROWS
+        return replace(SHORT_ROWS, prepared=prepared)
     if not is_long(extent, entries):
-        return RowChoice(RowKind.DENSE, "chosen because operands have many entries for the length of a row")
+        return RowChoice(RowKind.DENSE, "chosen because operands have many entries for the length of a row", prepared=prepared)
     return RowChoice(RowKind.HASH, "chosen because rows are long and operands have few entries")
 
 
@@ -86,10 +94,11 @@ def scheduled_row(extent: int, asked: RowKind | None) -> RowChoice:
 
     A hash table stands at the same place in the loops as a dense row, so that whatever is allowed for one is allowed for the other.
     """
+    prepared = 0 < extent <= NARROW
     if asked is not None:
-        return RowChoice(asked, "as asked")
-    kind = RowKind.DENSE if extent <= SHORT else RowKind.HASH
-    return RowChoice(kind, f"under a schedule always so for rows of {'up to' if extent <= SHORT else 'more than'} {SHORT:,} coordinates")
+        return RowChoice(asked, "as asked", prepared=prepared)
+    kind, length = (RowKind.DENSE, "up to") if extent <= SHORT else (RowKind.HASH, "more than")
+    return RowChoice(kind, f"under a schedule always so for rows of {length} {SHORT:,} coordinates", prepared=prepared)
 
 
 def why_listed(levels: tuple[Level, ...], choice: RowChoice) -> str:

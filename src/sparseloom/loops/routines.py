@@ -183,12 +183,22 @@ GROW = Routine(
 )
 
 
-def sort(array: Array, scratch: Array, count: Expr, extent: Expr) -> Call:
+def sort(array: Array, scratch: Array, flags: Array, count: Expr, extent: Expr) -> Call:
     """Sort the first ``count`` elements of an index array, all different and below ``extent``, into ascending order.
 
-    ``scratch`` has ``sort_scratch(extent)`` elements, of which the first part holds zeros before and after.
+    ``flags`` say of every coordinate whether it is among them. The array and the flags have ``sort_room(extent)`` elements: behind the
+    sorted ones others are overwritten, and no flag is set. ``scratch`` has ``sort_scratch(extent)``, of which the first part holds zeros
+    before and after.
     """
-    return Call(SORT, (array, scratch), (count, extent))
+    return Call(SORT, (array, scratch, flags), (count, extent))
+
+
+WORD = 64  # flags are read so many at a time; fewer elements behind the sorted ones are written
+
+
+def sort_room(extent: Expr) -> Expr:
+    """How many elements an array has whose coordinates are sorted, and as many flags there are."""
+    return add(extent, index(WORD))
 
 
 def sort_scratch(extent: Expr) -> tuple[Expr, Expr]:
@@ -198,24 +208,33 @@ def sort_scratch(extent: Expr) -> tuple[Expr, Expr]:
 
 
 def _sort(arrays: list[Cells], args: list[int]) -> None:
-    (array, scratch), (count, extent) = arrays, args
+    (array, scratch, flags), (count, extent) = arrays, args
     zeros = extent // 32 + extent // 2048 + 8
     if len(scratch.known) < zeros + extent or any(scratch.load_number(place) for place in range(zeros)):
         raise CompilerBug(scratch.name, f"{scratch.name} has {zeros + extent} elements for a sort, the first {zeros} of them 0")
+    for cells in (array, flags):
+        if len(cells.known) < extent + WORD:
+            raise CompilerBug(cells.name, f"{cells.name} has {extent + WORD} elements for a sort, not {len(cells.known)}")
     ordered = sorted(array.load_number(place) for place in range(count))
-    if len(set(ordered)) < count or (ordered and not 0 <= ordered[0] <= ordered[-1] < extent):
-        raise CompilerBug(array.name, f"what is sorted in {array.name} is all different and below {extent}")
+    if ordered != [place for place in range(extent + WORD) if flags.load(place)] or (ordered and ordered[-1] >= extent):
+        raise CompilerBug(array.name, f"what is sorted in {array.name} is all different, below {extent} and flagged in {flags.name}")
     for place, value in enumerate(ordered):
         array.store(place, value)
 
 
+def _sort_claims(arrays: Sequence[Array], args: Sequence[Expr]) -> Claims:
+    array, scratch, flags = arrays
+    yield array.dtype == scratch.dtype and array.dtype.kind == "i", "index arrays are sorted"
+    yield flags.dtype.kind == "b", "flags are truth values"
+
+
 SORT = Routine(
     "sort",
-    (Use.WRITES,),
+    (Use.WRITES, Use.WRITES, Use.READS),
     lambda arrays, args: f"sort {arrays[0]}[0 : {args[0]}]",
     _sort,
     lambda s: f"sort_{s.dtypes[0]}({', '.join([*s.arrays, *s.args])});",
-    lambda arrays, args: iter([(arrays[0].dtype == arrays[1].dtype and arrays[0].dtype.kind == "i", "index arrays are sorted")]),
+    _sort_claims,
 )
 
 

@@ -28,8 +28,8 @@ class RowList(Sink):
         self._count = ir.Var(fresh(f"{name}_count"))
         self._entry = ir.Var(fresh(f"{name}_entry"))
         self.listed = LevelView(extent, {"crd": self._list}, {"count": self._count})
-        home.first += [ir.Allocate(self._mask, extent), ir.Allocate(self._list, extent)]
-        home.first.append(ir.Fill(self._mask, ir.ZERO, extent, ir.FALSE))
+        room = routines.sort_room(extent) if ordered else ir.add(extent, ir.ONE)  # what is not new is written behind all others
+        home.first += [ir.Allocate(self._mask, room), ir.Allocate(self._list, room), ir.Fill(self._mask, ir.ZERO, room, ir.FALSE)]
         home.last += [ir.Free(self._mask), ir.Free(self._list)]
         if self._scratch is not None:
             zeros, size = routines.sort_scratch(extent)
@@ -41,10 +41,14 @@ class RowList(Sink):
         """Whether the coordinates are in order when they are read."""
         return self._scratch is not None
 
+    is_prepared = False  # whether every place holds what changes nothing before a row begins
+
     @property
     def story(self) -> str:
         """What it is, for ``explain``."""
-        return f"a row in a dense workspace with a list of coordinates, {'sorted before it is read' if self.is_sorted else 'in no order'}"
+        prepared = ", set before the first row," if self.is_prepared else ""
+        order = "sorted before it is read" if self.is_sorted else "in no order"
+        return f"a row in a dense workspace{prepared} with a list of coordinates, {order}"
 
     def begin(self) -> ir.Stmt:
         """Begin a row."""
@@ -62,11 +66,25 @@ class RowList(Sink):
             ir.Assign(self._count, ir.add(self._count, ir.ONE)),
         )
 
+    def enlist_if_new(self, coordinate: ir.Expr) -> ir.Stmt:
+        """Note a coordinate, which the next one writes over if it is not new: nothing branches on that."""
+        return ir.block(
+            ir.Store(self._list, self._count, cast(coordinate, self._list.dtype)),
+            ir.Assign(self._count, ir.add(self._count, ir.Select(self.has(coordinate), ir.ZERO, ir.ONE))),
+            ir.Store(self._mask, coordinate, ir.TRUE),
+        )
+
     def ready(self) -> ir.Stmt:
         """Put the row's coordinates in order, where that is asked for."""
-        return ir.block() if self._scratch is None else routines.sort(self._list, self._scratch, self._count, self._extent)
+        if self._scratch is None:
+            return ir.block()
+        return routines.sort(self._list, self._scratch, self._mask, self._count, self._extent)
 
     def finish(self) -> ir.Stmt:
         """Forget the row."""
         met = load_index(self._list, self._entry)
-        return ir.For(self._entry, ir.ZERO, self._count, ir.Store(self._mask, met, ir.FALSE))
+        return ir.For(self._entry, ir.ZERO, self._count, ir.block(ir.Store(self._mask, met, ir.FALSE), self.forget(met)))
+
+    def forget(self, coordinate: ir.Expr) -> ir.Stmt:
+        """What else is reset at a coordinate after a row."""
+        return ir.block()

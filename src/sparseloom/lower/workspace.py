@@ -140,14 +140,22 @@ def mark_shared(tensor: TensorVar, mask: ir.Array, place: ir.Expr, scope: Scope)
 
 
 class Scatter(RowList):
-    """A row under construction: its entries come in any order, are listed as they are met, and stand at their coordinate."""
+    """A row under construction: its entries come in any order, are listed as they are met, and stand at their coordinate.
+
+    One that is ``prepared`` holds at every coordinate what changes nothing, before and after each row.
+    """
 
     needs_presence = True
 
-    def __init__(self, scope: Scope, written: Access) -> None:
+    def __init__(self, scope: Scope, written: Access, op: str | None = None) -> None:
         tensor, (self.values, extent) = written.tensor, _by_coordinate(scope, written)
         super().__init__(scope, tensor.name, extent, tensor.format.levels[0].ordered)
         self.view = TensorView(tensor, (self.listed,), self.values)
+        neutral = algebra.neutral(op, tensor.dtype) if scope.context.rows.prepared and op is not None else None
+        self._neutral = None if neutral is None else ir.constant(neutral, tensor.dtype)
+        self.is_prepared = self._neutral is not None
+        if self._neutral is not None:
+            scope.home.first.append(ir.Fill(self.values, ir.ZERO, extent, self._neutral))
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Combine with what the row has at this coordinate, or list the coordinate."""
@@ -155,9 +163,15 @@ class Scatter(RowList):
             raise CompilerBug(assign, "a scattered row is reduced into")
         place = scope.coordinates[assign.lhs.indices[0]]
         new = cast(value.computed, self.values.dtype)
+        combined = ir.Store(self.values, place, new, assign.op)
+        if self._neutral is not None:
+            return ir.when(value.counts, ir.block(combined, self.enlist_if_new(place)))
         first = ir.block(ir.Store(self.values, place, new), self.enlist(place))
-        stored = ir.If(self.has(place), ir.Store(self.values, place, new, assign.op), first)
-        return ir.when(value.counts, stored)
+        return ir.when(value.counts, ir.If(self.has(place), combined, first))
+
+    def forget(self, coordinate: ir.Expr) -> ir.Stmt:
+        """Prepare the place for another row."""
+        return ir.block() if self._neutral is None else ir.Store(self.values, coordinate, self._neutral)
 
 
 class SpreadRow(RowList):

@@ -6,7 +6,7 @@ the storage, and asked only of operands that are large enough for it to matter.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
@@ -100,11 +100,14 @@ def _rounded_down(count: int) -> int:
 NOTHING_KNOWN = Statistics()
 _KNOWN: WeakKeyDictionary[Storage, Known] = WeakKeyDictionary()
 _LONGEST: WeakKeyDictionary[Storage, float] = WeakKeyDictionary()
+_IN_LEVELS: WeakKeyDictionary[LevelData, tuple[Hashable, Known]] = WeakKeyDictionary()
+"""What was found in the last level of a storage, and in which levels of which sizes: the transpose of a matrix has the same."""
 
 
 def forget() -> None:
     """Know nothing of any storage, so that each is looked at again."""
     _KNOWN.clear()
+    _IN_LEVELS.clear()
     _LONGEST.clear()
 
 
@@ -112,7 +115,7 @@ def known_of(storage: Storage, lengths: bool = False) -> Known:
     """What is known of a storage. It is found out once: whoever changes index arrays later changes how fast things are, not what."""
     known = _KNOWN.get(storage)
     if known is None:
-        known = _KNOWN[storage] = _look(storage)
+        known = _KNOWN[storage] = _look_once(storage)
     if not lengths:
         return known
     if storage not in _LONGEST:
@@ -141,6 +144,17 @@ def known_alike(storage: Storage, like: Storage) -> None:
     """Know of a storage what is known of another one, which holds the same elsewhere."""
     if not like.format.is_dense and len(like.values) >= LARGE:
         _KNOWN[storage] = known_of(like)
+
+
+def _look_once(storage: Storage) -> Known:
+    """What is known of a storage, or of another one with the same levels."""
+    levels = storage.format.levels, storage.format.level_sizes(storage.shape), len(storage.values), storage.device
+    same, known = _IN_LEVELS.get(storage.levels[-1], (None, None)) if storage.levels else (None, None)
+    if known is None or same != levels:
+        known = _look(storage)
+        if storage.levels:
+            _IN_LEVELS[storage.levels[-1]] = levels, known
+    return known
 
 
 def _look(storage: Storage) -> Known:
@@ -180,7 +194,7 @@ def _heaviest(storage: Storage, size: int) -> float:
 
     Only what is in a small piece with many entries can have many, so that few coordinates are looked at.
     """
-    edges = np.unique(_edges(size, SMALL_PIECES))
+    edges = _edges(size, min(size, SMALL_PIECES))
     shares = _shares(storage, edges)
     if shares is None or shares.max() <= HEAVY:
         return 0.0 if shares is None else float(shares.max())

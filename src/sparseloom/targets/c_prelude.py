@@ -18,6 +18,7 @@ from sparseloom.targets.c_entries import ENTRY_HELPERS
 from sparseloom.targets.c_expr import Piece, c_type, operate
 from sparseloom.targets.c_halves import HALF_HELPERS
 from sparseloom.targets.c_memory import JOIN_POSITIONS, MEMORY_HELPERS
+from sparseloom.targets.c_sort import SORT_HELPERS
 from sparseloom.targets.c_team import TEAM_HELPER
 from sparseloom.targets.c_vectors import REGISTER_HELPER, vector_helpers
 from sparseloom.targets.target import Atomic
@@ -124,53 +125,6 @@ static inline int64_t lower_bound_{D}(const {T} *array, int64_t begin, int64_t e
     length = before ? length - half - 1 : half;
   }}
   return begin;
-}}
-"""
-# Short rows are inserted one by one. Longer ones set bits, one per coordinate and one per 64 of those, which are then read in order;
-# where the bits to look at are many more than the coordinates, these are distributed byte by byte instead.
-_SORT = """
-static void sort_{D}({T} *array, {T} *scratch, int64_t count, int64_t extent) {{
-  if (count <= 20) {{
-    for (int64_t k = 1; k < count; k++) {{
-      {T} key = array[k];
-      int64_t place = k;
-      for (; place > 0 && array[place - 1] > key; place--) array[place] = array[place - 1];
-      array[place] = key;
-    }}
-    return;
-  }}
-  {T} least = array[0], largest = array[0];
-  for (int64_t k = 1; k < count; k++) {{
-    least = array[k] < least ? array[k] : least;
-    largest = array[k] > largest ? array[k] : largest;
-  }}
-  uint64_t *bits = (uint64_t *)scratch, *groups = bits + extent / 64 + 1;
-  if ((largest - least) / 4096 <= count) {{
-    for (int64_t k = 0; k < count; k++) {{
-      bits[array[k] / 64] |= UINT64_C(1) << array[k] % 64;
-      groups[array[k] / 4096] |= UINT64_C(1) << array[k] / 64 % 64;
-    }}
-    for (int64_t group = least / 4096; group <= largest / 4096; group++) {{
-      for (uint64_t words = groups[group]; words; words &= words - 1) {{
-        int64_t word = group * 64 + __builtin_ctzll(words);
-        for (uint64_t left = bits[word]; left; left &= left - 1) *array++ = ({T})(word * 64 + __builtin_ctzll(left));
-        bits[word] = 0;
-      }}
-      groups[group] = 0;
-    }}
-    return;
-  }}
-  {T} *from = array, *to = scratch + (extent / 32 + extent / 2048 + 8);
-  for (unsigned shift = 0; shift < 8 * sizeof({T}) && largest >> shift; shift += 8) {{
-    int64_t starts[257] = {{0}};
-    for (int64_t k = 0; k < count; k++) starts[(from[k] >> shift & 255) + 1]++;
-    for (int byte = 0; byte < 256; byte++) starts[byte + 1] += starts[byte];
-    for (int64_t k = 0; k < count; k++) to[starts[from[k] >> shift & 255]++] = from[k];
-    {T} *swap = from;
-    from = to;
-    to = swap;
-  }}
-  if (from != array) memcpy(array, from, (size_t)count * sizeof({T}));
 }}
 """
 _ON_ORDERED = {
@@ -284,8 +238,7 @@ def _of_dtype(dtype: DType) -> Iterator[tuple[str, str]]:
     if dtype in INDEX_DTYPES:
         yield f"lower_bound_{dtype}", _LOWER_BOUND.format(**words)
         yield f"join_positions_{dtype}", JOIN_POSITIONS.format(**words)
-        yield f"sort_{dtype}", _SORT.format(**words)
-        for name, template in ENTRY_HELPERS.items():
+        for name, template in (ENTRY_HELPERS | SORT_HELPERS).items():
             yield f"{name}_{dtype}", template.format(**words)
     templates = {"c": {**_ON_COMPLEX, "square": _SQUARE}, "f": {**_ON_ORDERED, "square": _SQUARE}, "b": {}}
     for name, template in templates.get(dtype.kind, {**_ON_ORDERED, **_ON_INTEGERS}).items():

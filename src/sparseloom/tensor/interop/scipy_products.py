@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,28 +20,58 @@ from sparseloom.formats.named import csc, csr
 from sparseloom.formats.storage import Storage, hand_out
 from sparseloom.notation.nodes import Apply, Expr, Reduce
 from sparseloom.runtime.forks import whole_step
+from sparseloom.runtime.teams import teams
 from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.interop.scipy import from_compressed
 from sparseloom.tensor.operators import Statement, matmul, product, variables
 
 Method = Callable[[Any, Any], Any]
 
-LEAST = 100_000  # entries from which on a kernel is worth what it must be told
+NEVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """From how many entries on, of all sparse operands together, an operation is quicker: on one thread, and on two or more.
+
+    Measured by ``make bench-products``. To look whether a caller changed an index takes a tenth of ``A @ x`` or more, which one thread wins
+    back only where the matrix is in no cache; A - B leaves out what becomes zero.
+    """
+
+    alone: int
+    together: int
+
+    def allows(self, entries: int) -> bool:
+        """Whether there are enough entries. How many threads there are is asked only where it matters."""
+        return entries >= self.together and (entries >= self.alone or teams.size > 1)
+
+
+LEAST = {
+    "_matmul_vector": Least(3_000_000, 300_000),
+    "_matmul_multivector": Least(20_000, 20_000),
+    "_matmul_sparse": Least(40_000, 40_000),
+    "_add_sparse": Least(200_000, 200_000),
+    "_sub_sparse": Least(NEVER, 400_000),
+}
 _KINDS = frozenset(np.dtype(name) for name in "int32 int64 float32 float64 complex64 complex128".split())
 _FORMATS = {"csr": csr, "csc": csc}
-_METHODS = ("_matmul_vector", "_matmul_multivector", "_matmul_sparse", "_add_sparse", "_sub_sparse")
+_METHODS = tuple(LEAST)
 _active: list[Acceleration] = []
 
 
 class Acceleration:
     """Holds as long as it is wanted: until ``undo()``, or the end of a ``with`` block."""
 
-    def __init__(self, least: int) -> None:
-        self.least = least
+    def __init__(self, least: int | None = None) -> None:
+        self._least = LEAST if least is None else dict.fromkeys(LEAST, Least(least, least))
         with whole_step:
             if not _active:
                 _install()
             _active.append(self)
+
+    def takes(self, method: str, entries: int) -> bool:
+        """Whether an operation on so many entries is ours."""
+        return self._least[method].allows(entries)
 
     def undo(self) -> None:
         """Give SciPy its own methods back, unless someone else wants them replaced, too."""
@@ -124,9 +155,9 @@ def _keep(matrix: Any, storage: Storage) -> None:
         _kept[key] = known[0], storage
 
 
-def _is_worth(*operands: Any) -> bool:
+def _is_worth(method: str, *operands: Any) -> bool:
     """Whether matrices have enough entries, all together."""
-    return sum(len(operand.data) for operand in operands) >= _active[-1].least if _active else False
+    return bool(_active) and _active[-1].takes(method, sum([len(operand.data) for operand in operands]))
 
 
 def _array(other: Any) -> Any:
@@ -135,7 +166,7 @@ def _array(other: Any) -> Any:
 
 
 def _vector(matrix: Any, other: Any) -> Any | None:
-    stored = _stored(matrix) if _is_worth(matrix) else None
+    stored = _stored(matrix) if _is_worth("_matmul_vector", matrix) else None
     vector = _array(other)
     if stored is None or vector is None or other.shape != matrix.shape[1:]:
         return None
@@ -143,16 +174,16 @@ def _vector(matrix: Any, other: Any) -> Any | None:
 
 
 def _vectors(matrix: Any, other: Any) -> Any | None:
-    stored = _stored(matrix) if _is_worth(matrix) else None
+    stored = _stored(matrix) if _is_worth("_matmul_multivector", matrix) else None
     array = _array(other)
     if stored is None or array is None or other.ndim != 2 or other.shape[0] != matrix.shape[1]:
         return None
     return np.ascontiguousarray(to_numpy(matmul(stored, array)))
 
 
-def _pair(matrix: Any, other: Any) -> tuple[Storage, Storage] | None:
+def _pair(method: str, matrix: Any, other: Any) -> tuple[Storage, Storage] | None:
     """Two matrices of one format, as SciPy brings them to that of the first."""
-    if matrix.format not in _FORMATS or other.ndim != 2 or not hasattr(other, "data") or not _is_worth(matrix, other):
+    if matrix.format not in _FORMATS or other.ndim != 2 or not hasattr(other, "data") or not _is_worth(method, matrix, other):
         return None
     like = other if other.format == matrix.format else matrix.__class__(other)
     left, right = _stored(matrix), _stored(like)
@@ -160,7 +191,7 @@ def _pair(matrix: Any, other: Any) -> tuple[Storage, Storage] | None:
 
 
 def _sparse(matrix: Any, other: Any) -> Any | None:
-    pair = _pair(matrix, other)
+    pair = _pair("_matmul_sparse", matrix, other)
     if pair is None or matrix.shape[1] != other.shape[0]:
         return None
     i, j, k = variables(3)
@@ -170,15 +201,15 @@ def _sparse(matrix: Any, other: Any) -> Any | None:
 
 
 def _plus(matrix: Any, other: Any) -> Any | None:
-    return _elementwise(matrix, other, "add")
+    return _elementwise(matrix, other, "add", "_add_sparse")
 
 
 def _minus(matrix: Any, other: Any) -> Any | None:
-    return _elementwise(matrix, other, "subtract")
+    return _elementwise(matrix, other, "subtract", "_sub_sparse")
 
 
-def _elementwise(matrix: Any, other: Any, op: str) -> Any | None:
-    pair = _pair(matrix, other)
+def _elementwise(matrix: Any, other: Any, op: str, method: str) -> Any | None:
+    pair = _pair(method, matrix, other)
     if pair is None or matrix.shape != other.shape:
         return None
     both = variables(2)
