@@ -80,7 +80,7 @@ def test_loops_for_a_gpu_round_once_and_compile(case: tuple[str, str, str], half
     given, exact = operands(text, format, half)
     made = sl.program(text, formats={"A": format}, schedule=schedule, target="interpret")(**given)
     np.testing.assert_array_equal(made.to_numpy().view(np.uint16), exact.astype(half).view(np.uint16))
-    source = sl.program(text, formats={"A": format}, schedule=schedule, target="cuda").preview({name: half for name in given}).source
+    source = sl.program(text, formats={"A": format}, schedule=schedule, target="cuda").preview(dict.fromkeys(given, half)).source
     assert f"{half}_of_float32(" in source and f"float32_of_{half}(" in source
     assert compile_cubin(source).startswith(b"\x7fELF")
 

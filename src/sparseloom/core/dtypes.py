@@ -93,10 +93,11 @@ def value_dtype(wanted: Any) -> DType:
 def bfloat16() -> DType:
     """The dtype of ml_dtypes, which is loaded now if it is not yet."""
     try:
-        return np.dtype(import_module("ml_dtypes").bfloat16)
+        found: DType = np.dtype(import_module("ml_dtypes").bfloat16)
     except ImportError:
         help = "install ml_dtypes, which comes with JAX, or use float16 or float32"
         raise DTypeError(f"bfloat16 is a dtype of ml_dtypes, which is not installed\n  help: {help}") from None
+    return found
 
 
 def refuse_half(dtype: DType, holder: str) -> None:

@@ -1,10 +1,13 @@
-"""Which loops over lanes vector registers can do at once: plain arithmetic on numbers of one dtype that are neighbours, or gathered."""
+"""Which loops over lanes vector registers can do at once: plain arithmetic on numbers of one dtype that are neighbours, or gathered.
+
+Neighbours in halves count as the float32 to which they are converted.
+"""
 
 from __future__ import annotations
 
-from sparseloom.core.dtypes import INT64, DType
+from sparseloom.core.dtypes import FLOAT32, INT64, DType, computed, is_half
 from sparseloom.core.trees import walk
-from sparseloom.loops.nodes import ZERO, Cast, Expr, For, Load, Op, Stmt, Store, Var, stmts_of
+from sparseloom.loops.nodes import ZERO, Cast, Expr, For, Literal, Load, Op, Stmt, Store, Var, stmts_of
 
 _ARITHMETIC = ("add", "subtract", "multiply", "negative")
 
@@ -12,12 +15,12 @@ _ARITHMETIC = ("add", "subtract", "multiply", "negative")
 def is_lanewise(loop: For) -> bool:
     """Whether every statement of the loop's body is such arithmetic, from lane 0 on."""
     dtype = lane_dtype(loop)
-    return dtype is not None and loop.begin == ZERO and all(_is_lanewise(stmt, loop.var, dtype) for stmt in stmts_of(loop.body))
+    return dtype is not None and loop.begin == ZERO and all(_is_lanewise(stmt, loop, dtype) for stmt in stmts_of(loop.body))
 
 
 def lane_dtype(loop: For) -> DType | None:
-    """The dtype of what a loop over lanes stores, if it is one that vectors have."""
-    found = {n.array.dtype for n in walk(loop.body) if isinstance(n, Store)}
+    """The dtype of what a loop over lanes computes and stores, if it is one that vectors have."""
+    found = {computed(n.array.dtype) for n in walk(loop.body) if isinstance(n, Store)}
     return next(iter(found)) if len(found) == 1 and all(map(has_vectors, found)) else None
 
 
@@ -47,8 +50,12 @@ def gathers(loop: For) -> bool:
     return any(isinstance(n, Load) and gathering(n.index, loop.var) is not None for n in walk(loop.body))
 
 
-def _is_lanewise(stmt: Stmt, lane: Var, dtype: DType) -> bool:
+def _is_lanewise(stmt: Stmt, loop: For, dtype: DType) -> bool:
+    lane = loop.var
     match stmt:
+        case Store(array, index, Cast(value, _), None, False) if is_half(array.dtype):  # all lanes, which are rounded together
+            is_whole = loop.end == Literal(loop.factor)
+            return is_whole and is_neighbouring(index, lane) and value.dtype == FLOAT32 and _is_arithmetic(value, lane, dtype)
         case Store(_, index, value, op, False):
             return op in (None, "add", "subtract", "multiply") and is_neighbouring(index, lane) and _is_arithmetic(value, lane, dtype)
     return False
@@ -60,6 +67,8 @@ def _is_arithmetic(expr: Expr, lane: Var, dtype: DType) -> bool:
     match expr:
         case Load(_, index):
             return expr.dtype == dtype and (is_neighbouring(index, lane) or gathering(index, lane) is not None)
+        case Cast(Load(array, index), wanted) if is_half(array.dtype):
+            return wanted == dtype == FLOAT32 and is_neighbouring(index, lane)
         case Op("minimum" | "maximum", (_, _) as args):
             return expr.dtype == dtype and all(_is_arithmetic(arg, lane, dtype) for arg in args)
         case Op("divide", args) if dtype.kind == "f":

@@ -74,6 +74,66 @@ static inline bfloat16_bits bfloat16_of_float32(float number) {
 }
 """,
 }
+# Neighbours as vectors of float32, as wide as registers are, or short. gcc 12 makes none of conversions of float16 by itself, and has names
+# for the instructions that need no header.
+_SHORT_OF = "static inline short_float32 short_of_{D}(const {D}_bits *from) {{\n  return (short_float32){{{all}}};\n}}"
+HALF_HELPERS |= {
+    f"short_of_{name}": _SHORT_OF.format(D=name, all=", ".join(f"float32_of_{name}(from[{k}])" for k in range(4))) for name in HALF_TYPES
+}
+_SHORT_TO = """
+static inline void short_to_{D}({D}_bits *to, short_float32 numbers) {{
+  for (int k = 0; k < 4; k++) to[k] = {D}_of_float32(numbers[k]);
+}}
+"""
+HALF_HELPERS |= {f"short_to_{name}": _SHORT_TO.format(D=name) for name in HALF_TYPES}
+HALF_HELPERS |= {
+    "half_lanes": "typedef uint16_t half_lanes __attribute__((vector_size(REGISTER_BYTES / 2), aligned(2), may_alias));",
+    "wide_lanes": "typedef uint32_t wide_lanes __attribute__((vector_size(REGISTER_BYTES)));",
+    "vector_of_bfloat16": """
+static inline vector_float32 vector_of_bfloat16(const bfloat16_bits *from) {
+  return (vector_float32)(__builtin_convertvector(*(const half_lanes *)from, wide_lanes) << 16);
+}
+""",
+    "vector_of_float16": """
+static inline vector_float32 vector_of_float16(const float16_bits *from) {
+#if defined(__F16C__) && defined(__GNUC__) && !defined(__clang__) && REGISTER_BYTES == 64
+  typedef short bits __attribute__((vector_size(32)));
+  typedef float numbers __attribute__((vector_size(64)));
+  return (vector_float32)__builtin_ia32_vcvtph2ps512_mask((bits)*(const half_lanes *)from, (numbers){}, -1, 4);
+#elif defined(__F16C__) && defined(__GNUC__) && !defined(__clang__) && REGISTER_BYTES == 32
+  typedef short bits __attribute__((vector_size(16)));
+  return (vector_float32)__builtin_ia32_vcvtph2ps256((bits)*(const half_lanes *)from);
+#else
+  vector_float32 made;
+  for (int k = 0; k < lanes_float32; k++) made[k] = float32_of_float16(from[k]);
+  return made;
+#endif
+}
+""",
+}
+HALF_HELPERS |= {
+    "vector_to_bfloat16": """
+static inline void vector_to_bfloat16(bfloat16_bits *to, vector_float32 numbers) {
+  const wide_lanes bits = (wide_lanes)numbers, missing = (wide_lanes)(numbers != numbers);
+  const wide_lanes rounded = bits + 0x7fffu + (bits >> 16 & 1u), quiet = bits | 0x400000u;
+  *(half_lanes *)to = __builtin_convertvector(((missing & quiet) | (~missing & rounded)) >> 16, half_lanes);
+}
+""",
+    "vector_to_float16": """
+static inline void vector_to_float16(float16_bits *to, vector_float32 numbers) {
+#if defined(__F16C__) && defined(__GNUC__) && !defined(__clang__) && REGISTER_BYTES == 64
+  typedef short bits __attribute__((vector_size(32)));
+  typedef float rounded __attribute__((vector_size(64)));
+  *(half_lanes *)to = (half_lanes)__builtin_ia32_vcvtps2ph512_mask((rounded)numbers, 0, (bits){}, -1);
+#elif defined(__F16C__) && defined(__GNUC__) && !defined(__clang__) && REGISTER_BYTES == 32
+  typedef float rounded __attribute__((vector_size(32)));
+  *(half_lanes *)to = (half_lanes)__builtin_ia32_vcvtps2ph256((rounded)numbers, 0);
+#else
+  for (int k = 0; k < lanes_float32; k++) to[k] = float16_of_float32(numbers[k]);
+#endif
+}
+""",
+}
 # A GPU has instructions for float16, which its assembler knows without a header.
 CUDA_HALF_HELPERS = {
     "float32_of_float16": """

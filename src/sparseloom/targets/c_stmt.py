@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from sparseloom.core.dtypes import BOOL, INT64, DType
+from sparseloom.core.dtypes import BOOL, INT64, DType, is_half
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.lines import Line
 from sparseloom.core.trees import Node, walk
@@ -233,7 +233,10 @@ class Statements:
         self.line(f"#pragma GCC unroll {size // SMALLEST_REGISTER}")
         with self._braces(f"for (int64_t {lane} = 0; {lane} < {loop.factor}; {lane} += {loop.factor if short else f'lanes_{dtype}'})"):
             for stmt in ir.stmts_of(loop.body):
-                if isinstance(stmt, ir.Store):
+                if isinstance(stmt, ir.Store) and isinstance(stmt.value, ir.Cast) and is_half(stmt.array.dtype):
+                    with self._stemming(stmt):
+                        self.line(f"{lanes.rounding(stmt.array, stmt.index, stmt.value.operand)};")
+                elif isinstance(stmt, ir.Store):
                     place, value = lanes.value(ir.Load(stmt.array, stmt.index)), lanes.broadcast(stmt.value)
                     symbol = "" if stmt.op is None else infix_symbol(stmt.op)
                     if count is not None:  # the lanes behind the last keep what they have

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparseloom.core.dtypes import INDEX_DTYPES, DType, is_integer
+from sparseloom.core.dtypes import INDEX_DTYPES, DType, is_half, is_integer
 from sparseloom.core.trees import walk
 from sparseloom.loops.lanes import gathering, has_vectors
-from sparseloom.loops.nodes import Array, Expr, Load, MemorySpace, Op, Var
+from sparseloom.loops.nodes import Array, Cast, Expr, Load, MemorySpace, Op, Var
 from sparseloom.targets.c_expr import INFIX, PLUS, UNARY, Expressions, Piece, c_type, infix, minus
 
 VECTOR_BYTES = 64  # of the lanes that a loop does at once: as many as the largest registers hold
@@ -182,6 +182,9 @@ class LaneExpressions(Expressions):
         match expr:
             case Load(array, place) if self._differs(place):
                 return self._load(array, place)
+            case Cast(Load(array, place), _) if self._differs(place) and is_half(array.dtype):
+                width = self._vector.partition("_")[0]
+                return Piece(f"{width}_of_{array.dtype}({self.names.array(array)} + {self.index_piece(place).at(PLUS)})")
             case Op("negative", (operand,)) if self._differs(operand):
                 return minus(self.piece(operand, False))
             case Op(name, args) if name in INFIX and self._differs(expr) and not index:
@@ -201,6 +204,11 @@ class LaneExpressions(Expressions):
         if self._count is not None and array.space is not MemorySpace.LOCAL:
             return Piece(f"some_{self._dtype}({where}, {self._count})")
         return Piece(f"*({self._vector} *)({where})", UNARY)
+
+    def rounding(self, array: Array, place: Expr, value: Expr) -> str:
+        """What rounds a value of every lane to a half and stores it."""
+        where = f"{self.names.array(array)} + {self.index_piece(place).at(PLUS)}"
+        return f"{self._vector.partition('_')[0]}_to_{array.dtype}({where}, {self.broadcast(value)})"
 
     def _scalar(self, expr: Expr) -> Piece:
         """What is the same for all lanes, as vectors of this dtype are combined with it."""
