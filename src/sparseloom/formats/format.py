@@ -31,10 +31,15 @@ class Format(Node):
     """
 
     levels: tuple[Level, ...]
-    modes: tuple[int, ...]
+    modes: tuple[int, ...] = ()
     blocks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if isinstance(self.levels, str):
+            raise FormatError(
+                f"a Format is made of levels, not of the text {self.levels!r}\n"
+                f"  help: every format= and formats= takes text, and A.to({self.levels!r}); named ones are values, as sl.csr is"
+            )
         times = 2 if self.blocks else 1
         if len(self.levels) != len(self.modes):
             raise FormatError(f"{len(self.levels)} levels need as many modes, not {len(self.modes)}: {self.modes}")

@@ -28,6 +28,7 @@ from sparseloom.tensor.surface.table import TABLE, for_numpy
 _BITWISE = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "invert": "logical_not"}
 _SPELLED_OTHERWISE = {"bitwise_invert": "invert", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
 _OF_LINALG = ("norm", "matrix_power", "tensordot", "matmul", "outer", "vecdot", "matrix_transpose")
+_RUNNING = {"add": "cumsum", "multiply": "cumprod"}
 _ATTRIBUTES = ("shape", "ndim", "size", "real", "imag")
 A = TypeVar("A", bound="Arithmetic")
 
@@ -161,6 +162,11 @@ class Arithmetic:
         name = _SPELLED_OTHERWISE.get(ufunc.__name__, ufunc.__name__)
         if method == "reduce" and out is None and not options.keys() - {"axis", "dtype", "keepdims"}:
             return self._reduced(name, options.get("axis", 0), options.get("dtype"), None, bool(options.get("keepdims")))
+        if method == "accumulate" and name in _RUNNING and out is None and not options.keys() - {"axis", "dtype"}:
+            return TABLE[_RUNNING[name]].call(inputs[0], options.get("axis", 0), options.get("dtype"))
+        if method == "outer" and out is None and not options and len(inputs) == 2:
+            left, right = (part if isinstance(part, Arithmetic) else np.asarray(part) for part in inputs)
+            return ufunc(left[(..., *(None,) * right.ndim)], right)
         if method != "__call__" or options.keys() - {"where", "dtype", "casting"} or as_arguments(inputs) is None:
             raise _not_offered(f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else ""), bool(options) or out is not None)
         made = self._called(name, inputs)

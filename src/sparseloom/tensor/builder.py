@@ -107,5 +107,5 @@ def _merged(storage: Storage, notes: list[tuple[NDArray[np.int64], NDArray[Any]]
         return store(storage.format, (), columns[:, -1:], given[-1:], storage.fill)
     order = np.lexsort((np.arange(len(given)), *columns[::-1]))
     ranked = columns[:, order]
-    last = np.append((ranked[:, 1:] != ranked[:, :-1]).any(axis=0), True)
+    last = np.append((ranked[:, 1:] != ranked[:, :-1]).any(axis=0), True)[: len(given)]
     return store(storage.format, storage.shape, ranked[:, last], given[order][last], storage.fill)
