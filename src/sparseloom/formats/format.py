@@ -35,10 +35,11 @@ class Format(Node):
     blocks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.levels, str):
+        given: object = self.levels
+        if isinstance(given, str):
             raise FormatError(
-                f"a Format is made of levels, not of the text {self.levels!r}\n"
-                f"  help: every format= and formats= takes text, and A.to({self.levels!r}); named ones are values, as sl.csr is"
+                f"a Format is made of levels, not of the text {given!r}\n"
+                f"  help: every format= and formats= takes text, and A.to({given!r}); named ones are values, as sl.csr is"
             )
         times = 2 if self.blocks else 1
         if len(self.levels) != len(self.modes):

@@ -99,6 +99,6 @@ def _keys(values: NDArray[Any]) -> Index:
             return (values.astype(np.uint64) ^ np.uint64(2**63)).view(INT64)
     numbers = values.astype(np.float64) + 0.0  # of the two zeros one is left
     bits = numbers.view(INT64)
-    keys = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    keys: Index = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
     keys[np.isnan(numbers)] = 2**63 - 1
     return keys
