@@ -88,7 +88,8 @@ def rows_beside(storages: Sequence[Storage], dtype: DType) -> Storage:
     kind = np.result_type(np.int64 if offsets[-1] > settings.int32_limit else np.int32, *narrow)
     columns = np.concatenate([crd.astype(kind) + kind.type(offset) for crd, offset in zip(narrow, offsets, strict=False)])
     values = np.concatenate([storage.values.astype(dtype, copy=False) for storage in storages])
-    made = _of_rows(first, len(segments[0]) - 1, np.sum(segments, axis=0), copied_runs(columns, starts, counts), copied_runs(values, starts, counts))
+    ends, rows = np.sum(segments, axis=0), len(segments[0]) - 1
+    made = _of_rows(first, rows, ends, copied_runs(columns, starts, counts), copied_runs(values, starts, counts))
     shape = tuple(int(offsets[-1]) if mode == inner else size for mode, size in enumerate(made.shape))
     return sealed(Storage(made.format, shape, made.levels, made.values, made.fill))
 
