@@ -164,9 +164,6 @@ class Arithmetic:
             return self._reduced(name, options.get("axis", 0), options.get("dtype"), None, bool(options.get("keepdims")))
         if method == "accumulate" and name in _RUNNING and out is None and not options.keys() - {"axis", "dtype"}:
             return TABLE[_RUNNING[name]].call(inputs[0], options.get("axis", 0), options.get("dtype"))
-        if method == "outer" and out is None and not options and len(inputs) == 2:
-            left, right = (part if hasattr(part, "ndim") else np.asarray(part) for part in inputs)
-            return ufunc(left[(..., *(None,) * right.ndim)], right)
         if method != "__call__" or options.keys() - {"where", "dtype", "casting"} or as_arguments(inputs) is None:
             raise _not_offered(f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else ""), bool(options) or out is not None)
         made = self._called(name, inputs)

@@ -56,6 +56,10 @@ class Builder:
         noted = sum(len(values) for _, values in self._notes)
         return f"sorts {noted} entries that were set into {len(self._storage.values)} that are stored" if noted else "nothing"
 
+    def __repr__(self) -> str:
+        sizes = " x ".join(map(str, self.shape)) or "scalar"
+        return f"<Builder: {sizes}, {self._storage.format}, {self.dtype}; build() {self.cost if self._notes else 'has nothing to do'}>"
+
     def __setitem__(self, key: Any, value: Any) -> None:
         columns, shape = self._places(key)
         given = value.to_numpy() if isinstance(value, Tensor) else np.asarray(value)
