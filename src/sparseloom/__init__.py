@@ -10,6 +10,7 @@ Importing the package loads next to nothing. A name is loaded with its module wh
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +112,7 @@ def __getattr__(name: str) -> Any:
     if name == "accelerate":
         return import_module("sparseloom.accelerate")
     if name not in _HOME and name not in _FUNCTIONS:
-        raise AttributeError(f"module 'sparseloom' has no attribute {name!r}")
+        raise AttributeError(f"module 'sparseloom' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     found = globals()[name] = _at_home(name) if name in _HOME else _load("sparseloom.tensor").TABLE[name].call
     return found
 

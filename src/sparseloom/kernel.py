@@ -309,7 +309,8 @@ class Kernel(Shown):
             if name in given:
                 raise NotationError(f"{name} was given twice, by position and by name")
             if name not in self._orders or (name == self.result_name and self._statement.op is None):
-                raise NotationError(f"there is no operand {name!r} in {self._text}; there are {', '.join(self.operand_names)}")
+                hint = "\n  help: sl.program takes schedule= and formats=" if name in ("schedule", "formats") else ""
+                raise NotationError(f"there is no operand {name!r} in {self._text}; there are {', '.join(self.operand_names)}{hint}")
             given[name] = value
         if self._statement.op is not None and self.result_name not in given:
             if out is None:

@@ -82,11 +82,11 @@ TNS = [
     ("1 1 1 5\n1 1 5\n", 2, "expected 4 numbers, found 3"),
     ("1 1 1 5\n1 1 1 1 5\n", 2, "expected 4 numbers, found 5"),
     ("# c\n1 1 1 5\n1 a 1 5\n", 3, "'a' is not a number"),
-    ("1 0 1 5\n", 1, "the coordinate of mode 1 0 is below 1 (coordinates count from 1)"),
-    ("1 1 -3 5\n", 1, "the coordinate of mode 2 -3 is below 1 (coordinates count from 1)"),
-    ("1 1.5 1 5\n", 1, "the coordinate of mode 1 1.5 is not an integer below 2**53"),
-    ("2\n3 3\n1 1 5\n4 1 5\n", 4, "the coordinate of mode 0 4 is outside 1 to 3"),
-    ("# sparseloom: shape 3 3 dtype float64\n4 1 5\n", 2, "the coordinate of mode 0 4 is outside 1 to 3"),
+    ("1 0 1 5\n", 1, "the mode-1 coordinate 0 is below 1 (coordinates count from 1)"),
+    ("1 1 -3 5\n", 1, "the mode-2 coordinate -3 is below 1 (coordinates count from 1)"),
+    ("1 1.5 1 5\n", 1, "the mode-1 coordinate 1.5 is not an integer below 2**53"),
+    ("2\n3 3\n1 1 5\n4 1 5\n", 4, "the mode-0 coordinate 4 is outside 1 to 3"),
+    ("# sparseloom: shape 3 3 dtype float64\n4 1 5\n", 2, "the mode-0 coordinate 4 is outside 1 to 3"),
     ("# sparseloom: shape 3 3 dtype int64\n1 1 5.5\n", 2, "'5.5' is not an integer"),
 ]  # fmt: skip
 

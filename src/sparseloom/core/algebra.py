@@ -131,7 +131,8 @@ def compute_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
     if not dtypes.is_value_dtype(promoted):
         raise DTypeError(f"{op} of {', '.join(map(str, arguments))} has no supported dtype")
     if promoted.kind == "b" and op in ("subtract", "negative", "sign", "power"):
-        raise DTypeError(f"{op} is not defined on truth values, as in NumPy; use xor or not, or convert with astype")
+        instead = "convert one of them with astype" if op == "power" else "use xor or not, or convert with astype"
+        raise DTypeError(f"{op} is not defined on truth values{'' if op == 'power' else ', as in NumPy'}; {instead}")
     if promoted.kind == "c" and op in ("minimum", "maximum", "less", "less_equal", "greater", "greater_equal", "floor",
                                        "ceil", "trunc", "arctan2", "hypot", "cbrt", "sign"):  # fmt: skip
         raise DTypeError(f"{op} is not defined on complex numbers: they have no order")

@@ -31,10 +31,16 @@ class Format(Node):
     """
 
     levels: tuple[Level, ...]
-    modes: tuple[int, ...]
+    modes: tuple[int, ...] = ()
     blocks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        given: object = self.levels
+        if isinstance(given, str):
+            raise FormatError(
+                f"a Format is made of levels, not of the text {given!r}\n"
+                f"  help: every format= and formats= takes text, and A.to({given!r}); named ones are values, as sl.csr is"
+            )
         times = 2 if self.blocks else 1
         if len(self.levels) != len(self.modes):
             raise FormatError(f"{len(self.levels)} levels need as many modes, not {len(self.modes)}: {self.modes}")

@@ -142,7 +142,9 @@ def _instead_of(name: str) -> str:
     """What to write instead of a function that there is not."""
     if name in _INSTEAD:
         return _INSTEAD[name]
-    near = get_close_matches(name, sorted(FUNCTIONS), 1)
+    near = get_close_matches(name, sorted({*FUNCTIONS, *_INSTEAD}), 1)
+    if near and near[0] in _INSTEAD:
+        return f"there is no {near[0]} either; {_INSTEAD[near[0]]}"
     return f"did you mean {near[0]}?" if near else "a tensor is followed by index variables, with commas between them"
 
 

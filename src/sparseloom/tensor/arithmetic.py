@@ -29,6 +29,7 @@ from sparseloom.tensor.surface.table import TABLE, for_numpy
 _BITWISE = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "invert": "logical_not"}
 _SPELLED_OTHERWISE = {"bitwise_invert": "invert", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
 _OF_LINALG = ("norm", "matrix_power", "tensordot", "matmul", "outer", "vecdot", "matrix_transpose")
+_RUNNING = {"add": "cumsum", "multiply": "cumprod"}
 _ATTRIBUTES = ("shape", "ndim", "size", "real", "imag")
 A = TypeVar("A", bound="Arithmetic")
 
@@ -164,6 +165,8 @@ class Arithmetic:
             return self._reduced(name, options.get("axis", 0), options.get("dtype"), None, bool(options.get("keepdims")))
         if method == "outer" and len(inputs) == 2 and not options.keys() - {"dtype", "casting"}:
             return self.__array_ufunc__(ufunc, "__call__", _with_modes_for(inputs[0], inputs[1]), inputs[1], out=out, **options)
+        if method == "accumulate" and name in _RUNNING and out is None and not options.keys() - {"axis", "dtype"}:
+            return TABLE[_RUNNING[name]].call(inputs[0], options.get("axis", 0), options.get("dtype"))
         if method != "__call__" or options.keys() - {"where", "dtype", "casting"} or as_arguments(inputs) is None:
             raise _not_offered(f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else ""), bool(options) or out is not None)
         made = self._called(name, inputs)

@@ -29,6 +29,9 @@ class BoundKernel:
         self.start = call.start if threads is None else self._start_on_threads
         self._threads = threads
 
+    def __repr__(self) -> str:
+        return f"<sparseloom bound kernel: computes {self._name}>"
+
     def _start_on_threads(self) -> None:
         with on_threads(self._threads):
             self._call.start()

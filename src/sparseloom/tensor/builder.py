@@ -56,6 +56,10 @@ class Builder:
         noted = sum(len(values) for _, values in self._notes)
         return f"sorts {noted} entries that were set into {len(self._storage.values)} that are stored" if noted else "nothing"
 
+    def __repr__(self) -> str:
+        sizes = " x ".join(map(str, self.shape)) or "scalar"
+        return f"<Builder: {sizes}, {self._storage.format}, {self.dtype}; build() {self.cost if self._notes else 'has nothing to do'}>"
+
     def __setitem__(self, key: Any, value: Any) -> None:
         columns, shape = self._places(key)
         given = value.to_numpy() if isinstance(value, Tensor) else np.asarray(value)
@@ -109,5 +113,5 @@ def _merged(storage: Storage, notes: list[tuple[NDArray[np.int64], NDArray[Any]]
         return store(storage.format, (), columns[:, -1:], given[-1:], storage.fill)
     order = np.lexsort((np.arange(len(given)), *columns[::-1]))
     ranked = columns[:, order]
-    last = np.append((ranked[:, 1:] != ranked[:, :-1]).any(axis=0), True)
+    last = np.append((ranked[:, 1:] != ranked[:, :-1]).any(axis=0), True)[: len(given)]
     return store(storage.format, storage.shape, ranked[:, last], given[order][last], storage.fill)

@@ -122,6 +122,8 @@ def _pick_modes(storage: Storage, parts: Sequence[Part]) -> Storage:
     stays = len(arrays) == 1 and arrays[0].ndim == 1 and len(slices) + 1 == len(parts)
     if stays and has_rows(storage.format):
         storage, parts = pick_rows(storage, parts)
+        if (made := of_columns(storage, parts)) is not None:
+            return made
         if all(isinstance(part, slice) for part in parts):
             return _select_entries(storage, [part for part in parts if isinstance(part, slice)])
     return pick(storage, parts, storage.format if stays else None)

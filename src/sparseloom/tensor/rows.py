@@ -18,6 +18,8 @@ from sparseloom.tensor.keys import Part
 from sparseloom.tensor.picking import Index, select_mode
 from sparseloom.tensor.runs import copied_runs
 
+_LOOKED_UP = 4  # a table of all columns may have so many times as many places as there are entries
+
 
 def has_rows(format: Format) -> bool:
     """Whether entries lie in rows, none of them twice."""
@@ -44,14 +46,25 @@ def pick_rows(storage: Storage, parts: Sequence[Part]) -> tuple[Storage, list[Pa
     return picked, [slice(None) if m == mode else part for m, part in enumerate(parts)]
 
 
-def of_columns(storage: Storage, selectors: Sequence[int | slice]) -> Storage | None:
-    """All rows with the columns that an ascending slice wants; nothing where something else is asked for."""
+def of_columns(storage: Storage, parts: Sequence[Part]) -> Storage | None:
+    """All rows with the columns that a slice or an array wants, if these ascend; nothing where something else is asked for."""
     outer, inner = storage.format.modes
-    wanted = selectors[inner]
-    if selectors[outer] != slice(None) or not isinstance(wanted, slice) or (wanted.step or 1) < 0:
+    wanted = parts[inner]
+    if not isinstance(parts[outer], slice) or parts[outer] != slice(None):
         return None
+    if isinstance(wanted, slice) and wanted == slice(None):
+        return storage
     pos, crd = storage.levels[1].arrays["pos"], storage.levels[1].arrays["crd"]
-    chosen, places, size = select_mode(crd, wanted, storage.shape[inner])
+    if isinstance(wanted, slice) and (wanted.step or 1) > 0:
+        chosen, places, size = select_mode(crd, wanted, storage.shape[inner])
+    elif isinstance(wanted, np.ndarray) and (np.diff(wanted) > 0).all() and storage.shape[inner] <= _LOOKED_UP * (len(crd) + len(wanted)):
+        numbers, size = np.full(storage.shape[inner], -1, crd.dtype), len(wanted)
+        numbers[wanted] = np.arange(size)
+        found = numbers[crd]
+        chosen = np.flatnonzero(found >= 0)
+        places = found[chosen]
+    else:
+        return None
     narrow = _of_rows(storage, storage.shape[outer], np.searchsorted(chosen, pos), places.astype(crd.dtype), storage.values[chosen])
     shape = tuple(size if mode == inner else narrow.shape[mode] for mode in (0, 1))
     return sealed(Storage(narrow.format, shape, narrow.levels, narrow.values, narrow.fill))
@@ -88,7 +101,8 @@ def rows_beside(storages: Sequence[Storage], dtype: DType) -> Storage:
     kind = np.result_type(np.int64 if offsets[-1] > settings.int32_limit else np.int32, *narrow)
     columns = np.concatenate([crd.astype(kind) + kind.type(offset) for crd, offset in zip(narrow, offsets, strict=False)])
     values = np.concatenate([storage.values.astype(dtype, copy=False) for storage in storages])
-    made = _of_rows(first, len(segments[0]) - 1, sum(segments), copied_runs(columns, starts, counts), copied_runs(values, starts, counts))
+    ends, rows = np.sum(segments, axis=0), len(segments[0]) - 1
+    made = _of_rows(first, rows, ends, copied_runs(columns, starts, counts), copied_runs(values, starts, counts))
     shape = tuple(int(offsets[-1]) if mode == inner else size for mode, size in enumerate(made.shape))
     return sealed(Storage(made.format, shape, made.levels, made.values, made.fill))
 

@@ -15,6 +15,9 @@ def optimizer(densities: Sequence[float]) -> Any:
     class SparsePath(PathOptimizer):  # type: ignore[misc]  # its package is not looked into
         """Finds the cheapest order of loop nests, as ``sl.einsum`` does."""
 
+        def __repr__(self) -> str:
+            return f"SparsePath({', '.join(f'{density:g}' for density in densities)})"
+
         def __call__(
             self, inputs: Sequence[Collection[str]], output: Collection[str], size_dict: Mapping[str, int], memory_limit: Any = None
         ) -> list[tuple[int, ...]]:

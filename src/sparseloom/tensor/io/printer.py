@@ -197,8 +197,8 @@ def _plain(values: NDArray[Any]) -> tuple[NDArray[Any], int]:
     match kind_of(values.dtype):
         case "c":
             return np.ascontiguousarray(values, np.complex128), _REAL
-        case "f":
-            return np.ascontiguousarray(values, FLOAT64), _REAL
         case "u":
             return np.ascontiguousarray(values, UINT64), _UNSIGNED
-    return np.ascontiguousarray(values, INT64), _SIGNED
+        case "b" | "i":
+            return np.ascontiguousarray(values, INT64), _SIGNED
+    return np.ascontiguousarray(values, FLOAT64), _REAL

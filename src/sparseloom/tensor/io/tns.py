@@ -40,7 +40,7 @@ def read_tns(path: Path, format: Format | str | None = None) -> Storage:
         if shape is None:
             shape = _read_sizes(lines)
         order = _order_of_entries(lines) if shape is None else len(shape)
-        names = tuple(f"coordinate of mode {mode}" for mode in range(order))
+        names = tuple(f"mode-{mode} coordinate" for mode in range(order))
         layout = Layout(names, shape, 1, dtype.kind in "iub")
         coordinates, numbers = read_rows(lines, layout, lambda block, rows: _refuse_outside(block, rows, dtype))
     if shape is None:

@@ -79,13 +79,11 @@ def ranked(values: NDArray[Any], starts: Index, descending: bool = False) -> Ind
     """The order in which the values of each group ascend, or descend; NaN is the largest, and equal ones stay in their order."""
     bounds = np.append(starts, len(values)).astype(INT64)
     counts = np.diff(bounds)
-    if values.dtype.kind == "c":  # by the real part, then by the imaginary one
-        return np.lexsort((values, np.repeat(np.arange(len(starts)), counts)))
-    keys = _keys(values)
-    keys = ~keys if descending else keys
-    entry = _entry() if len(values) >= WORTH else None
+    parts = (values.imag, values.real) if values.dtype.kind == "c" else (values,)
+    *lesser, keys = (~_keys(part) if descending else _keys(part) for part in parts)
+    entry = _entry() if len(values) >= WORTH and not lesser else None
     if entry is None:
-        return np.lexsort((keys, np.repeat(np.arange(len(starts)), counts)))
+        return np.lexsort((*lesser, keys, np.repeat(np.arange(len(starts)), counts)))
     order, room = np.empty(len(values), INT64), np.empty(4 * int(counts.max()), INT64)
     pack = array("q", [len(starts), *map(address_of, (bounds, keys, order, room))])
     entry(pack.buffer_info()[0])
@@ -101,6 +99,6 @@ def _keys(values: NDArray[Any]) -> Index:
             return (values.astype(np.uint64) ^ np.uint64(2**63)).view(INT64)
     numbers = values.astype(np.float64) + 0.0  # of the two zeros one is left
     bits = numbers.view(INT64)
-    keys = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    keys: Index = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
     keys[np.isnan(numbers)] = 2**63 - 1
     return keys

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import INT64, as_inexact, computed, is_half, kind_of, real_part, value_dtype
 from sparseloom.core.errors import ShapeError
 from sparseloom.formats.room import require_array
 from sparseloom.tensor import functions
-from sparseloom.tensor.reductions import as_float
-from sparseloom.tensor.surface.entries import are_dense, by_numpy, dense_tensor, entries_of, mode_of, modes_of, revalued, tensor_of
+from sparseloom.tensor.surface.entries import are_dense, by_numpy, dense_tensor, mode_of, modes_of, revalued, tensor_of
 from sparseloom.tensor.surface.groups import Groups, grouped
 from sparseloom.tensor.surface.shape import ravel, reshape
 from sparseloom.tensor.surface.table import enter, offered
+from sparseloom.tensor.surface.variance import squared, var_of_columns
 from sparseloom.tensor.tensor import Tensor
 
 for _reduction in (functions.sum, functions.prod, functions.min, functions.max, functions.any, functions.all):
@@ -122,44 +121,15 @@ def var(
         if are_dense(tensor):
             return _scalar(tensor_of(by_numpy(np.var, tensor, modes, None if dtype is None else kind, ddof=taken, keepdims=keepdims)), axis)
         if tensor.ndim - len(modes) < 2:
-            return _scalar(_var_of_columns(tensor.astype(kind, copy=False), modes, taken, keepdims), axis)
+            return _scalar(var_of_columns(tensor.astype(kind, copy=False), modes, taken, keepdims), axis)
         groups = grouped(tensor.astype(kind, copy=False), modes, "var")
         absent = groups.extent - groups.counts
         means = (groups.reduced(np.add) + np.where(absent > 0, groups.fill * absent, 0)) / groups.extent
-        apart = _squared(groups.values - means[groups.numbers])
-        total = groups.reduced(np.add, apart) + np.where(absent > 0, _squared(groups.fill - means) * absent, 0)
+        apart = squared(groups.values - means[groups.numbers])
+        total = groups.reduced(np.add, apart) + np.where(absent > 0, squared(groups.fill - means) * absent, 0)
         nothing = 0.0 if groups.extent > taken and np.isfinite(groups.fill) else np.nan
         made = groups.result((total / max(groups.extent - taken, 0)).astype(real_part(kind)), nothing, modes, keepdims)
     return _scalar(made, axis)
-
-
-def _var_of_columns(tensor: Tensor, modes: Sequence[int], taken: float, keepdims: bool) -> Tensor:
-    """As ``var``, where one mode is left or none: what its coordinates have is added up in one pass, in any order."""
-    entries = entries_of(tensor)
-    kept = [mode for mode in range(tensor.ndim) if mode not in modes]
-    size = tensor.shape[kept[0]] if kept else 1
-    require_array((size,), 8)
-    column = entries.coordinates[kept[0]] if kept else np.zeros(entries.count, np.int64)
-    extent = as_float(math.prod(tensor.shape[mode] for mode in modes))
-    absent = extent - np.bincount(column, minlength=size)
-    fill = np.asarray(entries.fill, np.complex128 if tensor.dtype.kind == "c" else np.float64)
-    means = (_added(column, entries.values, size) + np.where(absent > 0, fill * absent, 0)) / extent
-    apart = _squared(entries.values - means[column])
-    total = np.bincount(column, apart, size) + np.where(absent > 0, _squared(fill - means) * absent, 0)
-    made = (total / max(extent - taken, 0)).astype(real_part(tensor.dtype))
-    shape = tuple(1 if mode in modes else tensor.shape[mode] for mode in range(tensor.ndim)) if keepdims else (size,) * len(kept)
-    return dense_tensor(made.reshape(shape))
-
-
-def _added(column: NDArray[np.int64], values: NDArray[Any], size: int) -> NDArray[Any]:
-    """The sum of the values of each number in the column."""
-    if values.dtype.kind != "c":
-        return np.bincount(column, values, size)
-    return np.bincount(column, values.real, size) + 1j * np.bincount(column, values.imag, size)
-
-
-def _squared(values: Any) -> Any:
-    return values.real**2 + values.imag**2 if np.iscomplexobj(values) else values**2
 
 
 @offered("reductions", standard="")
@@ -400,11 +370,18 @@ def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ke
     2.0
     """
     kind = as_inexact(tensor_of(x).dtype) if dtype is None else value_dtype(dtype)
-    total, count = nansum(x, axis, computed(kind), None, keepdims), _counted(x, axis, keepdims)
-    with np.errstate(all="ignore"):
-        if not isinstance(total, Tensor):
-            return (total / count).astype(kind)
-        return (total / count).astype(kind, copy=False)
+    return _shared(nansum(x, axis, computed(kind), None, keepdims), _counted(x, axis, keepdims)).astype(kind, copy=False)
+
+
+def _shared(total: Any, count: Any) -> Any:
+    """A total for each of so many; NaN where there are none, also where nothing is stored."""
+    if not isinstance(total, Tensor):
+        with np.errstate(all="ignore"):
+            return np.asarray(total / max(count, 0))[()]
+    nobody = functions.less_equal(count, 0)
+    if not functions.any(nobody):
+        return total / count
+    return functions.where(nobody, np.nan, total / functions.maximum(count, 1))
 
 
 @offered("reductions", methods=None)
@@ -419,9 +396,9 @@ def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddo
         return nanvar(tensor.astype(computed(kind)), axis, None, out, ddof, keepdims).astype(kind)
     center = nanmean(tensor, axis, dtype, None, True)
     apart = functions.absolute(functions.subtract(tensor, center))
-    total, count = nansum(functions.square(apart), axis, None, None, keepdims), _counted(tensor, axis, keepdims)
-    with np.errstate(all="ignore"):
-        return total / functions.maximum(count - ddof, 0) if isinstance(total, Tensor) else total / max(count - ddof, 0)
+    kind = real_part(as_inexact(tensor.dtype) if dtype is None else value_dtype(dtype))
+    total = nansum(functions.square(apart), axis, None, None, keepdims)
+    return _shared(total, _counted(tensor, axis, keepdims) - ddof).astype(kind, copy=False)
 
 
 @offered("reductions", methods=None)
@@ -458,7 +435,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
         case n, 2 if n in (-1, -np.inf):
             return _matrix_norm(magnitude, modes, ord, keepdims, axis, "min")
         case np.inf, 1:
-            return magnitude.max(axis, None, keepdims)
+            return _largest(magnitude, modes, axis, keepdims)
         case n, 1 if n == -np.inf:
             return magnitude.min(axis, None, keepdims)
         case 0, 1:
@@ -472,6 +449,15 @@ def _matrix_norm(magnitude: Tensor, modes: tuple[int, ...], ord: float, keepdims
     """The extreme of sums over rows, or over columns."""
     summed, rest = modes if abs(ord) == 1 else modes[::-1]
     sums = magnitude.sum(summed, None, None, True)
-    made = getattr(sums, extreme)((summed, rest), None, keepdims)
-    return _scalar(made, axis)
+    if extreme == "max":
+        return _largest(sums, (summed, rest), axis, keepdims)
+    return _scalar(sums.min((summed, rest), None, keepdims), axis)
+
+
+def _largest(magnitude: Tensor, modes: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
+    """The largest of values that are not negative: 0 where there are none, as in NumPy."""
+    if math.prod(magnitude.shape[mode] for mode in modes):
+        return _scalar(magnitude.max(modes, None, keepdims), axis)
+    shape = [1 if mode in modes else size for mode, size in enumerate(magnitude.shape) if keepdims or mode not in modes]
+    return _scalar(dense_tensor(np.zeros(shape, magnitude.dtype)), axis)
 
