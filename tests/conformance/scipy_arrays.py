@@ -110,6 +110,8 @@ def _array(value: Any) -> Any:
         return np.asarray(value)
     if np.prod(value.shape, dtype=float) <= LARGE:
         return value.toarray()
+    if not value.nnz:  # a block of all columns takes as much room as they do, even if there is none
+        return listed(value.shape, [[]] * value.ndim, np.empty(0, value.dtype))
     entries = value.tocoo(copy=True)
     entries.sum_duplicates()
     return listed(value.shape, entries.coords, entries.data)
