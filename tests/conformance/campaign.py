@@ -140,6 +140,16 @@ def share(told: dict[str, Any]) -> str:
     return f"{100 * told['same'] / max(told['count'], 1):.1f} %"
 
 
+def page(parts: list[str], outcomes: list[dict[str, Any]], seconds: float = math.inf) -> str:
+    """The page of what came of these parts, where comparing stopped after so many seconds."""
+    versions = ", ".join(f"{package} {version(package)}" for package in (PARTS[part] for part in parts))
+    limit = f" Comparing stopped after {seconds:.0f} seconds in each part." if seconds < math.inf else ""
+    interpreted = f"Kernels that have at most {LITTLE:,} points to visit were interpreted, the others compiled."
+    little = interpreted if target() == "interpret" else "All kernels were compiled."
+    sections = [section(name, told) for outcome in outcomes for name, told in outcome.items()]
+    return "\n".join([HEAD, f"Measured with {versions}.{limit} {little}\n", *sections])
+
+
 def main() -> None:
     """Run the campaign as the command line says."""
     parser = argparse.ArgumentParser(description="Run other libraries' tests on Sparseloom, and state the share that passes.")
@@ -156,12 +166,7 @@ def main() -> None:
     parts = options.part or list(PARTS)
     with ThreadPoolExecutor(options.jobs) as pool:  # each waits for a process
         outcomes = list(pool.map(lambda part: outcome(part, options.share, options.seconds), parts))
-    sections = [section(name, told) for outcome in outcomes for name, told in outcome.items()]
-    versions = ", ".join(f"{package} {version(package)}" for package in (PARTS[part] for part in parts))
-    limit = f" Comparing stopped after {options.seconds:.0f} seconds in each part." if options.seconds < math.inf else ""
-    interpreted = f"Kernels that have at most {LITTLE:,} points to visit were interpreted, the others compiled."
-    little = interpreted if target() == "interpret" else "All kernels were compiled."
-    text = "\n".join([HEAD, f"Measured with {versions}.{limit} {little}\n", *sections])
+    text = page(parts, outcomes, options.seconds)
     print(text)
     if options.write:
         PAGE.write_text(text, encoding="utf-8")
