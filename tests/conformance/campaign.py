@@ -30,7 +30,6 @@ from conformance.kernels import LITTLE, interpret_small_kernels, target  # noqa:
 
 PAGE = ROOT / "docs" / "conformance.md"
 PARTS = {"numpy_einsum": "numpy", "scipy_arrays": "scipy", "pydata_sparse": "sparse"}
-ROOM = 8 << 30  # bytes of memory for each part
 FOREIGN = "refused: values of type"  # float16, long doubles and objects, which no tensor holds
 HEAD = """# Conformance
 
@@ -63,8 +62,9 @@ def run_part(part: str, into: str, sampled: float, seconds: float) -> None:
     """Run the tests of a part in this process, and write what came of their calls as JSON."""
     import pytest
 
-    resource.setrlimit(resource.RLIMIT_AS, (ROOM, resource.RLIM_INFINITY))  # some tests try how much there is
     module = import_module(f"conformance.{part}")
+    if (room := getattr(module, "ROOM", None)) is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (room, resource.RLIM_INFINITY))
     interpret_small_kernels()
     tallies = module.watched()
     share_of_tests, share_of_calls = (1.0, sampled) if getattr(module, "HAS_FEW_TESTS", False) else (sampled, 1.0)
@@ -77,6 +77,7 @@ def run_part(part: str, into: str, sampled: float, seconds: float) -> None:
         name: {
             "same": sum(tally.same.values()), "count": tally.count, "others": tally.others, "named": tally.named,
             "examples": tally.examples, "made": sum(tally.seen.values()), "different": len(tally.seen), "tests": share_of_tests,
+            "calls": share_of_calls,
         }
         for name, tally in tallies.items()
     }  # fmt: skip
@@ -97,6 +98,7 @@ def section(name: str, told: dict[str, Any]) -> str:
     others, named = (_by_frequency(told[kind]) for kind in ("others", "named"))
     tests = "The tests" if told["tests"] == 1 else f"A sample of {100 * told['tests']:.0f} % of the tests"
     made = f"{tests} make {told['made']:,} calls, {told['different']:,} of them different."
+    made += f" A sample of {100 * told['calls']:.0f} % was compared." if told["calls"] < 1 else ""
     ours = f"{told['same']:,} of the {told['count']:,} that were compared give the same: {share(told)}."
     foreign = _total(others, FOREIGN) + _total(named, FOREIGN)
     meant = _total(named) - _total(named, FOREIGN)
@@ -140,6 +142,16 @@ def share(told: dict[str, Any]) -> str:
     return f"{100 * told['same'] / max(told['count'], 1):.1f} %"
 
 
+def page(parts: list[str], outcomes: list[dict[str, Any]], seconds: float = math.inf) -> str:
+    """The page of what came of these parts, where comparing stopped after so many seconds."""
+    versions = ", ".join(f"{package} {version(package)}" for package in (PARTS[part] for part in parts))
+    limit = f" Comparing stopped after {seconds:.0f} seconds in each part." if seconds < math.inf else ""
+    interpreted = f"Kernels that have at most {LITTLE:,} points to visit were interpreted, the others compiled."
+    little = interpreted if target() == "interpret" else "All kernels were compiled."
+    sections = [section(name, told) for outcome in outcomes for name, told in outcome.items()]
+    return "\n".join([HEAD, f"Measured with {versions}.{limit} {little}\n", *sections])
+
+
 def main() -> None:
     """Run the campaign as the command line says."""
     parser = argparse.ArgumentParser(description="Run other libraries' tests on Sparseloom, and state the share that passes.")
@@ -156,12 +168,7 @@ def main() -> None:
     parts = options.part or list(PARTS)
     with ThreadPoolExecutor(options.jobs) as pool:  # each waits for a process
         outcomes = list(pool.map(lambda part: outcome(part, options.share, options.seconds), parts))
-    sections = [section(name, told) for outcome in outcomes for name, told in outcome.items()]
-    versions = ", ".join(f"{package} {version(package)}" for package in (PARTS[part] for part in parts))
-    limit = f" Comparing stopped after {options.seconds:.0f} seconds in each part." if options.seconds < math.inf else ""
-    interpreted = f"Kernels that have at most {LITTLE:,} points to visit were interpreted, the others compiled."
-    little = interpreted if target() == "interpret" else "All kernels were compiled."
-    text = "\n".join([HEAD, f"Measured with {versions}.{limit} {little}\n", *sections])
+    text = page(parts, outcomes, options.seconds)
     print(text)
     if options.write:
         PAGE.write_text(text, encoding="utf-8")

@@ -112,7 +112,7 @@ class Tally:
             return refused(refusal)
         try:
             one, other = self.as_array(found), self.as_array(expected)
-        except (TypeError, ValueError) as problem:
+        except (TypeError, ValueError, MemoryError) as problem:
             return f"not comparable: {problem}"
         return difference(one, other)
 

@@ -30,7 +30,7 @@ def test_calls_are_compared_and_answered_as_the_library_does() -> None:
     assert tally.same == {"f": 2, "h": MOST}
     assert tally.others == {"WRONG values": {"f": 1}, "refused: no N of x3": {"f": 1}, "accepted, but not by the library": {"g": 1}}
     told = {"same": 5, "count": tally.count, "others": tally.others, "named": {}, "examples": tally.examples, "made": 11, "different": 6}
-    assert "6 of them different. 5 of the 8 that were compared give the same: 62.5 %." in section("A library", {**told, "tests": 1})
+    assert "6 of them different. 5 of the 8 that were compared give the same: 62.5 %." in section("A library", {**told, "tests": 1, "calls": 1})
 
 
 def test_what_differs_on_purpose_is_counted_apart() -> None:
@@ -49,7 +49,8 @@ def test_what_differs_on_purpose_is_counted_apart() -> None:
     assert tally.others == {"WRONG values": {"f": 1}, "refused: no": {"f": 2}}
     assert [word.split(": ")[0] for word in tally.named] == ["WRONG values", "WRONG values", "refused", "refused"]
     told = {"same": 1, "count": tally.count, "others": tally.others, "named": tally.named, "examples": tally.examples}
-    text = section("A library", {**told, "made": 8, "different": 8, "tests": 1})
+    text = section("A library", {**told, "made": 8, "different": 8, "tests": 1, "calls": 0.5})
+    assert "8 of them different. A sample of 50 % was compared. 1 of the 8" in text
     assert "1 of the 8 that were compared give the same: 12.5 %. Of those with dtypes that tensors have: 14.3 %." in text
     assert "Without the 3 that differ on purpose: 25.0 %." in text
     assert "| what differs on purpose, and why | calls | of | for example |" in text

@@ -36,7 +36,7 @@ def parts_of(key: Any, shape: tuple[int, ...]) -> list[Part]:
     if named > len(shape):
         raise IndexError(f"the tensor has {len(shape)} modes, but {named} were indexed")
     place = ellipses[0] if ellipses else len(keys)
-    stands_for = [slice(None)] * (len(shape) - named)
+    stands_for: list[Any] = [slice(None)] * (len(shape) - named)
     keys[place : place + 1] = stands_for or ([Ellipsis] if _keeps_apart(keys[:place], keys[place + 1 :]) else [])
     parts: list[Part] = []
     mode = 0
