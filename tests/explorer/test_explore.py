@@ -241,6 +241,7 @@ WRONG = (
     ({"ask": "look", "state": {**SPMV, "target": "metal"}}, "no target 'metal'"),
     ({"ask": "look", "state": {**SPMV, "sizes": {"i": 10**9}}}, "whole numbers"),
     ({"ask": "look", "state": {**SPMV, "formats": {}, "sizes": {"i": 10**7, "j": 10**7}}}, "is the limit"),
+    ({"ask": "look", "state": {**SPMV, "sizes": {"i": 20_000, "j": 20_000}}}, "A would hold 4,000,000 values, and 2,000,000 is the limit"),
     ({"ask": "look", "state": {**SPMV, "density": "much"}}, "from 0 to 1"),
     ({"ask": "look", "state": {"statement": "t(i) = A(i,j) * x(j)\ny(i) = 2 * t(i)"}}, "one statement"),
     ({"ask": "space", "state": SPMV, "operand": "Q"}, "no operand 'Q'"),

@@ -29,7 +29,8 @@ _FIRST = ("parallelize", "split", "divide", "reorder", "fuse", "pos", "precomput
 def next_steps(subject: Subject) -> dict[str, Any]:
     """The legal steps, the most useful first, with their predictions; and those of the schedule as it is."""
     now, planned = predicted(subject, subject.schedule), _planned(subject)
-    legal = [*([planned] if planned is not None else []), *(found for found in _legal(subject) if planned is None or found[0] != planned[0])]
+    first = [planned] if planned is not None else []
+    legal = [*first, *(found for found in _legal(subject) if planned is None or found[0] != planned[0])]
     found = [told for step, after in legal if (told := _told(subject, step, after, now)) is not None]
     if planned is not None and found:
         found[0]["planned"] = True

@@ -22,6 +22,14 @@ def test_the_page_is_small() -> None:
     assert sum(file.stat().st_size for file in PAGE.iterdir()) < LARGEST
 
 
+NAME = "node => node.getAttribute('aria-label') ?? node.labels?.[0]?.textContent ?? node.textContent"
+PLACE = """() => {
+  const here = document.activeElement;
+  const [box, foot] = [here, document.querySelector("footer")].map((node) => node.getBoundingClientRect());
+  return [box.top, box.bottom, foot.top, getComputedStyle(here).outlineStyle, here.outerHTML];
+}"""
+
+
 def press(window: Opened, *keys: str) -> None:
     for key in keys:
         window.page.keyboard.press(key)
@@ -31,8 +39,7 @@ def tab_to(window: Opened, name: str, most: int = 150) -> None:
     """Press Tab until something of this name has the focus."""
     for _ in range(most):
         press(window, "Tab")
-        found = window.page.evaluate("(n => n.getAttribute('aria-label') ?? n.labels?.[0]?.textContent ?? n.textContent)(document.activeElement)")
-        if found == name:
+        if window.page.evaluate(f"({NAME})(document.activeElement)") == name:
             return
     pytest.fail(f"Tab does not lead to {name!r}")
 
@@ -70,11 +77,7 @@ def test_the_focus_is_seen_and_not_hidden_by_the_foot(open_page: Callable[..., O
     expect(window.page.locator("#next li")).not_to_have_count(0)
     for _ in range(45):
         press(window, "Tab")
-        place = window.page.evaluate(
-            "() => { const box = document.activeElement.getBoundingClientRect(), foot = document.querySelector('footer').getBoundingClientRect();"
-            " return [box.top, box.bottom, foot.top, getComputedStyle(document.activeElement).outlineStyle, document.activeElement.outerHTML]; }"
-        )
-        top, bottom, foot, outline, what = place
+        top, bottom, foot, outline, what = window.page.evaluate(PLACE)
         if bottom - top < foot:  # what is larger than the window cannot be seen whole
             assert top >= -1 and bottom <= foot + 1, what
         assert outline != "none" or 'type="radio"' in what, what

@@ -82,6 +82,7 @@ export async function openPlan() {
   say("The planner is asked …");
   plan.panel.hidden = false;
   plan.text.textContent = "…";
+  plan.next.disabled = plan.all.disabled = true;
   const answer = await ask({ ask: "plan", state: plain({ ...state(), steps: [] }) });
   if (!answer) return;
   if (!answer.ok) {
