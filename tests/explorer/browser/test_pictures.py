@@ -157,7 +157,10 @@ def test_the_explanation_says_who_drives_each_loop(window: Opened) -> None:
 
 @pytest.mark.parametrize(
     ("tab", "name"),
-    [("Iteration space", "iteration-space"), ("Provenance", "provenance"), ("Iteration graph", "iteration-graph"), ("Storage", "storage-A")],
+    [
+        ("Iteration space", "iteration-space"), ("Provenance", "provenance"),
+        ("Iteration graph", "iteration-graph"), ("Storage", "storage-A"),
+    ],
 )
 def test_a_picture_is_saved_as_svg(window: Opened, tab: str, name: str, tmp_path: Path) -> None:
     window.tab(tab)
