@@ -94,8 +94,7 @@ def _possible(subject: Subject) -> Iterator[Primitive]:
 def _strategies(schedule: Schedule, step: Parallelize) -> Iterator[Primitive]:
     """The first ways to resolve races that a schedule allows: one where there are none, else two."""
     ways = [found for found, _ in islice(_allowed(schedule, [replace(step, races=races) for races in _RACES]), 2)]
-    needs_one = step.unit is Unit.CPUVector or any(way.races is Races.NoRaces for way in ways)
-    yield from ways[:1] if needs_one else ways
+    yield from ways[:1] if step.unit is Unit.CPUVector or step in ways else ways
 
 
 def _sensible(step: Primitive, subject: Subject) -> Iterator[Primitive]:
