@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from typing import Any
 
@@ -12,12 +13,15 @@ import scipy.sparse as sp
 
 import sparseloom as sl
 from sparseloom.cli.main import main
+from sparseloom.core.trees import field_names
 from sparseloom.explorer import explore
 from sparseloom.explorer.examples import example_state, steps_of
 from sparseloom.explorer.paper import PAPER
 from sparseloom.explorer.predict import balance
 from sparseloom.explorer.state import State, Step
 from sparseloom.explorer.subject import Subject
+from sparseloom.explorer.wording import worded
+from sparseloom.schedule import primitives
 from sparseloom.schedule.spaces import draw
 
 SPMV = {"statement": "y(i) = A(i,j) * x(j)", "formats": {"A": "csr"}}
@@ -143,6 +147,49 @@ def test_next_steps_are_legal_and_told_about() -> None:
     assert any(step["balance"] is not None for step in found["steps"] if step["word"] == "parallelize")
 
 
+def test_the_most_useful_step_comes_first_and_says_what_it_does() -> None:
+    state = {"sizes": {"i": 3000, "j": 3000}}
+    plan = [step["text"] for step in asked("plan", state=state)["steps"]]
+    for taken in range(len(plan)):
+        first = asked("next", " ".join(plan[:taken]), state=state)["steps"][0]
+        assert first["planned"] and first["text"].replace(" ", "") == plan[taken]
+    found = asked("next", "unroll(j,2)", state=state)["steps"]
+    gains = [step["gain"] for step in found]
+    assert gains == sorted(gains, reverse=True) and gains[0] > 1 > gains[-1] and not any(step["planned"] for step in found)
+    assert found[0]["text"] == "parallelize(i, CPUThread, NoRaces)"
+    assert not any("(i, CPUThread, Temporary)" in step["text"] for step in found)  # there is no race to resolve
+
+
+SENTENCES = {
+    "split(i,i0,i1,16)": "i is cut into blocks of 16: i0 counts the blocks, i1 the places in one.",
+    "divide(i,i0,i1,8)": "i is cut into 8 blocks: i0 counts them, i1 the places in one.",
+    "divide(i,i0,i1,8,A(i,j),2)": (
+        "i is cut into 8 blocks: i0 counts them, i1 the places in one. Each holds equally many entries of A(i,j). "
+        "Beside them every i weighs as much as 2 entries."
+    ),
+    "reorder(j,i)": "The loops stand in the order j, i, from the outermost in; their tags go with them.",
+    "fuse(i,j,f)": "f takes the place of i and j and runs over their pairs.",
+    "parallelize(j,CPUThread,Atomics)": (
+        "The iterations of j run at the same time, each in a thread; what two of them add to one place is added atomically."
+    ),
+    "precompute(A(i,j)*x(j),{i,j},{iw,jw},w)": "w holds A(i,j) * x(j) for the values of i, j, which are called iw, jw where it is filled.",
+    "bound(i,ib,64,MaxExact)": "ib takes the place of i, with the promise MaxExact 64.",
+    "unroll(j,4)": "The body of j stands 4 times in the code.",
+}
+
+
+@pytest.mark.parametrize("step", SENTENCES)
+def test_a_step_is_told_in_its_own_names(step: str) -> None:
+    (found,) = Subject(State(SPMV["statement"], SPMV["formats"], (Step(step),)), {}).schedule.trace
+    assert worded(found) == SENTENCES[step]
+
+
+def test_every_primitive_is_told_in_whole_sentences() -> None:
+    for primitive in (getattr(primitives, name) for name in primitives.__all__):
+        told = " ".join((primitive.__doc__ or "").split())
+        assert told.endswith(".") and set(re.findall("``(\\w+)``", told)) <= set(field_names(primitive)), primitive
+
+
 def test_uneven_rows_are_predicted_to_be_out_of_balance(rng: np.random.Generator) -> None:
     matrix = sp.random_array((64, 400), density=0.01, rng=rng, format="lil")
     matrix[3] = 1.0
@@ -241,6 +288,7 @@ WRONG = (
     ({"ask": "look", "state": {**SPMV, "target": "metal"}}, "no target 'metal'"),
     ({"ask": "look", "state": {**SPMV, "sizes": {"i": 10**9}}}, "whole numbers"),
     ({"ask": "look", "state": {**SPMV, "formats": {}, "sizes": {"i": 10**7, "j": 10**7}}}, "is the limit"),
+    ({"ask": "look", "state": {**SPMV, "sizes": {"i": 20_000, "j": 20_000}}}, "A would hold 4,000,000 values, and 2,000,000 is the limit"),
     ({"ask": "look", "state": {**SPMV, "density": "much"}}, "from 0 to 1"),
     ({"ask": "look", "state": {"statement": "t(i) = A(i,j) * x(j)\ny(i) = 2 * t(i)"}}, "one statement"),
     ({"ask": "space", "state": SPMV, "operand": "Q"}, "no operand 'Q'"),

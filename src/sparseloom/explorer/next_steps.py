@@ -29,7 +29,8 @@ _FIRST = ("parallelize", "split", "divide", "reorder", "fuse", "pos", "precomput
 def next_steps(subject: Subject) -> dict[str, Any]:
     """The legal steps, the most useful first, with their predictions; and those of the schedule as it is."""
     now, planned = predicted(subject, subject.schedule), _planned(subject)
-    legal = [*([planned] if planned is not None else []), *(found for found in _legal(subject) if planned is None or found[0] != planned[0])]
+    first = [planned] if planned is not None else []
+    legal = [*first, *(found for found in _legal(subject) if planned is None or found[0] != planned[0])]
     found = [told for step, after in legal if (told := _told(subject, step, after, now)) is not None]
     if planned is not None and found:
         found[0]["planned"] = True
@@ -93,8 +94,7 @@ def _possible(subject: Subject) -> Iterator[Primitive]:
 def _strategies(schedule: Schedule, step: Parallelize) -> Iterator[Primitive]:
     """The first ways to resolve races that a schedule allows: one where there are none, else two."""
     ways = [found for found, _ in islice(_allowed(schedule, [replace(step, races=races) for races in _RACES]), 2)]
-    needs_one = step.unit is Unit.CPUVector or any(way.races is Races.NoRaces for way in ways)
-    yield from ways[:1] if needs_one else ways
+    yield from ways[:1] if step.unit is Unit.CPUVector or step in ways else ways
 
 
 def _sensible(step: Primitive, subject: Subject) -> Iterator[Primitive]:

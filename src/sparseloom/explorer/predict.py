@@ -41,8 +41,8 @@ def predicted(subject: Subject, schedule: Schedule) -> dict[str, Any]:
 
 def cost(told: Mapping[str, Any], stmt: Stmt) -> float:
     """A rough time, in nanoseconds, to put schedules in order: one for each trip, shared among units, and the bytes at 10 GB/s."""
-    trips = told["trips"] or 0
-    return 1 + trips / _units(stmt, told["balance"]) + told["bytes"] / 10
+    trips, moved = float(told["trips"] or 0), float(told["bytes"])
+    return 1 + trips / _units(stmt, told["balance"]) + moved / 10
 
 
 def _units(stmt: Stmt, balance: float | None) -> float:

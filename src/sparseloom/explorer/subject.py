@@ -38,6 +38,7 @@ from sparseloom.tensor.ring_operands import under_semiring
 from sparseloom.tensor.tensor import Tensor
 
 MOST_VALUES = 2 * 10**7  # of one random operand or dense result
+MOST_DRAWN = 2 * 10**6  # entries of one random sparse operand: drawing as many takes seconds
 
 
 @dataclass(frozen=True)
@@ -135,11 +136,10 @@ class Subject:
         sizes = self.wanted.extents(self._own, known)
         for name, indices in self.wanted.accesses:
             full = prod(sizes[var] for var in indices)
-            stored = full if self.formats[name].is_dense else full * self.state.density
-            if name not in self._own and stored > MOST_VALUES:
-                raise RequestError(
-                    f"{name} would hold {stored:,.0f} values, and {MOST_VALUES:,} is the limit here", "make it smaller", "sizes"
-                )
+            stored, most = (full, MOST_VALUES) if self.formats[name].is_dense else (full * self.state.density, MOST_DRAWN)
+            if name not in self._own and stored > most:
+                help = "make it smaller, or bring your own: sparseloom explore -i, kernel.explore()"
+                raise RequestError(f"{name} would hold {stored:,.0f} values, and {most:,} is the limit here", help, "sizes")
         return sizes
 
     @cached_property

@@ -1,15 +1,18 @@
-"""A browser and an explorer for all tests of the page, a fresh window for each; none may log an error or ask anybody else."""
+"""A browser and an explorer for all tests of the page, a window for each; none may log an error or ask anybody else.
+
+Windows are used again, empty: a new process for each takes most of the time that all tests take.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from explorer.browser.opened import Opened
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from sparseloom.explorer.serving import Explorer
 
@@ -45,23 +48,63 @@ def explorer() -> Iterator[Explorer]:
         yield made
 
 
-@pytest.fixture
-def open_page(browser: Browser, explorer: Explorer) -> Iterator[Callable[..., Opened]]:
-    """Opens windows with a state, and looks after the test whether any had something to complain about."""
-    windows: list[Opened] = []
+class Windows:
+    """Empty windows, by what they can do."""
 
-    def opened(state: dict[str, Any] | str | None = None, width: int = 1280, height: int = 1000, url: str = "", **options: Any) -> Opened:
-        context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce", **options)
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._empty: dict[str, list[Page]] = {}
+
+    def take(self, options: dict[str, Any]) -> Page:
+        """An empty window, a new one where there is none."""
+        empty = self._empty.setdefault(repr(options), [])
+        if empty:
+            return empty.pop()
+        context = self._browser.new_context(reduced_motion="reduce", **options)
         context.set_default_timeout(PATIENCE)
-        window = Opened(context.new_page(), url or explorer.url)
-        windows.append(window)
+        return context.new_page()
+
+    def give_back(self, page: Page, options: dict[str, Any]) -> None:
+        """Empty a window and keep it, but for one whose clock was stopped: it would stay so."""
+        if page.evaluate("'__pwClock' in globalThis"):
+            return page.context.close()
+        page.unroute_all(behavior="ignoreErrors")
+        page.goto("about:blank")
+        page.mouse.move(0, 0)
+        self._empty[repr(options)].append(page)
+
+
+@pytest.fixture(scope="package")
+def windows(browser: Browser) -> Windows:
+    return Windows(browser)
+
+
+@pytest.fixture
+def open_page(windows: Windows, explorer: Explorer) -> Iterator[Callable[..., Opened]]:
+    """Opens windows with a state, and looks after the test whether any had something to complain about."""
+    used: list[tuple[Opened, dict[str, Any]]] = []
+
+    def opened(
+        state: dict[str, Any] | str | None = None,
+        width: int = 1280,
+        height: int = 1000,
+        url: str = "",
+        color_scheme: Literal["light", "dark"] = "light",
+        **options: Any,
+    ) -> Opened:
+        page = windows.take(options)
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=color_scheme)
+        window = Opened(page, url or explorer.url)
+        used.append((window, options))
         window.open(state)
         return window
 
     yield opened
-    for window in windows:
-        window.page.context.close()
-    assert [found for window in windows for found in window.complaints] == []
+    for window, options in used:
+        window.leave()
+        windows.give_back(window.page, options)
+    assert [found for window, _ in used for found in window.complaints] == []
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import ConsoleMessage, Locator, Page, Request, expect
+from playwright.sync_api import ConsoleMessage, Error, Locator, Page, Request, expect
 
 from sparseloom.explorer.opening import fragment
 
@@ -26,9 +26,17 @@ class Opened:
         self.complaints: list[str] = []
         self.requests: list[Request] = []
         self.forgiven = ""  # what a console message may hold: a test whose server is gone expects one
-        page.on("console", self._logged)
-        page.on("pageerror", lambda error: self.complaints.append(f"exception: {error}"))
-        page.on("request", self._requested)
+        self._listeners = {"console": self._logged, "pageerror": self._thrown, "request": self._requested}
+        for event, listener in self._listeners.items():
+            page.on(event, listener)
+
+    def leave(self) -> None:
+        """Listen to the page no longer."""
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
+
+    def _thrown(self, error: Error) -> None:
+        self.complaints.append(f"exception: {error}")
 
     def _logged(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning") and not (self.forgiven and self.forgiven in message.text):

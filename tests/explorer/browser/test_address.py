@@ -96,7 +96,8 @@ def test_cuda_is_another_target_of_the_same_schedule(spmv: Opened) -> None:
 
 
 HOSTILE = (
-    "#s=garbage", "#s=%E0%A4%A", "#s=", "#s=null", "#s=[]", "#s=%7B%22steps%22%3A%7B%7D%7D", '#s={"statement":7,"formats":[],"steps":[7,null,{"text":1}]}',
+    "#s=garbage", "#s=%E0%A4%A", "#s=", "#s=null", "#s=[]", "#s=%7B%22steps%22%3A%7B%7D%7D",
+    '#s={"statement":7,"formats":[],"steps":[7,null,{"text":1}]}',
     '#s={"statement":"' + "y" * 9000 + '"}', '#s={"__proto__":{"on":true},"steps":"split"}', "#other=1",
 )  # fmt: skip
 

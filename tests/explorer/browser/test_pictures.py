@@ -55,7 +55,7 @@ def test_entries_are_coloured_by_what_one_chooses(window: Opened) -> None:
     window.page.get_by_label("coloured by").select_option("j")
     by_column = fills(window.entries)
     assert by_tile != by_column and len(set(by_column)) == 8
-    expect(window.page.get_by_label("coloured by").locator("option")).to_have_text(["tile", "thread", "i0", "i1", "i", "j"], use_inner_text=True)
+    assert window.page.get_by_label("coloured by").locator("option").all_text_contents() == ["tile", "thread", "i0", "i1", "i", "j"]
     window.page.get_by_label("coloured by").select_option("thread")
     assert fills(window.entries) == by_tile  # every block is a thread's
 
@@ -158,7 +158,11 @@ def test_the_explanation_says_who_drives_each_loop(window: Opened) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tab", "name"), [("Iteration space", "iteration-space"), ("Provenance", "provenance"), ("Iteration graph", "iteration-graph"), ("Storage", "storage-A")]
+    ("tab", "name"),
+    [
+        ("Iteration space", "iteration-space"), ("Provenance", "provenance"),
+        ("Iteration graph", "iteration-graph"), ("Storage", "storage-A"),
+    ],
 )
 def test_a_picture_is_saved_as_svg(window: Opened, tab: str, name: str, tmp_path: Path) -> None:
     window.tab(tab)

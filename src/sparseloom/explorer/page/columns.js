@@ -65,11 +65,11 @@ function walked(event) {
 /** One column of lines. */
 function listing(pane, lines, language, title) {
   const scroll = pane.scrollTop;
-  if (!Array.isArray(lines)) return put(pane, refusal(lines?.error ?? { text: "Nothing to show." }));
+  if (!Array.isArray(lines)) return put(pane, refusal(lines.error));
   const nodes = lines.map((each, k) => line(each, k, language));
   nodes[0]?.setAttribute("tabindex", 0);
   const box = element("div", { role: "listbox", "aria-label": title, onkeydown: walked }, nodes);
-  put(pane, nodes.length > 0 && box);
+  put(pane, box);
   pane.scrollTop = scroll;
 }
 

@@ -61,7 +61,7 @@ function changed(why) {
   ui.redo.disabled = !canRedo();
   for (const [target, radio] of Object.entries(ui.targets)) radio.checked = state().target === target;
   clearTimeout(waiting);
-  waiting = setTimeout(look, why === "statement" || /^(step|format)/.test(why) ? 25 : 0);
+  waiting = setTimeout(look); // Once for all that is changed at once.
 }
 
 async function copy(kind) {

@@ -27,7 +27,7 @@ function candidate(step) {
   const facts = [[trips, " trips"], [bytes, "B"]].map(([value, unit]) => Number.isFinite(value) && element("span", short(value) + unit));
   const even = Number.isFinite(balance) && element("span", "balance ", element("meter", { min: 0, max: 1, value: balance, "aria-label": "balance" }), ` ${short(balance)}`);
   const taken = () => (say(`Took ${step.text}.`), take([step.text]));
-  return element("li", button(step.text, taken, { class: "mono take", title: "Take this step" }), element("span.faint", step.what ?? ""),
+  return element("li", button(step.text, taken, { class: "mono take", title: "Take this step" }), element("span.faint", step.what),
     element("div.costs", step.planned && element("b.good", "the planner’s next step"), facts, even, time));
 }
 
@@ -82,6 +82,7 @@ export async function openPlan() {
   say("The planner is asked …");
   plan.panel.hidden = false;
   plan.text.textContent = "…";
+  plan.next.disabled = plan.all.disabled = true;
   const answer = await ask({ ask: "plan", state: plain({ ...state(), steps: [] }) });
   if (!answer) return;
   if (!answer.ok) {
@@ -90,7 +91,7 @@ export async function openPlan() {
     return say(answer.error.text, "bad");
   }
   plan.steps = answer.steps;
-  plan.told = answer.text ?? "";
+  plan.told = answer.text;
   say(`The planner's schedule has ${plan.steps.length} step${plan.steps.length === 1 ? "" : "s"}.`);
   upTo(0);
   (plan.steps.length ? plan.next : plan.close).focus();

@@ -18,9 +18,9 @@ function graph(name) {
   const pane = element("div", element("div.bar", exporter(name, () => stage.querySelector("svg"))), stage);
   const show = (source, label) => {
     const svg = parsed(source);
-    svg?.setAttribute("role", "img");
-    svg?.setAttribute("aria-label", label);
-    put(stage, svg ?? element("p.faint", "There is no picture of this schedule."));
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", label);
+    put(stage, svg);
   };
   return { pane, show };
 }
@@ -102,8 +102,8 @@ export function open(key) {
 export function show(found) {
   answer = found;
   space.setTensors(found.tensors);
-  ui.provenance.show(found.pictures?.provenance, "How the variables come from each other");
-  ui.iteration.show(found.pictures?.iteration, "The loops and what each runs over");
+  ui.provenance.show(found.pictures.provenance, "How the variables come from each other");
+  ui.iteration.show(found.pictures.iteration, "The loops and what each runs over");
   const races = found.races.map(({ text, resolved }) => `${text}${resolved ? `\n  resolved: ${resolved}` : ""}`);
   ui.explain.textContent = [found.explain, ...(races.length ? ["races found", ...races] : [])].join("\n");
   fresh();

@@ -76,7 +76,7 @@ function drawScene() {
   }
   array("vals", data.values, data.values.map((_, k) => [k, k + 1]));
   const legend = shape("g");
-  const label = `Entries of ${data.operand} in the order of the loops; ${data.remark ?? ""}`;
+  const label = `Entries of ${data.operand} in the order of the loops; ${data.remark}`;
   const svg = drawing(width, y + 30, label, [...parts, legend]);
   scene = { svg, dots, cells, legend, legendAt: y + 14 };
   put(ui.stage, svg);
@@ -120,8 +120,8 @@ function told() {
   if (time === 0) return "before the first visit";
   const { entry, unit, thread } = data.visits[time - 1];
   const at = `${data.operand}(${data.entries[entry].at.join(",")})`;
-  const units = Object.entries(unit ?? {}).map(([name, value]) => `${name} = ${value}`);
-  return `visit ${time} of ${data.visits.length}: ${at}, ${[...units, `thread ${thread ?? 0}`].join(", ")}`;
+  const units = Object.entries(unit).map(([name, value]) => `${name} = ${value}`);
+  return `visit ${time} of ${data.visits.length}: ${at}, ${[...units, `thread ${thread}`].join(", ")}`;
 }
 
 function go(to) {
@@ -211,7 +211,7 @@ export async function load() {
   if (!answer.ok) return failed(answer.error);
   options(ui.colour, data.colours, by);
   ui.slider.max = time = data.visits.length;
-  ui.remark.textContent = data.remark ?? "";
+  ui.remark.textContent = data.remark;
   ui.race.hidden = !data.race;
   ui.race.textContent = data.race?.text ?? "";
   drawScene();
