@@ -115,8 +115,8 @@ def _scattered(consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
     """Build a row in any order, then read it in order."""
     temporary = written(producer)
     if temporary.tensor.format.blocks:
-        row = BlockRow(scope, temporary, first_value(producer, temporary))
-        return _collected(consumer, producer, scope, row, "the only kind for blocks")
+        blocks = BlockRow(scope, temporary, first_value(producer, temporary))
+        return _collected(consumer, producer, scope, blocks, "the only kind for blocks")
     match temporary.tensor.format.levels[0]:
         case Spread():
             return _collected(consumer, producer, scope, SpreadRow(scope, temporary), "not to be walked again for each of the rows below")

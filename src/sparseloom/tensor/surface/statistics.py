@@ -1,4 +1,4 @@
-"""Reductions beyond sums and extremes: where the largest value is, variances, norms, running sums, and those that leave out NaN."""
+"""Reductions beyond sums and extremes: where the largest value is, variances, norms, and running sums."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.dtypes import INT64, as_inexact, computed, is_half, kind_of, real_part, value_dtype
+from sparseloom.core.dtypes import INT64, as_inexact, computed, is_half, real_part, value_dtype
 from sparseloom.core.errors import ShapeError
 from sparseloom.formats.room import require_array
 from sparseloom.tensor import functions
@@ -35,12 +35,13 @@ def mean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepd
     return tensor_of(x).mean(axis, dtype, out, keepdims)
 
 
-def _scalar(made: Any, axis: Any) -> Any:
+def scalar_of(made: Any, axis: Any) -> Any:
     """As NumPy's methods do: a number where nothing but one value is left, and no axis was named."""
     return made.to_numpy()[()] if axis is None and isinstance(made, Tensor) and not made.ndim else made
 
 
-def _position(x: Any, axis: Any, keepdims: bool, largest: bool, explicit: bool = False) -> Any:
+def position_of(x: Any, axis: Any, keepdims: bool, largest: bool, explicit: bool = False) -> Any:
+    """Where the largest or the smallest value is, the first one of those that are equal."""
     tensor = tensor_of(x)
     name = "argmax" if largest else "argmin"
     given = tensor if axis is not None else ravel(tensor)
@@ -55,7 +56,7 @@ def _position(x: Any, axis: Any, keepdims: bool, largest: bool, explicit: bool =
         made = _first_extreme(grouped(given, (mode,), name), largest, explicit)
     if keepdims:
         return reshape(made, (1,) * tensor.ndim if axis is None else (*tensor.shape[:mode], 1, *tensor.shape[mode + 1 :]))
-    return _scalar(made, axis)
+    return scalar_of(made, axis)
 
 
 def _first_extreme(groups: Groups, largest: bool, explicit: bool) -> Tensor:
@@ -80,7 +81,7 @@ def argmax(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = Fa
     >>> sl.argmax([1, 5, 2])
     np.int64(1)
     """
-    return _position(x, axis, keepdims, True, explicit)
+    return position_of(x, axis, keepdims, True, explicit)
 
 
 @offered("reductions", standard="")
@@ -92,7 +93,7 @@ def argmin(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = Fa
     >>> sl.argmin([4, 1, 2])
     np.int64(1)
     """
-    return _position(x, axis, keepdims, False, explicit)
+    return position_of(x, axis, keepdims, False, explicit)
 
 
 @offered("reductions", standard="")
@@ -119,9 +120,10 @@ def var(
         return var(tensor.astype(computed(kind)), axis, None, out, ddof, keepdims, correction=correction).astype(kind)
     with np.errstate(all="ignore"):
         if are_dense(tensor):
-            return _scalar(tensor_of(by_numpy(np.var, tensor, modes, None if dtype is None else kind, ddof=taken, keepdims=keepdims)), axis)
+            made = by_numpy(np.var, tensor, modes, None if dtype is None else kind, ddof=taken, keepdims=keepdims)
+            return scalar_of(tensor_of(made), axis)
         if tensor.ndim - len(modes) < 2:
-            return _scalar(var_of_columns(tensor.astype(kind, copy=False), modes, taken, keepdims), axis)
+            return scalar_of(var_of_columns(tensor.astype(kind, copy=False), modes, taken, keepdims), axis)
         groups = grouped(tensor.astype(kind, copy=False), modes, "var")
         absent = groups.extent - groups.counts
         means = (groups.reduced(np.add) + np.where(absent > 0, groups.fill * absent, 0)) / groups.extent
@@ -129,7 +131,7 @@ def var(
         total = groups.reduced(np.add, apart) + np.where(absent > 0, squared(groups.fill - means) * absent, 0)
         nothing = 0.0 if groups.extent > taken and np.isfinite(groups.fill) else np.nan
         made = groups.result((total / max(groups.extent - taken, 0)).astype(real_part(kind)), nothing, modes, keepdims)
-    return _scalar(made, axis)
+    return scalar_of(made, axis)
 
 
 @offered("reductions", standard="")
@@ -238,182 +240,6 @@ def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_i
     return _cumulative(cumprod, 1, x, axis, dtype, include_initial)
 
 
-def _without_nan(x: Any, instead: Any) -> Tensor:
-    """A tensor with another value in place of NaN."""
-    tensor = tensor_of(x)
-    if kind_of(tensor.dtype) not in "fc":
-        return tensor
-
-    other = tensor.dtype.type(complex(instead, instead) if tensor.dtype.kind == "c" and np.isinf(instead) else instead)
-
-    def replaced(values: Any) -> Any:
-        return np.where(np.isnan(values), other, values)
-
-    return Tensor(revalued(tensor.storage, replaced))
-
-
-def _counted(x: Any, axis: Any, keepdims: bool) -> Any:
-    """How many values along modes are not NaN."""
-    tensor = tensor_of(x)
-    missing = functions.isnan(tensor).sum(axis, INT64, None, keepdims)
-    return math.prod(tensor.shape[mode] for mode in modes_of(axis, tensor.ndim)) - missing
-
-
-@offered("reductions", methods=None)
-def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The sum along modes, NaN left out.
-
-    >>> float(sl.nansum([1.0, np.nan, 3.0]))
-    4.0
-    """
-    return _without_nan(x, 0).sum(axis, dtype, out, keepdims)
-
-
-@offered("reductions", methods=None)
-def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The product along modes, NaN left out.
-
-    >>> float(sl.nanprod([2.0, np.nan, 3.0]))
-    6.0
-    """
-    return _without_nan(x, 1).prod(axis, dtype, out, keepdims)
-
-
-def _nan_extreme(x: Any, axis: Any, keepdims: bool, largest: bool, explicit: bool) -> Any:
-    tensor = tensor_of(x)
-    name, instead = ("max", -np.inf) if largest else ("min", np.inf)
-    if explicit and not are_dense(tensor):
-        modes = modes_of(axis, tensor.ndim)
-        groups = grouped(tensor, modes, f"nan{name}")
-        return _scalar(groups.result(groups.reduced(np.fmax if largest else np.fmin), groups.fill, modes, keepdims), axis)
-    found = getattr(_without_nan(tensor, instead), name)(axis, None, keepdims)
-    if kind_of(tensor.dtype) not in "fc":
-        return found
-    counted = _counted(tensor, axis, keepdims)
-    if not isinstance(found, Tensor):
-        return found if counted else found.dtype.type(np.nan)
-    return functions.where(functions.equal(counted, 0), found.dtype.type(np.nan), found)
-
-
-@offered("reductions", methods=None)
-def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, explicit: bool = False) -> Any:
-    """The smallest value along modes, NaN left out; NaN where there is nothing else. Only stored ones count if it is ``explicit``.
-
-    >>> float(sl.nanmin([1.0, np.nan, 3.0]))
-    1.0
-    """
-    return _nan_extreme(x, axis, keepdims, False, explicit)
-
-
-@offered("reductions", methods=None)
-def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, explicit: bool = False) -> Any:
-    """The largest value along modes, NaN left out; NaN where there is nothing else. Only stored ones count if it is ``explicit``.
-
-    >>> float(sl.nanmax([1.0, np.nan, 3.0]))
-    3.0
-    """
-    return _nan_extreme(x, axis, keepdims, True, explicit)
-
-
-def _nan_position(x: Any, axis: Any, keepdims: bool, largest: bool) -> Any:
-    counted = _counted(x, axis, False)
-    if not np.all(counted.to_numpy() if isinstance(counted, Tensor) else counted):
-        raise ShapeError(f"All-NaN slice encountered: there is nothing else along axis {axis}, so no place is the first")
-    return _position(_without_nan(x, -np.inf if largest else np.inf), axis, keepdims, largest)
-
-
-@offered("reductions", methods=None)
-def nanargmin(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
-    """The first place of the smallest value along a mode, NaN left out.
-
-    >>> int(sl.nanargmin([3.0, np.nan, 1.0]))
-    2
-    """
-    return _nan_position(x, axis, keepdims, False)
-
-
-@offered("reductions", methods=None)
-def nanargmax(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
-    """The first place of the largest value along a mode, NaN left out.
-
-    >>> int(sl.nanargmax([3.0, np.nan, 1.0]))
-    0
-    """
-    return _nan_position(x, axis, keepdims, True)
-
-
-@offered("reductions", methods=None)
-def nancumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
-    """The running sum along a mode, NaN left out; dense.
-
-    >>> sl.nancumsum([1.0, np.nan, 3.0]).to_numpy()
-    array([1., 1., 4.])
-    """
-    return cumsum(_without_nan(x, 0), axis, dtype)
-
-
-@offered("reductions", methods=None)
-def nancumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
-    """The running product along a mode, NaN left out; dense.
-
-    >>> sl.nancumprod([2.0, np.nan, 3.0]).to_numpy()
-    array([2., 2., 6.])
-    """
-    return cumprod(_without_nan(x, 1), axis, dtype)
-
-
-@offered("reductions", methods=None)
-def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The mean along modes, NaN left out.
-
-    >>> float(sl.nanmean([1.0, np.nan, 3.0]))
-    2.0
-    """
-    kind = as_inexact(tensor_of(x).dtype) if dtype is None else value_dtype(dtype)
-    return _shared(nansum(x, axis, computed(kind), None, keepdims), _counted(x, axis, keepdims)).astype(kind, copy=False)
-
-
-def _shared(total: Any, count: Any) -> Any:
-    """A total for each of so many; NaN where there are none, also where nothing is stored."""
-    if not isinstance(total, Tensor):
-        with np.errstate(all="ignore"):
-            return np.asarray(total / max(count, 0))[()]
-    nobody = functions.less_equal(count, 0)
-    if not functions.any(nobody):
-        return total / count
-    return functions.where(nobody, np.nan, total / functions.maximum(count, 1))
-
-
-@offered("reductions", methods=None)
-def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Any:
-    """The variance along modes, NaN left out.
-
-    >>> float(sl.nanvar([1.0, np.nan, 3.0]))
-    1.0
-    """
-    tensor = tensor_of(x)
-    if is_half(kind := tensor.dtype if dtype is None else value_dtype(dtype)):
-        return nanvar(tensor.astype(computed(kind)), axis, None, out, ddof, keepdims).astype(kind)
-    center = nanmean(tensor, axis, dtype, None, True)
-    apart = functions.absolute(functions.subtract(tensor, center))
-    kind = real_part(as_inexact(tensor.dtype) if dtype is None else value_dtype(dtype))
-    total = nansum(functions.square(apart), axis, None, None, keepdims)
-    return _shared(total, _counted(tensor, axis, keepdims) - ddof).astype(kind, copy=False)
-
-
-@offered("reductions", methods=None)
-def nanstd(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Any:
-    """The standard deviation along modes, NaN left out.
-
-    >>> float(sl.nanstd([1.0, np.nan, 3.0]))
-    1.0
-    """
-    if is_half(kind := tensor_of(x).dtype if dtype is None else value_dtype(dtype)):
-        return nanstd(tensor_of(x).astype(computed(kind)), axis, None, out, ddof, keepdims).astype(kind)
-    found = nanvar(x, axis, dtype, None, ddof, keepdims)
-    return functions.sqrt(found) if isinstance(found, Tensor) else np.sqrt(found)
-
-
 @offered("reductions", methods="")
 def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """NumPy's norm of vectors and matrices, but for those that need singular values.
@@ -451,13 +277,13 @@ def _matrix_norm(magnitude: Tensor, modes: tuple[int, ...], ord: float, keepdims
     sums = magnitude.sum(summed, None, None, True)
     if extreme == "max":
         return _largest(sums, (summed, rest), axis, keepdims)
-    return _scalar(sums.min((summed, rest), None, keepdims), axis)
+    return scalar_of(sums.min((summed, rest), None, keepdims), axis)
 
 
 def _largest(magnitude: Tensor, modes: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
     """The largest of values that are not negative: 0 where there are none, as in NumPy."""
     if math.prod(magnitude.shape[mode] for mode in modes):
-        return _scalar(magnitude.max(modes, None, keepdims), axis)
+        return scalar_of(magnitude.max(modes, None, keepdims), axis)
     shape = [1 if mode in modes else size for mode, size in enumerate(magnitude.shape) if keepdims or mode not in modes]
-    return _scalar(dense_tensor(np.zeros(shape, magnitude.dtype)), axis)
+    return scalar_of(dense_tensor(np.zeros(shape, magnitude.dtype)), axis)
 
