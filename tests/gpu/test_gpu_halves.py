@@ -43,7 +43,7 @@ def operands(half: np.dtype) -> tuple[Any, Any, np.ndarray]:
     A = sp.random_array((3000, 2000), density=0.02, format="csr", rng=rng)
     A.data = rng.integers(-20, 40, A.nnz).astype(np.float32)
     x = rng.integers(-15, 40, (2000, 8)).astype(np.float32)
-    return sl.asarray(A).astype(half), x.astype(half), (A @ x).astype(np.float32)
+    return sl.asarray(A).astype(half).to_device(), x.astype(half), (A @ x).astype(np.float32)
 
 
 @pytest.mark.parametrize("schedule", (ROWS, ENTRIES, None))
@@ -65,9 +65,9 @@ def test_pytorch_shares_its_memory(half: np.dtype) -> None:
     theirs = getattr(torch, str(half))
     there = torch.tensor(x[:, 0].astype(np.float32)).to(theirs).cuda()
     assert sl.asarray(there).dtype == half
-    y = sl.program("y(i) = A(i,j) * x(j)", formats={"A": "csr"}, target="cuda")(A.to_device(), there)
+    y = sl.program("y(i) = A(i,j) * x(j)", formats={"A": "csr"}, target="cuda")(A, there)
     back = y.to_torch()
     assert back.dtype == theirs and back.is_cuda and back.data_ptr() == y.storage.values.address
     np.testing.assert_array_equal(back.float().cpu().numpy(), exact[:, 0].astype(half).astype(np.float32))
-    matrix = A.to_device().to_torch()
+    matrix = A.to_torch()
     assert matrix.dtype == theirs and sl.asarray(matrix).dtype == half
