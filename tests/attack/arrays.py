@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 HUGE = (-1, -7, 127, 128, 2**31 - 1, -(2**31), 2**31, 2**32, 2**62, 2**63 - 1, -(2**63))
-FOREIGN_VALUES = ("float16", "longdouble", "clongdouble", "O", "U8", "S8", "M8[s]", "m8[s]", "V8", ">f8", ">i4", ">c16", "f4,f4")
-VALUE_DTYPES = ("float64", "float32", "complex128", "complex64", "bool", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64")
+FOREIGN_VALUES = ("longdouble", "clongdouble", "O", "U8", "S8", "M8[s]", "m8[s]", "V8", ">f8", ">i4", ">c16", "f4,f4")
+VALUE_DTYPES = tuple("float64 float32 float16 complex128 complex64 bool int8 int16 int32 int64 uint8 uint32 uint64".split())
 
 
 def pick(rng: np.random.Generator, choices: Any) -> Any:

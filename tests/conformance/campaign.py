@@ -30,7 +30,7 @@ from conformance.kernels import LITTLE, interpret_small_kernels, target  # noqa:
 
 PAGE = ROOT / "docs" / "conformance.md"
 PARTS = {"numpy_einsum": "numpy", "scipy_arrays": "scipy", "pydata_sparse": "sparse"}
-FOREIGN = "refused: values of type"  # float16, long doubles and objects, which no tensor holds
+FOREIGN = "refused: values of type"  # long doubles and objects, which no tensor holds
 HEAD = """# Conformance
 
 Other libraries' own tests, run on ours: while they run, each call of what is watched is made a second time on tensors, and both answers are
