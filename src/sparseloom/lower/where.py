@@ -122,8 +122,8 @@ def _scattered(consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
             return _collected(consumer, producer, scope, SpreadRow(scope, temporary), "not to be walked again for each of the rows below")
         case Scattered(hashed=True):
             return _collected(consumer, producer, scope, HashRow(scope, temporary), scope.context.rows.reason)
-    row = Scatter(scope, temporary, innermost(producer).op)
-    return _collected(consumer, producer, scope, row, scope.context.rows.reason)
+    scattered = Scatter(scope, temporary, innermost(producer).op)
+    return _collected(consumer, producer, scope, scattered, scope.context.rows.reason)
 
 
 def _listed(consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
