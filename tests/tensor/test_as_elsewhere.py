@@ -55,6 +55,8 @@ def test_reductions_fill_an_output(rng: np.random.Generator, name: str) -> None:
         np.testing.assert_allclose(out, getattr(a, name)(axis=axis))
     with pytest.raises(sl.DTypeError, match="out= cannot hold the result"):
         sl.asarray(a, format="csr").sum(axis=0, out=np.zeros(5, int))
+    with pytest.raises(sl.ShapeError, match=r"out= has shape \(3, 4\), and the result \(4,\)"):
+        getattr(sl.asarray(a, format="csr"), name)(axis=1, out=np.zeros((3, 4)))
 
 
 def test_a_sparse_output_takes_over_the_result(rng: np.random.Generator) -> None:
