@@ -29,9 +29,9 @@ def test_calls_are_compared_and_answered_as_the_library_does() -> None:
         tally.compare("h", "", lambda: tally.compare("inner", "", lambda: 1, lambda: 1), lambda: 1)
     assert tally.same == {"f": 2, "h": MOST}
     assert tally.others == {"WRONG values": {"f": 1}, "refused: no N of x3": {"f": 1}, "accepted, but not by the library": {"g": 1}}
-    told = {"same": 5, "count": tally.count, "others": tally.others, "named": {}, "examples": tally.examples, "made": 11, "different": 6}
-    said = section("A library", {**told, "tests": 1, "calls": 1})
-    assert "6 of them different. 5 of the 8 that were compared give the same: 62.5 %." in said
+    told = {"same": 5, "count": tally.count, "others": tally.others, "named": {}, "examples": tally.examples, "made": 11}
+    text = section("A library", {**told, "different": 6, "tests": 1, "calls": 1})
+    assert "6 of them different. 5 of the 8 that were compared give the same: 62.5 %." in text
 
 
 def test_what_differs_on_purpose_is_counted_apart() -> None:

@@ -55,6 +55,8 @@ def test_reductions_fill_an_output(rng: np.random.Generator, name: str) -> None:
         np.testing.assert_allclose(out, getattr(a, name)(axis=axis))
     with pytest.raises(sl.DTypeError, match="out= cannot hold the result"):
         sl.asarray(a, format="csr").sum(axis=0, out=np.zeros(5, int))
+    with pytest.raises(sl.ShapeError, match=r"out= has shape \(3, 4\), and the result \(4,\)"):
+        getattr(sl.asarray(a, format="csr"), name)(axis=1, out=np.zeros((3, 4)))
 
 
 def test_a_sparse_output_takes_over_the_result(rng: np.random.Generator) -> None:
@@ -115,6 +117,7 @@ def test_words_of_numpy_and_scipy() -> None:
 def test_einsum_knows_the_words_that_numpy_knows(options: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=f"einsum has no {text}; there are"):
         np.einsum("ij->i", sl.eye(2), **options)
+    assert np.einsum("ij->i", sl.eye(2), order="c").to_numpy().tolist() == [1, 1]
 
 
 def test_absent_nan_are_all_different_where_nan_are() -> None:
@@ -130,3 +133,12 @@ def test_a_tensor_like_another_is_made_in_main_memory(name: str) -> None:
     assert getattr(sl, name)(sl.eye(2), device="cpu").shape == (2, 2)
     with pytest.raises(sl.DeviceError, match="tensors are created on the device 'cpu', not on 'elsewhere'"):
         getattr(sl, name)(sl.eye(2), device="elsewhere")
+
+
+def test_a_path_of_einsum_must_end_with_one_tensor() -> None:
+    eye = sl.eye(2)
+    whole = ["einsum_path", (1, 2), (0, 1)]
+    assert np.einsum("ij,jk,kl->il", eye, eye, eye, optimize=whole).to_numpy().tolist() == [[1, 0], [0, 1]]
+    for path in ([(1, 2)], [(1,), (0, 1)]):
+        with pytest.raises(ValueError, match=r"leaves 2 of 3 operands, and one must be left"):
+            np.einsum("ij,jk,kl->il", eye, eye, eye, optimize=["einsum_path", *path])

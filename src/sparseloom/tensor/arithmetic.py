@@ -213,7 +213,7 @@ class Arithmetic:
         wanted = None if dtype is None else value_dtype(dtype)
         result = reduce(op, self.storage, axis, wanted, keepdims, explicit)
         if out is not None:
-            return written(self._made(result), out, True, "same_kind")
+            return _put(self._made(result), out, "same_kind")
         return self._made(result) if result.shape or axis is not None else result.values[0]
 
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
@@ -249,11 +249,11 @@ class Arithmetic:
         with np.errstate(all="ignore"):
             if not isinstance(total, Arithmetic):
                 made = (total / count).astype(wanted)
-                return made if out is None else written(self._made(from_numpy(np.asarray(made)).storage), out, True, "unsafe")
+                return made if out is None else _put(self._made(from_numpy(np.asarray(made)).storage), out, "unsafe")
             storage = total.storage
             fill = wanted.type(storage.fill / count).item() if not storage.format.is_dense else storage.fill
             mean = self._made(replace(storage, values=(storage.values / count).astype(wanted), fill=fill))
-            return mean if out is None else written(mean, out, True, "unsafe")
+            return mean if out is None else _put(mean, out, "unsafe")
 
     def matvec(self, x: Any) -> NDArray[Any]:
         """``A @ x`` as a NumPy array, for one vector or several, so that the tensor serves as a ``scipy.sparse.linalg`` operator."""
@@ -344,6 +344,13 @@ def written(made: Any, out: Any, where: Any, casting: Any) -> Any:
     except ValueError as problem:
         raise ShapeError(f"out= cannot hold the result: {problem}") from None
     return out
+
+
+def _put(made: Any, out: Any, casting: str) -> Any:
+    """The result of a reduction in ``out=``, which must have its very shape: it is not stretched as that of a ufunc is."""
+    if getattr(out, "shape", None) != made.storage.shape:
+        raise ShapeError(f"out= has shape {getattr(out, 'shape', None)}, and the result {made.storage.shape}")
+    return written(made, out, True, casting)
 
 
 def _taken_over(made: Any, out: Any, where: Any, casting: Any) -> Any:

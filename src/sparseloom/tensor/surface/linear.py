@@ -266,6 +266,15 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
     return made if made is not None else tensor
 
 
+def _require_whole_path(optimize: Any, count: int) -> None:
+    """Refuse a path of contractions, as ``np.einsum_path`` gives it, that does not end with one tensor."""
+    if not isinstance(optimize, (list, tuple)) or not optimize or optimize[0] != "einsum_path":
+        return
+    left = count - sum(len(step) - 1 for step in optimize[1:])
+    if left != 1:
+        raise NotationError(f"the path {list(optimize[1:])} leaves {left} of {count} operands, and one must be left")
+
+
 _ORDERS = ("C", "F", "A", "K")
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
@@ -275,9 +284,10 @@ def einsum_for_numpy(
     *operands: Any, out: Any = None, dtype: Any = None, order: str = "K", casting: Any = "safe", optimize: Any = False
 ) -> Any:
     """``np.einsum`` where an operand is a tensor: ``sl.einsum`` with NumPy's casting rule. ``order`` says nothing about tensors."""
-    if casting not in _CASTINGS or order not in _ORDERS:
+    if casting not in _CASTINGS or str(order).upper() not in _ORDERS:
         wrong, known = (f"casting={casting!r}", _CASTINGS) if casting not in _CASTINGS else (f"order={order!r}", _ORDERS)
         raise NotationError(f"einsum has no {wrong}; there are {', '.join(known)}")
+    _require_whole_path(optimize, len(operands) - 1 if isinstance(operands[0], str) else len(operands) // 2)
     for operand in operands if dtype is not None else ():
         if hasattr(operand, "dtype") and not np.can_cast(operand.dtype, dtype, casting):
             raise DTypeError(f"einsum cannot cast {operand.dtype} to {np.dtype(dtype)} by the rule {casting!r}")
