@@ -9,6 +9,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from fuzz.result_formats import cases
 from fuzz.runner import compare_all
 from numpy.typing import NDArray
@@ -234,6 +235,11 @@ def _pairs(rng: np.random.Generator, size: int) -> NDArray[np.int64]:
 
 def test_a_row_is_prepared_where_operands_have_many_entries() -> None:
     assert choose_row(1000, 4000, None).prepared and not choose_row(1000, 3999, None).prepared
+    assert not choose_row(1000, 4000, None, scattered=False).prepared
+    band = sl.asarray(sp.diags_array([np.ones(4000)] * 27, offsets=range(-13, 14), shape=(4000, 4000), format="csr"))
+    told_of_band = sl.program(PRODUCT, {"A": "csr", "B": "csr", "C": "csr"})
+    told_of_band(band, band)
+    assert told(told_of_band).startswith("a row in a dense workspace with a list of coordinates")
     A = sl.asarray(np.ones((8, 8))).to("csr")
     explained = sl.program(PRODUCT, {"A": "csr", "B": "csr", "C": "csr"})
     explained(A, A)

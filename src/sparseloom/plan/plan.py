@@ -175,7 +175,8 @@ def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
     assign, blocked, why = _apart(problem, why)
     initial = _initial(problem, assign)
     long = frozenset(name for name, size in sizes.items() if is_long(size, entries))
-    rows = replace(choose_row(_row_extent(assign, sizes), entries, problem.workspace), long=long)
+    scattered = not statistics.operands or any(known.scattered for _, known in statistics.operands)
+    rows = replace(choose_row(_row_extent(assign, sizes), entries, problem.workspace, scattered), long=long)
     cheapest = _with_initial(statistics.cheapest, assign, initial)
     return Plan(assign, cheapest, not problem.is_empty, rows, "", initial, blocked, why, target=problem.target.model)
 
