@@ -138,8 +138,9 @@ def cell(text: str) -> str:
 
 
 def share(told: dict[str, Any]) -> str:
-    """The share of calls that gave the same."""
-    return f"{100 * told['same'] / max(told['count'], 1):.1f} %"
+    """The share of calls that gave the same; what is not all of them is never rounded to 100."""
+    found = 100 * told["same"] / max(told["count"], 1)
+    return f"{found if told['same'] == told['count'] else min(found, 99.9):.1f} %"
 
 
 def page(parts: list[str], outcomes: list[dict[str, Any]], seconds: float = math.inf) -> str:

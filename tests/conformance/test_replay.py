@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conformance.campaign import section
+from conformance.campaign import section, share
 from conformance.replay import MOST, Call, NoOpinion, Tally, absent_quotient, applied, difference, listed, refused
 
 import sparseloom as sl
@@ -93,3 +93,7 @@ def test_an_absent_quotient_is_told_from_a_wrong_one() -> None:
     assert reason(Call("__truediv__", "", np.array([1.0, 2.0]), None, expected)) is None
     assert reason(Call("__truediv__", "", np.array([0.0, 3.0]), None, expected)) is None
     assert reason(Call("__mul__", "", np.array([0.0, 2.0]), None, expected)) is None
+
+
+def test_not_all_is_never_rounded_to_all() -> None:
+    assert [share({"same": same, "count": 10_000}) for same in (10_000, 9_999, 9_000)] == ["100.0 %", "99.9 %", "90.0 %"]
