@@ -146,7 +146,7 @@ def test_sums_of_neighbours_run_in_vectors() -> None:
 
 @pytest.mark.parametrize(("semiring", "first"), [(None, LANES), ("min_plus", LANES), ("or_and", "unroll(j,4)")])
 def test_long_rows_are_summed_in_vectors_and_reductions_that_have_no_lanes_are_unrolled(semiring: str | None, first: str) -> None:
-    matrix, x = rows(np.full(3000, 60), 6000), np.random.default_rng(1).random(6000)
+    matrix, x = rows(60 + np.arange(3000) % 4, 6000), np.random.default_rng(1).random(6000)
     kernel = sl.program(SPMV, {"A": "csr"}, semiring=semiring)
     found = kernel(matrix, x).to_numpy()
     assert kernel.schedule.split("\n") == [first, "divide(i,i0,i1,64)", "parallelize(i0,CPUThread,NoRaces)"]
@@ -172,7 +172,7 @@ def test_rows_that_fill_a_vector_are_summed_in_vectors_where_processors_have_mas
     kernel(matrix, x)
     loops, statistics = kernel._last.stages.concrete, Statistics.of({"A": matrix.storage, "x": sl.asarray(x).storage})
     for masks, wanted in ((True, with_masks), (False, without)):
-        chosen = next(choices(loops, Space(loops.stmt, {"i": count, "j": 6000}, statistics, masks)))
+        chosen = next(choices(loops, Space(loops.stmt, {"i": count, "j": 6000}, statistics, masks, gathers=True)))
         assert (LANES in chosen.schedule.split("\n")) == wanted
 
 
@@ -183,8 +183,20 @@ def test_minima_run_in_vectors_from_long_rows_on_whatever_the_processor_has(leng
     kernel(matrix, x)
     loops, statistics = kernel._last.stages.concrete, Statistics.of({"A": matrix.storage, "x": sl.asarray(x).storage})
     for masks in (True, False):
-        chosen = next(choices(loops, Space(loops.stmt, {"i": 20_000, "j": 6000}, statistics, masks)))
+        chosen = next(choices(loops, Space(loops.stmt, {"i": 20_000, "j": 6000}, statistics, masks, gathers=True)))
         assert (LANES in chosen.schedule.split("\n")) == wanted
+
+
+@pytest.mark.parametrize(("lengths", "steady"), [(np.full(20_000, 7), True), (np.arange(20_000) % 4 + 5, False)])
+def test_rows_of_one_length_are_summed_one_by_one_where_gathers_are_slow(lengths: np.ndarray, steady: bool) -> None:
+    matrix, x = rows(lengths, 6000), np.ones(6000)
+    assert known_of(matrix.storage).steady == steady
+    kernel = sl.program(SPMV, {"A": "csr"}, "")
+    kernel(matrix, x)
+    loops, statistics = kernel._last.stages.concrete, Statistics.of({"A": matrix.storage, "x": sl.asarray(x).storage})
+    for gathers in (True, False):
+        chosen = next(choices(loops, Space(loops.stmt, {"i": 20_000, "j": 6000}, statistics, True, gathers=gathers)))
+        assert (LANES in chosen.schedule.split("\n")) == (gathers or not steady)
 
 
 SAMPLED = "Y(i,l) = S(i,j) * C(i,k) * D(j,k) * E(j,l)"

@@ -7,12 +7,17 @@ from functools import cache
 
 def cpu_flags() -> str:
     """The names of the CPU's features as the system lists them, or nothing where it does not."""
+    return _told("flags", "Features")
+
+
+def _told(*names: str) -> str:
+    """What the system says of the first processor under one of these names, or nothing."""
     # Only the first processor is read: on a machine with hundreds of them, the whole file takes the kernel many milliseconds.
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
             for line in lines:
                 name, _, value = line.partition(":")
-                if name.strip() in ("flags", "Features"):
+                if name.strip() in names:
                     return value.strip()
     except OSError:
         pass
@@ -41,3 +46,9 @@ def _bytes_in(path: str) -> int:
 def has_masks() -> bool:
     """Whether vectors of 64 bytes can be read in part: short rows are as good as long ones then."""
     return {"avx512f", "avx512vl"} <= {*cpu_flags().split()}
+
+
+@cache
+def gathers_quickly() -> bool:
+    """Whether reading a vector from anywhere takes less than reading its elements one by one: not on AMD's processors so far."""
+    return _told("vendor_id") != "AuthenticAMD"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from sparseloom.core.once import cached_property
-from sparseloom.core.processor import far_cache, has_masks
+from sparseloom.core.processor import far_cache, gathers_quickly, has_masks
 from sparseloom.iteration.formula import ALWAYS, All, Any, Constant, Formula, Stored
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import region
@@ -37,6 +37,7 @@ class Space:
     statistics: Statistics
     masks: bool = field(default_factory=has_masks)  # whether the processor reads parts of vectors
     cache: int = field(default_factory=far_cache)  # bytes of the largest one
+    gathers: bool = field(default_factory=gathers_quickly)  # whether it reads vectors from anywhere as quickly as from one place
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:

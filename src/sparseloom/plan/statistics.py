@@ -25,6 +25,7 @@ LARGE = 1 << 14  # entries; with fewer, how they are spread does not matter
 PIECES = 16  # as many as many machines have cores
 SMALL_PIECES = 1024
 WINDOWS, WINDOW = 64, 32
+STEADY = 0.9  # the share of rows that are as long as the ones before them
 NEAR = 16  # coordinates; what is this near comes without being asked for
 EVEN = 1.15  # how much more than its share the largest of equal pieces may have
 HEAVY = 1 / 16  # the share of all entries that makes one row too large for one thread
@@ -50,7 +51,7 @@ class Known:
     ``imbalance`` is how much more than its share the largest of sixteen equal pieces has, and ``heaviest`` the share of all entries that
     the largest coordinate of the first level has, where that was asked; both rounded. ``longest`` is how many
     entries the largest coordinate of the first level has, rounded too, where that was asked. ``scattered``: most entries stand far from the
-    ones before them.
+    ones before them. ``steady``: most rows are as long as the ones before them.
     """
 
     fans: tuple[float, ...]
@@ -59,6 +60,7 @@ class Known:
     heaviest: float | None = None
     scattered: bool = False
     longest: float = 0.0
+    steady: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def _look(storage: Storage) -> Known:
     fans = tuple(rounded(below / max(above, 1)) for above, below in pairwise(counts))
     if storage.device != "cpu":
         return Known(fans)  # its arrays are not at hand
-    found = Known(fans, scattered=_is_scattered(storage, counts[-1]))
+    found = Known(fans, scattered=_is_scattered(storage, counts[-1]), steady=_is_steady(storage, counts[-1]))
     if counts[-1] < LARGE or not storage.format.levels[0].ordered:
         return found
     size = storage.format.level_sizes(storage.shape)[0]
@@ -182,6 +184,15 @@ def _is_scattered(storage: Storage, count: int) -> bool:
     seen = crd[_edges(count - WINDOW, WINDOWS - 1)[:, None] + np.arange(WINDOW)].astype(np.int64)
     far = np.abs(seen[:, 1:] - seen[:, :-1]) > NEAR
     return bool(2 * np.count_nonzero(far) >= far.size)
+
+
+def _is_steady(storage: Storage, count: int) -> bool:
+    """Whether nine tenths of the rows in some windows are as long as the rows before them."""
+    pos = storage.levels[-1].arrays.get("pos")
+    if pos is None or count < LARGE or len(pos) <= WINDOW:
+        return False
+    seen = np.diff(pos[_edges(len(pos) - WINDOW - 1, WINDOWS - 1)[:, None] + np.arange(WINDOW + 1)])
+    return bool(np.mean(seen[:, 1:] == seen[:, :-1]) >= STEADY)
 
 
 def _edges(size: int, pieces: int) -> Index:

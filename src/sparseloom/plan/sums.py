@@ -62,7 +62,7 @@ def _made(concrete: Concrete, space: Space, part: _Part) -> Inside | None:
     made = None if steps is None else after(concrete, steps)
     if steps is None or made is None:
         return None
-    within = Space(made.stmt, space.sizes, space.statistics, space.masks, space.cache)
+    within = Space(made.stmt, space.sizes, space.statistics, space.masks, space.cache, space.gathers)
     what = f"{show(part.factors)} is summed over {', '.join(map(str, part.moved))} first, and a row of results stays in registers"
     why = f"innermost loops run about {within.runs:,.0f} times, and {space.runs:,.0f} times without that"
     return Inside(Decision(steps, what, why, "all factors innermost"), made, within)

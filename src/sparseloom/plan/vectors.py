@@ -27,6 +27,7 @@ LARGE = 1 << 20  # bytes of entries, as much as a core has close by
 STREAMED = 1 << 25  # bytes of entries, more than all cores have close by; asking ahead for them pays from here on
 AHEAD = 4  # entries
 LONG_ROW, MASKED_ROW = 32.0, 8.0  # entries; gathers into vectors pay from here on, also with masks where much is read
+STEADY_ROW = 128.0  # entries, of rows that are all as long, where gathers are slow
 VECTOR = 64  # bytes; with masks, rows that fill a vector pay wherever they are
 STREAM, STREAM_OF_SHORT = 256, 128  # entries ahead, where rows are long and where they are short
 PANELS, MOST_PANELS = (256, 128), 4  # columns, the larger ones first; and how often entries may be walked again
@@ -176,8 +177,14 @@ def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
 
 
 def _shortest_row(space: Space, leaf: Leaf, driver: Access, bytes: int) -> float:
-    """From how many entries in a row on vectors pay. Lanes of minima and maxima, which keep what is no number, take longer to join."""
-    if not space.masks or leaf.path.assign.op not in ("add", "multiply"):
+    """From how many entries in a row on vectors pay. Lanes of minima and maxima, which keep what is no number, take longer to join.
+
+    Where processors foresee the end of a row, since it is as long as the one before, entries one by one are as quick as a slow gather.
+    """
+    op = leaf.path.assign.op
+    if op in IN_LANES and not space.gathers and (known := space.known(driver)) is not None and known.steady:
+        return STEADY_ROW
+    if not space.masks or op not in ("add", "multiply"):
         return LONG_ROW
     return MASKED_ROW if bytes >= LARGE else VECTOR / driver.tensor.dtype.itemsize
 
