@@ -41,6 +41,15 @@ def load(source: str, entries: Sequence[str] = ("entry",)) -> tuple[EntryPoint, 
     return _libraries.get(source, entries)
 
 
+@functools.cache
+def load_routine(source: str, name: str) -> EntryPoint | None:
+    """A function of a C source that somebody wrote, loaded when it is first needed; None where there is no compiler."""
+    try:
+        return load(source, (name,))[0]
+    except ToolchainError:
+        return None
+
+
 def kernel_cache() -> KernelCache:
     """The disk cache that the settings name."""
     return _open_cache(settings.cache_folder(), settings.cache_limit())

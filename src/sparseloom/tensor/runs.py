@@ -8,16 +8,14 @@ It is compiled where there is much to copy. NumPy would make the place of every 
 from __future__ import annotations
 
 from array import array
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import INT64
-from sparseloom.core.errors import ToolchainError
 from sparseloom.runtime.calling import address_of
-from sparseloom.runtime.libraries import EntryPoint, load
+from sparseloom.runtime.libraries import load_routine
 
 WORTH = 1 << 14  # elements from which on the routine is worth compiling
 
@@ -41,19 +39,10 @@ int32_t copy_runs(void **args) {
 """
 
 
-@cache
-def _entry() -> EntryPoint | None:
-    """The compiled routine; None where there is no compiler."""
-    try:
-        return load(SOURCE, ("copy_runs",))[0]
-    except ToolchainError:
-        return None
-
-
 def copied_runs(source: NDArray[Any], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[Any]:
     """The elements of all runs, in the order of the runs; they must lie within the source."""
     total = int(counts.sum())
-    entry = _entry() if total >= WORTH else None
+    entry = load_routine(SOURCE, "copy_runs") if total >= WORTH else None
     if entry is None:
         return source[np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(total)]
     given, target = np.ascontiguousarray(source), np.empty(total, source.dtype)

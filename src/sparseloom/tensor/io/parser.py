@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import FLOAT64, INT64
-from sparseloom.core.errors import ToolchainError
 from sparseloom.runtime.calling import address_of
-from sparseloom.runtime.libraries import EntryPoint, load
+from sparseloom.runtime.libraries import load_routine
 
 _LARGEST = np.iinfo(np.int64).max
 _LEAST_POWER, _MOST_POWER = -342, 308
@@ -167,20 +166,11 @@ def _cut(number: int) -> int:
     return number >> shift if shift >= 0 else number << -shift
 
 
-@cache
-def _entry() -> EntryPoint | None:
-    """The compiled parser; None where there is no compiler."""
-    try:
-        return load(SOURCE, ("rows",))[0]
-    except ToolchainError:
-        return None
-
-
 def parse_rows(
     text: bytes, order: int, shape: tuple[int, ...] | None, words: int, integral: bool
 ) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Coordinates counting from 0, a row for each mode, and the values of a block of lines; nothing if it is not all plain."""
-    entry = _entry()
+    entry = load_routine(SOURCE, "rows")
     if entry is None:
         return None
     room = len(text) // (2 * (order + words)) + 1  # a number takes one letter, and what follows it another

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import FLOAT64, INT64, kind_of
-from sparseloom.core.errors import ToolchainError
 from sparseloom.runtime.calling import address_of
-from sparseloom.runtime.libraries import EntryPoint, load
+from sparseloom.runtime.libraries import load_routine
 
 UINT64 = np.dtype(np.uint64)
 _LEAST_POWER, _MOST_POWER = -292, 324
@@ -166,18 +165,9 @@ def _rounded_up(power: int) -> int:
     return shifted(most) if shifted(most).bit_length() == 128 else shifted(most - 1)
 
 
-@cache
-def _entry() -> EntryPoint | None:
-    """The compiled printer; None where there is no compiler."""
-    try:
-        return load(SOURCE, ("lines",))[0]
-    except ToolchainError:
-        return None
-
-
 def print_rows(coordinates: NDArray[np.int64], values: NDArray[Any]) -> memoryview | None:
     """The lines of rows, whose coordinates count from 0 and have a row for each mode; nothing where there is no compiler."""
-    entry = _entry()
+    entry = load_routine(SOURCE, "lines")
     if entry is None:
         return None
     numbers, kind = _plain(values)

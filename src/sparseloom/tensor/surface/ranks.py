@@ -6,16 +6,14 @@
 from __future__ import annotations
 
 from array import array
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import INT64
-from sparseloom.core.errors import ToolchainError
 from sparseloom.runtime.calling import address_of
-from sparseloom.runtime.libraries import EntryPoint, load
+from sparseloom.runtime.libraries import load_routine
 
 Index = NDArray[np.int64]
 WORTH = 1 << 14  # values from which on the routine is worth compiling
@@ -66,22 +64,13 @@ int32_t rank_groups(void **args) {
 """
 
 
-@cache
-def _entry() -> EntryPoint | None:
-    """The compiled routine; None where there is no compiler."""
-    try:
-        return load(SOURCE, ("rank_groups",))[0]
-    except ToolchainError:
-        return None
-
-
 def ranked(values: NDArray[Any], starts: Index, descending: bool = False) -> Index:
     """The order in which the values of each group ascend, or descend; NaN is the largest, and equal ones stay in their order."""
     bounds = np.append(starts, len(values)).astype(INT64)
     counts = np.diff(bounds)
     parts = (values.imag, values.real) if values.dtype.kind == "c" else (values,)
     *lesser, keys = (~_keys(part) if descending else _keys(part) for part in parts)
-    entry = _entry() if len(values) >= WORTH and not lesser else None
+    entry = load_routine(SOURCE, "rank_groups") if len(values) >= WORTH and not lesser else None
     if entry is None:
         return np.lexsort((*lesser, keys, np.repeat(np.arange(len(starts)), counts)))
     order, room = np.empty(len(values), INT64), np.empty(4 * int(counts.max()), INT64)
