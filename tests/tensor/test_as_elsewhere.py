@@ -103,6 +103,9 @@ def test_words_of_numpy_and_scipy() -> None:
     assert sl.ones(3, dtype=None).dtype == float
     assert sl.full((2, 2), fill_value=9.5, dtype="i4").to_numpy().tolist() == [[9, 9], [9, 9]]
     assert sl.full((2, 2), 9.5, "csr", "i4").fill == 9
+    for value in (np.inf, np.nan, 1e30, 300):
+        with pytest.raises(sl.DTypeError, match="is not a value of type int8"):
+            sl.full((2, 2), value, "csr", "int8")
     eye = sl.eye(2)
     assert str(sl.kron(eye, eye, format="csc").format) == str(sl.tril(eye, format="csc").format) == "csc"
     for stacked in (sl.hstack, sl.vstack):

@@ -200,10 +200,9 @@ class _Whole:
 def _environment(folder: Path) -> dict[str, str]:
     """As here, but with kernels and temporary files in a folder that the parent removes; this package wins over any other."""
     here = str(Path(__file__).resolve().parents[2])
-    inherited = dict(os.environ)  # handed on as it is
-    paths = [here, *filter(None, [inherited.get("PYTHONPATH")])]
+    paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
     caches = {"SPARSELOOM_CACHE_DIR": str(folder / "kernels"), "CUDA_CACHE_PATH": str(folder / "cuda"), "TMPDIR": str(folder)}
-    return {**inherited, **caches, "PYTHONPATH": os.pathsep.join(paths)}
+    return {**os.environ, **caches, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _failed(text: str, help: str) -> bytes:

@@ -105,7 +105,7 @@ def zeros(shape: Shape, format: Format | str | None = None, dtype: Any = float, 
 def full(shape: Shape, fill_value: Scalar, format: Format | str | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
     """A tensor of one value: a dense one stores it everywhere, a sparse one stores nothing and has it as its fill.
 
-    As in NumPy, a ``dtype`` that is given casts the value, and 9.5 is 9 among integers.
+    As in NumPy, 9.5 is 9 if integers are asked for, and true as a truth value. What no integer is near to, such as infinity, is refused.
 
     >>> sl.full(3, 7.0).to_numpy()
     array([7., 7., 7.])
@@ -113,7 +113,8 @@ def full(shape: Shape, fill_value: Scalar, format: Format | str | None = None, d
     given = np.asarray(fill_value)
     kind = value_dtype(given.dtype if dtype is None else dtype)
     empty = zeros(shape, format, kind)
-    value = fill_value if dtype is None or given.ndim or given.dtype.kind not in "biufc" else given.astype(kind).item()
+    cuts = {"i": int, "u": int, "b": bool}.get(kind.kind) if not given.ndim and given.dtype.kind in "iuf" and np.isfinite(given) else None
+    value: Scalar = fill_value if cuts is None else cuts(given)
     filled = _refilled(empty.storage, value)
     if filled.format.is_dense:
         filled = replace(filled, values=np.full(filled.values.shape, value, kind), fill=0)
