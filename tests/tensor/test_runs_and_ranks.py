@@ -11,7 +11,7 @@ from sparseloom.tensor import runs
 from sparseloom.tensor.ordered import ordered_entries
 from sparseloom.tensor.surface import ranks
 
-FORMATS = ["csr", "csc", "coo", "dcsr", "ell", sl.bcsr((2, 3))]
+FORMATS = ["csr", "csc", "coo", "dcsr", "ell", "dia", "do:1,0", "db", sl.bcsr((2, 3))]
 
 
 @pytest.fixture(params=[0, 10**9], ids=["compiled", "numpy"])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sparseloom.conversion import convert
 from sparseloom.formats.format import Format
+from sparseloom.formats.level import Level
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.pack import unpack
@@ -21,7 +22,9 @@ _ROWS_PER_ENTRY = 16
 
 def are_in_order(format: Format, modes: Sequence[int]) -> bool:
     """Whether entries come by the first of these modes, then by the next, and none comes twice."""
-    return not format.blocks and format.modes == tuple(modes) and format.is_unique and all(level.ordered for level in format.levels)
+    if format.blocks or format.modes != tuple(modes) or not format.is_unique:
+        return False
+    return all(level.ordered and type(level).slot is Level.slot for level in format.levels)  # of diagonals, values stand by diagonals
 
 
 def ordered_entries(storage: Storage, modes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[Any]]:
