@@ -14,5 +14,5 @@ Call = tuple[sl.Kernel, Sequence[Any]]
 
 def compile_together(calls: Iterable[Call]) -> None:
     """Compile the kernels for C of these calls, which find them compiled then."""
-    found = [kernel._specialize(kernel._operands(given, {}, None)) for kernel, given in calls if kernel._target.name == "c"]
+    found = [kernel.specialized(kernel._operands(given, {}, None)) for kernel, given in calls if kernel._target.name == "c"]
     load_together([one.stages for made in found for one in (made.links if isinstance(made, Chain) else (made,))])

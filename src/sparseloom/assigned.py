@@ -29,7 +29,7 @@ class AssignedKernel(Kernel):
         super().__init__(statement, show(statement), formats, *options)
         self._assignment = assignment
         self._receive = schedule.receive
-        self._specialize(assignment.operands)
+        self.specialized(assignment.operands)
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Tensor:
         """Run on these operands; on none, compute the assignment anew from its own, and give the tensor its values."""
@@ -37,7 +37,7 @@ class AssignedKernel(Kernel):
             return super().__call__(*args, out=out, **named)
         self._assignment.check_operands()
         operands = self._assignment.operands
-        filled: Tensor = self._receive(self._specialize(operands).run(operands))
+        filled: Tensor = self._receive(self.specialized(operands).run(operands))
         return filled
 
     def explore(self, /, *args: Any, port: int = 0, browser: bool = True, **named: Any) -> Any:

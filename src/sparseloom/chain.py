@@ -245,9 +245,9 @@ class Chain:
         """All kernels at one stage."""
         return self._each(lambda link: link.show(stage), "// {}")
 
-    def explain(self) -> str:
+    def explain(self, timing: bool = False) -> str:
         """What each step does, and why there are several."""
-        told = self._each(lambda link: link.explain(), "{}")
+        told = self._each(lambda link: link.explain(timing), "{}")
         if self.cut is None:
             return told
         why = f"in {len(self.links)} steps of about {self.cut.work:,.0f} operations, where one nest would do about {self.cut.one_nest:,.0f}"

@@ -8,10 +8,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TypeVar
+from functools import lru_cache, partial
+from time import perf_counter
 
 from sparseloom.core.errors import CompilerBug, DeviceError, NotationError, RaceWarning
 from sparseloom.core.lines import Line, lines_of
@@ -20,7 +20,7 @@ from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete, refilled
 from sparseloom.loops import printer as loop_printer
-from sparseloom.loops.nodes import Array, Function, Store
+from sparseloom.loops.nodes import GPU_KINDS, Array, Function, LoopKind, Store
 from sparseloom.loops.promised import use_promised
 from sparseloom.loops.rename import alpha_rename
 from sparseloom.loops.simplify import simplify
@@ -46,43 +46,55 @@ from sparseloom.plan.compose import composed
 from sparseloom.plan.plan import Plan, choose_loops, scheduled
 from sparseloom.runtime.cuda.binding import Program
 from sparseloom.runtime.libraries import EntryPoint, load
-from sparseloom.runtime.settings import verifies
+from sparseloom.runtime.settings import trace_folder, verifies
 from sparseloom.schedule.picture import lines_with_origins
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.targets.c import C
 from sparseloom.targets.target import Calling, Target
+from sparseloom.tracing import AnyPassed, Made, Pass, Passed, Timing, loop_kinds, show_passes, timed, write_trace
 
-STAGES = ("notation", "concrete", "loops", C.name)
+STAGES = ("notation", "concrete", "passes", "loops", C.name)
 
 
-def concrete_passes(target: Target, refill: bool) -> tuple[Callable[[Concrete], Concrete], ...]:
+def concrete_passes(target: Target, refill: bool) -> tuple[Pass[Concrete], ...]:
     """The passes over scheduled notation for a target, in order: what is left to say before loops are made of it."""
     return (
-        *((refilled,) if refill else ()),
-        lambda concrete: cut_into_slots(concrete, target.slots),
-        lambda concrete: cut_into_parts(concrete, target.parts),
-        count_first,
+        *((Pass("refilled", refilled),) if refill else ()),
+        Pass("cut_into_slots", lambda concrete: cut_into_slots(concrete, target.slots)),
+        Pass("cut_into_parts", lambda concrete: cut_into_parts(concrete, target.parts)),
+        Pass("count_first", count_first),
     )
 
 
-def loop_passes(target: Target, indices: Collection[Array] = ()) -> tuple[Callable[[Function], Function], ...]:
-    """The passes over loops for a target, in order; ``indices`` are the arrays that say where entries stand."""
+def loop_passes(target: Target, indices: Collection[Array] = ()) -> tuple[Pass[Lowered], ...]:
+    """The passes over loops for a target, in order; ``indices`` are the arrays that say where entries are stored."""
+    launches = target.calling is Calling.LAUNCHED
     return (
-        use_promised,
-        lambda loops: sum_in_lanes(loops, target.vector_bytes),
-        lambda loops: vectorize(loops, target.vector_bytes),
-        simplify,
-        jam_lanes,
-        add_polls,
-        simplify,
-        jam_unrolled,
-        keep_in_registers,
-        widen,
-        share_among_lanes,
-        lambda loops: add_launches(loops, target.lanes, indices, target.calling is Calling.LAUNCHED),
-        simplify,
+        _over("use_promised", use_promised),
+        _over("sum_in_lanes", lambda loops: sum_in_lanes(loops, target.vector_bytes), LoopKind.VECTOR),
+        _over("vectorize", lambda loops: vectorize(loops, target.vector_bytes), LoopKind.VECTOR),
+        _over("simplify", simplify),
+        _over("jam_lanes", jam_lanes, LoopKind.UNROLLED),
+        _over("add_polls", add_polls),
+        _over("simplify", simplify),
+        _over("jam_unrolled", jam_unrolled, LoopKind.GPU_THREAD),
+        _over("keep_in_registers", keep_in_registers, LoopKind.GPU_THREAD),
+        _over("widen", widen, LoopKind.GPU_THREAD),
+        _over("share_among_lanes", share_among_lanes, LoopKind.GPU_THREAD),
+        _over("add_launches", lambda loops: add_launches(loops, target.lanes, indices, launches), *(() if launches else GPU_KINDS)),
+        _over("simplify", simplify, *(() if launches else GPU_KINDS)),
     )
+
+
+def _over(name: str, run: Callable[[Function], Function], *kinds: LoopKind) -> Pass[Lowered]:
+    """A pass over the loops of a kernel, which has something to do if there are loops of these kinds."""
+
+    def over(lowered: Lowered) -> Lowered:
+        function = run(lowered.function)
+        return lowered if function == lowered.function else replace(lowered, function=function)
+
+    return Pass(name, over, kinds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +105,9 @@ class Stages:
     concrete: Concrete
     lowered: Lowered
     target: Target = C
+    timings: tuple[Timing, ...] = ()
+    again: Callable[[], Iterable[AnyPassed]] = tuple  # runs every pass once more
+
 
     @cached_property
     def gpu_unit(self) -> Unit | None:
@@ -173,6 +188,8 @@ class Stages:
                 return printer.show(self.assign)
             case "concrete":
                 return printer.show(self.concrete.stmt)
+            case "passes":
+                return show_passes(self.concrete, self.again())
             case "loops":
                 return loop_printer.show(self.lowered.function)
             case self.target.name:
@@ -211,9 +228,6 @@ def _scheduled(plan: Plan) -> Concrete:
     return verified(under(loops, plan.schedule))
 
 
-Made = TypeVar("Made", Concrete, Lowered)
-
-
 def verified(made: Made) -> Made:
     """What a pass made, as it is; where that is asked for, what must hold of it is checked first."""
     if verifies():
@@ -226,27 +240,58 @@ def verified(made: Made) -> Made:
 
 
 def lower_concrete(assign: Assign, concrete: Concrete, int32_limit: int, refill: bool = False, target: Target = C) -> Stages:
-    """The stages of a statement whose loops are settled. Races that nothing covers were allowed by the user, and are said."""
+    """The stages of a statement whose loops are settled. Races that nothing covers were allowed by the user, and are reported."""
     for conflict in ignored(concrete.stmt):
         notify(f"{conflict}, and nothing covers it: the result may be wrong", RaceWarning)
-    lowered = lower_plainly(concrete, int32_limit, refill, target)
-    for improve in loop_passes(target, lowered.indices):
-        function = improve(lowered.function)
-        if function is not lowered.function:
-            lowered = verified(replace(lowered, function=function))
-    return Stages(assign, concrete, lowered, target)
+    again = partial(run_passes, concrete, int32_limit, refill, target)
+    timings: list[Timing] = []
+    kept: list[AnyPassed] = []
+    traces = trace_folder() is not None
+    for passed in again():
+        timings.append(Timing.of(passed))
+        kept = [*kept, passed] if traces else [passed]
+    if traces:
+        write_trace(concrete, kept)
+    lowered = kept[-1].made
+    if not isinstance(lowered, Lowered):
+        raise CompilerBug(concrete.stmt, "the last pass should leave loops")
+    return Stages(assign, concrete, lowered, target, tuple(timings), again)
 
 
 def lower_plainly(concrete: Concrete, int32_limit: int, refill: bool = False, target: Target = C) -> Lowered:
     """The loops of a statement as they are made, before any pass: every variable of the schedule still has its loop."""
+    for passed in run_passes(concrete, int32_limit, refill, target):
+        if isinstance(passed.made, Lowered):
+            return passed.made
+    raise CompilerBug(concrete.stmt, "a statement should be lowered to loops")
+
+
+def run_passes(concrete: Concrete, int32_limit: int, refill: bool, target: Target) -> Iterator[AnyPassed]:
+    """Every pass that has something to do, over scheduled notation and then over loops, with what it made."""
     settled = concrete
     for settle in concrete_passes(target, refill):
-        settled = verified(settle(settled))
-    origins = origins_of(concrete, settled)
+        settling = timed(settle, settled)
+        yield settling
+        settled = verified(settling.made) if settling.changed else settled
+    began = perf_counter()
+    lowered = _lower(settled, origins_of(concrete, settled), int32_limit, target)
+    yield Passed("lower", lowered, perf_counter() - began)
+    kinds = loop_kinds(verified(lowered).function)
+    for improve in loop_passes(target, lowered.indices):
+        if not improve.applies(kinds):
+            continue
+        improving = timed(improve, lowered)
+        yield improving
+        if improving.changed:
+            lowered = verified(improving.made)
+            kinds = loop_kinds(lowered.function)
+
+
+def _lower(settled: Concrete, origins: Mapping[str, str], int32_limit: int, target: Target) -> Lowered:
     lowered = lower(settled, target, "kernel", int32_limit, origins)
     if settled.assign.lhs.tensor.stored is not None and rounds_early(lowered.function):
-        lowered = rounded_last(lower(held_in_float32(settled), target, "kernel", int32_limit, origins), settled)
-    return verified(lowered)
+        return rounded_last(lower(held_in_float32(settled), target, "kernel", int32_limit, origins), settled)
+    return lowered
 
 
 def load_together(many: Sequence[Stages]) -> None:

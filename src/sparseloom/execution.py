@@ -53,6 +53,7 @@ from sparseloom.schedule.loops import relations_of
 from sparseloom.targets.c import C
 from sparseloom.targets.registry import find_target
 from sparseloom.targets.target import Calling, Target
+from sparseloom.tracing import show_timings
 
 
 class Experience:
@@ -195,13 +196,15 @@ class Specialization:
         """The kernel at one stage."""
         return self.stages.show(stage)
 
-    def explain(self) -> str:
-        """Who drives each loop, which races there are, what is converted, and where the result goes."""
+    def explain(self, timing: bool = False) -> str:
+        """Who drives each loop, which races there are, what is converted, and where the result goes; and how long each pass took."""
         sizes, blocked = self.problem.sizes if self.problem.is_stored else {}, self.plan.blocked
         told = explain(self.stages, sizes, self.experience.stored)
         if self.plan.decisions:
             told += "\n\nplan\n" + "\n".join(f"  {decision}" for decision in self.plan.decisions)
-        return told if blocked is None else f"{told}\n  then it is converted to {name_of(blocked)}: {self.plan.unblocks}"
+        if blocked is not None:
+            told += f"\n  then it is converted to {name_of(blocked)}: {self.plan.unblocks}"
+        return f"{told}\n\n{show_timings(self.stages.timings)}" if timing else told
 
     @property
     def current(self) -> Specialization:
@@ -351,7 +354,7 @@ class Inspected(Protocol):
     def show(self, stage: str) -> str:
         """One stage of it."""
 
-    def explain(self) -> str:
+    def explain(self, timing: bool = False) -> str:
         """What it does, in words."""
 
 
@@ -367,12 +370,20 @@ class Inspectable:
         return self._inspected().source
 
     def show(self, stage: str) -> str:
-        """The kernel at one stage: notation, concrete, loops or c."""
+        """The kernel at one stage.
+
+        Args:
+            stage: "notation", "concrete", "passes" (what every pass changed, with times), "loops", or the name of the target: "c".
+        """
         return self._inspected().show(stage)
 
-    def explain(self) -> str:
-        """Who drives each loop, which races there are, what is converted, and where the result goes."""
-        return self._inspected().explain()
+    def explain(self, timing: bool = False) -> str:
+        """Who drives each loop, which races there are, what is converted, and where the result goes.
+
+        Args:
+            timing: also report how long each pass of the compiler took.
+        """
+        return self._inspected().explain(timing)
 
 
 def _naming_bounds(call: Call, stmt: Stmt, sizes: Mapping[str, int]) -> Call:

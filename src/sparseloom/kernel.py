@@ -138,7 +138,7 @@ class Kernel(Shown):
                 made, self._last = found
                 return Tensor(made, self.result_name)
         storages = self._operands(args, named, out)
-        special = self._specialize(storages)
+        special = self.specialized(storages)
         if out is not None:
             return self._fill(special, storages, out, key, given)
         return Tensor(self._run(special, storages, key, given), self.result_name)
@@ -208,7 +208,7 @@ class Kernel(Shown):
         array([10., 10., 10.])
         """
         storages = self._operands(args, named, out)
-        special = self._specialize(storages)
+        special = self.specialized(storages)
         values = None
         if out is not None:
             tensor = as_output(out)
@@ -233,7 +233,7 @@ class Kernel(Shown):
                [1., 0., 1.]])
         """
         storages = self._operands(args, named, None)
-        made = self._specialize(storages).run(storages)
+        made = self.specialized(storages).run(storages)
         self._assembled[made] = {name: structure_of(storage) for name, storage in storages.items()}
         return Tensor(made, self.result_name)
 
@@ -249,7 +249,7 @@ class Kernel(Shown):
             own = replace(out.storage, values=out.storage.values.copy())
             self._assembled[own] = known
             out.replace_storage(own)
-        self._specialize(storages).compute(storages, out.storage)
+        self.specialized(storages).compute(storages, out.storage)
         return out
 
     def _check_structures(self, operands: Mapping[str, Storage], assembled: Mapping[str, Storage]) -> None:
@@ -336,7 +336,8 @@ class Kernel(Shown):
         last = Step(self._statement, self._format, self._schedule)
         return tuple(replace(step, dtype=self._dtype) for step in (*self._before, last))
 
-    def _specialize(self, storages: Mapping[str, Storage]) -> Specialization | Chain:
+    def specialized(self, storages: Mapping[str, Storage]) -> Specialization | Chain:
+        """The program for operands that are stored as these are, by name."""
         # A schedule's loops do not depend on what operands hold; those that the compiler chooses do.
         known = NOTHING_KNOWN if self._schedule and not self._before else Statistics.of(storages, self._target.calling is Calling.LAUNCHED)
         # They may have been passed by name, in any order.
@@ -383,7 +384,7 @@ class Kernel(Shown):
         """
         storages = self._operands(args, named, None)
         with on_threads(self._threads):
-            found = tune(self._specialize(storages), storages, seconds, progress, keep)
+            found = tune(self.specialized(storages), storages, seconds, progress, keep)
         self._specialized.clear()
         self._recalled.clear()
         if self._doorway is not None:
@@ -393,7 +394,7 @@ class Kernel(Shown):
     def teach(self, doors: Doors, door: Hashable, given: Sequence[Any], storages: Mapping[str, Storage]) -> None:
         """Let a door know the way that a call took on storages, which were ``given`` in this order."""
         if self._doorway is not None and all(isinstance(value, Storage | np.ndarray) for value in given):
-            doors.learn(door, given, self._specialize(storages), {name: k for k, name in enumerate(storages)}, by_name=True)
+            doors.learn(door, given, self.specialized(storages), {name: k for k, name in enumerate(storages)}, by_name=True)
 
     # Looking inside
 
@@ -419,7 +420,7 @@ class Kernel(Shown):
 
     def plan_for(self, /, *args: Any, **named: Any) -> PlanText:
         """How it would run on these operands. Nothing is computed, and no C compiler is needed."""
-        return plan_text(self._specialize(self._operands(args, named, None)), self._ring)
+        return plan_text(self.specialized(self._operands(args, named, None)), self._ring)
 
     def preview(self, dtypes: Mapping[str, Any] | None = None) -> Specialization | Chain:
         """What would run on operands of these dtypes, float64 where none is given. It needs no data, and no C compiler.

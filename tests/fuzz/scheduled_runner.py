@@ -106,6 +106,12 @@ def lowered(scheduled: Scheduled, job: Job) -> ScheduledJob:
     return ScheduledJob(scheduled, job)
 
 
+def scheduled_job(scheduled: Scheduled) -> Job | None:
+    """A scheduled case, ready to run; None if its statement is rejected."""
+    job = prepare_unscheduled(scheduled.case, Statements())
+    return None if job is None else lowered(scheduled, job).job
+
+
 def _load(jobs: list[ScheduledJob], tally: Tally) -> None:
     """Compile the jobs together; if that fails, one by one, to find out which of them is to blame."""
     try:

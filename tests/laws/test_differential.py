@@ -6,6 +6,7 @@ from itertools import islice
 
 import pytest
 from fuzz.drawing import Case, cases, draw
+from fuzz.reproducer import report_statements
 from fuzz.runner import Tally, attempt, compare, prepare_whole
 from fuzz.shrink import shrink
 from fuzz.stretched import compare_stretched, stretched_cases
@@ -16,21 +17,10 @@ NARROW_CHUNKS = 6
 FAR_CHUNKS = 6
 
 
-def report(tally: Tally) -> str:
-    """Every failure, with how to repeat it; the first one also made small."""
-    texts = []
-    for number, (case, problem) in enumerate(tally.failures):
-        texts.append(f"{case}\n{problem}")
-        if number == 0:
-            small = shrink(case)
-            texts.append(f"the same, made small:\n{small}\n{attempt(small)}")
-    return "\n\n".join(texts)
-
-
 def compare_share(stream: int, seed: int, share: int, record_property: object, large: bool = False) -> None:
     tally = compare(cases(seed, stream, large), share)
     record_property(PROPERTY, packed(tally))  # type: ignore[operator]
-    assert not tally.failures, report(tally)
+    assert not tally.failures, report_statements(tally.failures, attempt)
     assert tally.compared >= share
 
 

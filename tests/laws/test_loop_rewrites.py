@@ -263,7 +263,7 @@ def test_the_printer_shows_every_node():
 def everything(input x: float64[], input crd: int32[], size n, output y: float64[])
   capacity: int64 = min(n, 8)  # remark
   allocate w: float64[capacity] local
-  grow w to n + 1 (capacity capacity)
+  grow(w, capacity, n + 1)
   w[1 : +n] = 0.0
   for i in 0 : n  [vector 4]
     t: int64 = crd[i + 1]

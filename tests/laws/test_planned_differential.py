@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import pytest
 from fuzz.planned import planned_steps
-from fuzz.scheduled_runner import Tally, attempt, compare, shrink
+from fuzz.reproducer import report
+from fuzz.scheduled_runner import compare
 from fuzz.schedules import schedulable
 
 CHUNKS = 6
-
-
-def report(tally: Tally) -> str:
-    """Every failure, with how to repeat it; the first one also made small."""
-    texts = [f"{scheduled}\n{problem}" for scheduled, problem in tally.failures]
-    if tally.failures:
-        small = shrink(tally.failures[0][0])
-        texts.append(f"the first, made small:\n{small}\n{attempt(small)}")
-    return "\n\n".join(texts)
 
 
 @pytest.fixture(autouse=True)
@@ -30,5 +22,5 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_planned_schedule_keeps_the_result(chunk: int, seed: int, case_count: int) -> None:
     share = -(-max(case_count // 10, 120) // CHUNKS)
     tally = compare(schedulable(seed, 5000 + chunk), share, choose=planned_steps)
-    assert not tally.failures, report(tally)
+    assert not tally.failures, report(tally.failures)
     assert tally.compared >= share

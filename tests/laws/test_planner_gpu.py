@@ -26,7 +26,7 @@ def planned(text: str, deterministic: bool = False, **operands: object) -> Speci
     """A statement as it would run on a GPU, on operands that are not taken there."""
     storages = {name: sl.asarray(value).storage for name, value in operands.items()}
     formats = {name: storage.format for name, storage in storages.items()}
-    special = sl.program(text, formats, target="cuda", deterministic=deterministic)._specialize(storages)
+    special = sl.program(text, formats, target="cuda", deterministic=deterministic).specialized(storages)
     assert isinstance(special, Specialization)
     assert compile_cubin(special.source)
     return special

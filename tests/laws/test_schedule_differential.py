@@ -6,24 +6,14 @@ from itertools import islice
 
 import pytest
 from fuzz.drawing import draw
+from fuzz.reproducer import report
 from fuzz.runner import Tally as Statements
 from fuzz.runner import prepare_unscheduled
-from fuzz.scheduled_runner import Tally, attempt, compare, shrink
+from fuzz.scheduled_runner import compare, shrink
 from fuzz.scheduled_tally import PROPERTY, packed
 from fuzz.schedules import Drawn, Scheduled, draw_steps, finite, schedulable
 
 CHUNKS = 15
-
-
-def report(tally: Tally) -> str:
-    """Every failure, with how to repeat it; the first one also made small."""
-    texts = []
-    for number, (scheduled, problem) in enumerate(tally.failures):
-        texts.append(f"{scheduled}\n{problem}")
-        if number == 0:
-            small = shrink(scheduled)
-            texts.append(f"the same, made small:\n{small}\n{attempt(small)}")
-    return "\n\n".join(texts)
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +28,7 @@ def test_a_schedule_never_changes_the_result(chunk: int, seed: int, case_count: 
     share = -(-max(case_count // 2, 560) // CHUNKS)
     tally = compare(schedulable(seed, 2000 + chunk), share)
     record_property(PROPERTY, packed(tally))  # type: ignore[operator]
-    assert not tally.failures, report(tally)
+    assert not tally.failures, report(tally.failures)
     assert tally.compared >= share
     assert tally.changing >= tally.compared / 2
     assert tally.in_c >= tally.compared / 2

@@ -24,7 +24,7 @@ def matrix(rng: np.random.Generator, rows: int, columns: int, density: float, dt
 
 def kinds(kernel: sl.Kernel) -> list[str]:
     """The kinds of loops that are not serial."""
-    return re.findall(r"  \[(\w+ ?\d*)[^]]*\]$", kernel.show("loops"), re.MULTILINE)
+    return re.findall(r"  \[(\w+ ?\d*).*\]$", kernel.show("loops"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("target", ["c", "interpret"])

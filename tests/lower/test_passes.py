@@ -151,7 +151,7 @@ def test_passes_change_no_result(text: str, formats: str, steps: str, parts: int
     structure: Storage | None = None
     for refill in (False, True):
         settled = concrete
-        for settle in concrete_passes(target, refill):
+        for settle in (one.run for one in concrete_passes(target, refill)):
             settled = settle(settled)
             verify(settled.stmt)
         lowered = lower_concrete(assign, concrete, 2**31 - 1, refill, target).lowered

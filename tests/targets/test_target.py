@@ -92,7 +92,7 @@ def test_an_unknown_target_is_refused() -> None:
 
 def test_kernels_of_a_gpu_are_launched() -> None:
     kernel = sl.program("y(i) = A(i,j) * x(j)", schedule=WARPS, target="interpret")
-    assert "launch (i_size + 3) // 4 blocks of 128 threads\n" in kernel.show("loops")
+    assert "launch (i_size + 3) // 4 blocks of 128 threads, in warps of 32\n" in kernel.show("loops")
     A = np.arange(50.0).reshape(5, 10)
     assert kernel(A, np.ones(10)).to_numpy().tolist() == A.sum(axis=1).tolist()
 
@@ -108,7 +108,7 @@ def launched(body: For) -> Function:
 def test_a_launch_is_shown_verified_and_run_but_not_in_c() -> None:
     function = launched(For(i, ZERO, Literal(3), Store(y, i, constant(2, FLOAT64)), LoopKind.GPU_BLOCK))
     verify(function)
-    assert "  launch 1 blocks of 64 threads\n    for i in 0 : 3  [gpu block]\n" in show(function)
+    assert "  launch 1 blocks of 64 threads, in warps of 32\n    for i in 0 : 3  [gpu block]\n" in show(function)
     assert run(function, [np.zeros(3)])[0].tolist() == [2, 2, 2]
     with pytest.raises(CompilerBug, match="a gpu block loop runs on a device, not in C"):
         emit(function)

@@ -8,8 +8,12 @@ from collections.abc import Mapping, Sequence
 from sparseloom.cli.arguments import OptionError, extents, named_values, require_known
 from sparseloom.cli.streams import is_stream, read_named
 from sparseloom.cli.terminal import plural, working
-from sparseloom.core.dtypes import DType
+from sparseloom.core.algebra import semiring
+from sparseloom.core.dtypes import FLOAT64, DType
 from sparseloom.core.errors import ShapeError
+from sparseloom.evaluation import kernel_for
+from sparseloom.iteration.rows import known_workspace
+from sparseloom.kernel import Kernel
 from sparseloom.notation.script import read_script
 from sparseloom.supplied import USUAL_EXTENT, Wanted
 from sparseloom.tensor.creation import asarray
@@ -84,3 +88,25 @@ def _as_order(tensor: Tensor, order: int) -> Tensor:
     while tensor.ndim > order and tensor.shape[-1] == 1:
         tensor = asarray(tensor[..., 0])
     return tensor
+
+
+def all_operands(
+    problem: Wanted, given: Mapping[str, Tensor], sizes: Mapping[str, int], dtype_of: Mapping[str, DType], options: argparse.Namespace
+) -> dict[str, Tensor]:
+    """The operands of a program in order: those that are given, and random ones for the rest."""
+    found = {}
+    for name in problem.operands:
+        if name in given:
+            found[name] = given[name]
+            continue
+        with working(f"making {name}"):
+            found[name] = problem.random(name, sizes, options.density, options.seed, dtype_of.get(name, FLOAT64))
+    return found
+
+
+def statement_kernel(problem: Wanted, sizes: Mapping[str, int], options: argparse.Namespace) -> Kernel:
+    """The statement for operands as they are stored, under the schedule that was asked for."""
+    ring = None if options.semiring is None else semiring(options.semiring)
+    free = tuple((var, sizes[var]) for var in sorted(problem.free_extents))
+    about = problem.formats.get(problem.result), None, ring, free, options.target, known_workspace(options.workspace), options.schedule
+    return kernel_for(problem.text, tuple(problem.formats), *about)

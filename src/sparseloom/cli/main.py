@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from sparseloom import __version__
-from sparseloom.cli import bench, cache, compile, convert, explore, formats, info, run
+from sparseloom.cli import bench, bisect, cache, compile, convert, explore, formats, info, run
 from sparseloom.cli.terminal import complain, warnings_as_notes
 from sparseloom.core.errors import CompilerBug, SparseloomError
 
@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sparseloom {__version__}")
     subcommands = parser.add_subparsers(metavar="COMMAND")
-    for command in (compile, run, explore, convert, formats, cache, info, bench):
+    for command in (compile, run, explore, convert, formats, bisect, cache, info, bench):
         command.add_to(subcommands)
     return parser
 

@@ -10,15 +10,10 @@ from statistics import median
 import numpy as np
 
 from sparseloom.cli.arguments import OptionError, Subcommands, add_statement, add_subcommand, dtypes
-from sparseloom.cli.inputs import add_inputs, asked_extents, given_operands, read_problem
+from sparseloom.cli.inputs import add_inputs, all_operands, asked_extents, given_operands, read_problem, statement_kernel
 from sparseloom.cli.streams import require_output, write_named, written_suffix
 from sparseloom.cli.terminal import facts, plural, say, seconds, working
-from sparseloom.core.algebra import semiring
-from sparseloom.core.dtypes import FLOAT64, DType
-from sparseloom.evaluation import kernel_for
 from sparseloom.formats.pack import unpack
-from sparseloom.iteration.rows import known_workspace
-from sparseloom.kernel import Kernel
 from sparseloom.supplied import Wanted
 from sparseloom.targets.registry import DEFAULT, TARGETS
 from sparseloom.tensor.bound_kernel import BoundKernel
@@ -58,10 +53,10 @@ def execute(options: argparse.Namespace) -> int:
     dtype_of = dtypes(options.dtype, problem.operands)
     given = given_operands(problem, options.input, dtype_of)
     sizes = problem.extents(given, asked_extents(problem, options), "-d says")
-    operands = {name: given[name] if name in given else _random(problem, name, sizes, dtype_of, options) for name in problem.operands}
+    operands = all_operands(problem, given, sizes, dtype_of, options)
     if not options.quiet:
         _describe(given, operands)
-    kernel = _kernel(problem, sizes, options)
+    kernel = statement_kernel(problem, sizes, options)
     with working("compiling and running"):
         began = time.perf_counter()
         result = kernel(**operands)
@@ -103,20 +98,6 @@ def _as_matrix(tensor: Tensor) -> Tensor:
         return asarray(tensor.to_numpy().reshape(shape))
     coordinates, values = unpack(tensor.storage)
     return from_coo(np.vstack([coordinates, np.zeros_like(coordinates)]), values, shape, fill=tensor.fill)
-
-
-def _random(problem: Wanted, name: str, sizes: Mapping[str, int], dtype_of: Mapping[str, DType], options: argparse.Namespace) -> Tensor:
-    """A tensor for which no file was given."""
-    with working(f"making {name}"):
-        return problem.random(name, sizes, options.density, options.seed, dtype_of.get(name, FLOAT64))
-
-
-def _kernel(problem: Wanted, sizes: Mapping[str, int], options: argparse.Namespace) -> Kernel:
-    """The statement for operands as they are stored, under the schedule that was asked for."""
-    ring = None if options.semiring is None else semiring(options.semiring)
-    free = tuple((var, sizes[var]) for var in sorted(problem.free_extents))
-    about = problem.formats.get(problem.result), None, ring, free, options.target, known_workspace(options.workspace), options.schedule
-    return kernel_for(problem.text, tuple(problem.formats), *about)
 
 
 def _describe(given: Mapping[str, Tensor], operands: Mapping[str, Tensor]) -> None:

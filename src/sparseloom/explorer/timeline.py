@@ -32,7 +32,7 @@ def _now(spelled: Spelled) -> str:
 }}"""
 
 
-_CLOCK = Routine("clock", (Use.WRITES,), lambda arrays, args: f"{arrays[0]}[{args[0]}] = now", lambda arrays, args: None, _now)
+_CLOCK = Routine("clock", (Use.WRITES,), lambda arrays, args: None, _now)
 
 
 def timeline(subject: Subject) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,5 +80,4 @@ class _Tracing:
                 raise TooLong
             notes.append({"": args[0], **dict(zip(names, args[1:], strict=True))})
 
-        shown: Callable[[Sequence[str], Sequence[str]], str] = lambda arrays, args: "note"  # noqa: E731
-        return Routine("note", (), shown, note, lambda spelled: "")
+        return Routine("note", (), note, lambda spelled: "")

@@ -49,7 +49,6 @@ class Routine:
 
     name: str
     uses: tuple[Use, ...]
-    shown: Callable[[Sequence[str], Sequence[str]], str]  # from the names of the arrays, and the arguments as text
     run: Callable[[list[Cells], list[Any]], int | None]
     c: Callable[[Spelled], str]
     claims: Callable[[Sequence[Array], Sequence[Expr]], Claims] = lambda arrays, args: iter(())
@@ -134,7 +133,6 @@ def prefetch(array: Array, place: Expr) -> Call:
 PREFETCH = Routine(
     "prefetch",
     (Use.WRITES,),
-    lambda arrays, args: f"prefetch {arrays[0]}[{args[0]}]",
     lambda arrays, args: None,
     lambda s: f"__builtin_prefetch({s.arrays[0]} + {s.args[0]}, 1);",
 )
@@ -148,7 +146,6 @@ def prefetch_read(array: Array, place: Expr) -> Call:
 PREFETCH_READ = Routine(
     "prefetch_read",
     (Use.READS,),
-    lambda arrays, args: f"prefetch {arrays[0]}[{args[0]}]",
     lambda arrays, args: arrays[0].require(args[0]),
     lambda s: f"__builtin_prefetch({s.arrays[0]} + {s.args[0]});",
 )
@@ -175,7 +172,6 @@ def _grow_c(s: Spelled) -> str:
 GROW = Routine(
     "grow",
     (Use.REALLOCATES,),
-    lambda arrays, args: f"grow {arrays[0]} to {args[1]} (capacity {args[0]})",
     lambda arrays, args: arrays[0].grow(*args),
     _grow_c,
     assigns=True,
@@ -231,7 +227,6 @@ def _sort_claims(arrays: Sequence[Array], args: Sequence[Expr]) -> Claims:
 SORT = Routine(
     "sort",
     (Use.WRITES, Use.WRITES, Use.READS),
-    lambda arrays, args: f"sort {arrays[0]}[0 : {args[0]}]",
     _sort,
     lambda s: f"sort_{s.dtypes[0]}({', '.join([*s.arrays, *s.args])});",
     _sort_claims,
@@ -281,11 +276,7 @@ def _sort_entries_claims(arrays: Sequence[Array], args: Sequence[Expr]) -> Claim
     yield 0 < int(keys.real) <= len(columns), "entries are sorted by at least one column"
 
 
-def _sort_entries_shown(arrays: Sequence[str], args: Sequence[str]) -> str:
-    return f"sort {', '.join(arrays[:-2])} [0 : {args[0]}] by {', '.join(arrays[: int(args[1])])}"
-
-
-SORT_ENTRIES = Routine("sort_entries", (Use.WRITES,), _sort_entries_shown, _sort_entries, _sort_entries_c, _sort_entries_claims)
+SORT_ENTRIES = Routine("sort_entries", (Use.WRITES,), _sort_entries, _sort_entries_c, _sort_entries_claims)
 
 
 def pieces(name: str, array: Array) -> Array:
@@ -301,7 +292,6 @@ def make_pieces(made: Array, count: Expr) -> Call:
 MAKE_PIECES = Routine(
     "make_pieces",
     (Use.ALLOCATES,),
-    lambda arrays, args: f"make pieces {arrays[0]}, for {args[0]} parts",
     lambda arrays, args: arrays[0].make_pieces(*args),
     lambda s: f"{s.arrays[0]} = make_pieces(thread_count());\nif (!{s.arrays[0]}) {s.fail}",
     may_fail=True,
@@ -321,7 +311,6 @@ def _keep(arrays: list[Cells], args: list[int]) -> None:
 KEEP = Routine(
     "keep",
     (Use.WRITES, Use.FREES),
-    lambda arrays, args: f"keep {arrays[1]} in {arrays[0]}",
     _keep,
     lambda s: f"{s.arrays[0]}[{s.args[0]}] = {s.arrays[1]};\n{s.arrays[1]} = NULL;",
     lambda arrays, args: iter([(arrays[0].dtype == arrays[1].dtype, f"{arrays[0].name} was made for such arrays")]),
@@ -378,9 +367,6 @@ def _join_c(s: Spelled) -> str:
     return f"{whole} = {name}({made}, {parts}, {', '.join(s.args)}, {width});\nif (!{whole}) {s.fail}"
 
 
-def _join_shown(arrays: Sequence[str], args: Sequence[str]) -> str:
-    moved = f", as positions at {arrays[7]}" if len(arrays) > 5 else ""
-    return f"join {arrays[0]} of {arrays[1]} at {arrays[4]} * {args[1]}{moved}"
+JOIN = Routine("join", (Use.ALLOCATES, Use.WRITES, Use.READS), _join, _join_c, _join_claims, may_fail=True)
 
-
-JOIN = Routine("join", (Use.ALLOCATES, Use.WRITES, Use.READS), _join_shown, _join, _join_c, _join_claims, may_fail=True)
+ROUTINES = {one.name: one for one in (PREFETCH, PREFETCH_READ, GROW, SORT, SORT_ENTRIES, MAKE_PIECES, KEEP, JOIN)}

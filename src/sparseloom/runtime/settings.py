@@ -19,6 +19,7 @@ VARIABLES = {
     "SPARSELOOM_CACHE_LIMIT": "How many bytes that folder may hold, such as `200M`; 512 MiB if it is not set.",
     "SPARSELOOM_NO_CACHE": "If set, and not to 0, kernels are not kept on disk.",
     "SPARSELOOM_KEEP_MEMORY": "How many bytes of freed results are kept for new ones; a sixteenth of memory, 1 GiB at most, if not set.",
+    "SPARSELOOM_TRACE": "A folder into which what every pass of the compiler makes of each kernel is written, with differences and times.",
     "SPARSELOOM_VERIFY": "If set, and not to 0, what every pass of the compiler makes is verified. The tests set it.",
     "XDG_CACHE_HOME": "Where caches of this user are, if it is a whole path.",
     "CC": "The C compiler, with arguments if there are any; else gcc, clang or cc, whichever is found first.",
@@ -96,6 +97,12 @@ def kept_memory() -> int:
 def verifies() -> bool:
     """Whether what every pass of the compiler makes is verified: the setting, else ``$SPARSELOOM_VERIFY``. By default it is not."""
     return _is_set("SPARSELOOM_VERIFY") if settings.verify is None else settings.verify
+
+
+def trace_folder() -> Path | None:
+    """Where what every pass makes is written: ``$SPARSELOOM_TRACE``. By default nothing is written."""
+    named = os.environ.get("SPARSELOOM_TRACE")
+    return Path(os.path.expanduser(named)).absolute() if named else None
 
 
 def read_size(text: str, what: str) -> int:
