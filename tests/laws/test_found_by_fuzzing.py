@@ -33,15 +33,16 @@ ON_A_GPU = (
     (
         "R(j,i) = A(i,j) * b(i) * B(i,j)",
         {"A": "uq+", "B": "csr"},
-        "reorder(j,i) parallelize(j,GPUBlock,NoRaces) unroll(i,2) precompute(A(i,j),i,iw,w) unroll(iw,4) bound(j,jb,0,MinConstraint) unroll(jb,3)",
+        "reorder(j,i) parallelize(j,GPUBlock,NoRaces) unroll(i,2) precompute(A(i,j),i,iw,w) unroll(iw,4) bound(j,jb,0,MinConstraint) "
+        "unroll(jb,3)",
         {},
     ),
     ("R(j,i) = A(i,j) * b(i)", {"A": "csr"}, "reorder(j,i) unroll(j,2) precompute(A(i,j),i,iw,w) parallelize(j,GPUBlock,NoRaces)", {}),
     (
         "R(j,i) = A(i,j) * b(i)",
         {"A": "csr"},
-        "reorder(j,i) split(j,j0,q,4) split(q,j1,j2,2) precompute(A(i,j),i,iw,w) unroll(j1,3) unroll(j2,5) parallelize(j0,GPUBlock,NoRaces) "
-        "parallelize(j1,GPUWarp,NoRaces) parallelize(j2,GPUThread,NoRaces) unroll(j0,2)",
+        "reorder(j,i) split(j,j0,q,4) split(q,j1,j2,2) precompute(A(i,j),i,iw,w) unroll(j1,3) unroll(j2,5) "
+        "parallelize(j0,GPUBlock,NoRaces) parallelize(j1,GPUWarp,NoRaces) parallelize(j2,GPUThread,NoRaces) unroll(j0,2)",
         {},
     ),
 )
