@@ -18,7 +18,12 @@ def blocked_cases(seed: int, stream: int) -> Iterator[Case]:
 
 
 def blocked(case: Case) -> Case:
-    """The same case with other formats. Now and then an operand keeps its own, so that blocks meet what has none."""
+    """The same case with other formats. Now and then an operand keeps its own, so that blocks meet what has none.
+
+    Under a semiring they all do: what sparse operands are worth where nothing is stored was drawn for it.
+    """
+    if case.semiring is not None:
+        return case
     random = Random(f"blocked {case.seed}")
     specs = {}
     for name, spec in case.specs.items():
