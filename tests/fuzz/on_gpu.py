@@ -110,6 +110,8 @@ def at_random(case: Case, job: Job) -> Schedule | None:
     blocks, _, threads = GPU_UNITS
     for unit in random.choice([GPU_UNITS, GPU_UNITS, (blocks, threads), (blocks, threads), (threads,)]):
         made = next(_with_unit(made, unit, random), made)
+    for _ in range(random.choice((0, 0, 1, 2, 4))):  # of loops that units run already: what they fill, their bounds, their copies
+        made = with_a_step(made, random, Drawn())
     tags = [tag for n in walk(made.stmt) if isinstance(n, Forall) and (tag := n.tag).unit is not None]
     fits = all(tag.unit in GPU_UNITS and tag.races is not Races.IgnoreRaces for tag in tags)
     return made if tags and fits else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from random import Random
@@ -28,6 +28,7 @@ WEIGHTS = {
     "split": 4, "divide": 3, "fuse": 4, "pos": 4, "coord": 3, "reorder": 3, "precompute": 5, "bound": 2, "unroll": 2, "mergeby": 1,
     "parallelize": 4, "assemble": 2, "prefetch": 2,
 }  # fmt: skip
+COUNTING = {**WEIGHTS, "fuse": 8, "pos": 10, "divide": 4, "bound": 3, "mergeby": 0, "assemble": 0}  # levels are fused and counted
 
 
 @dataclass
@@ -70,18 +71,18 @@ def finite(case: Case) -> Case:
     return replace(case, specs={name: replace(spec, specials=False) for name, spec in case.specs.items()})
 
 
-def draw_steps(case: Case, concrete: Concrete, drawn: Drawn) -> tuple[Primitive, ...]:
+def draw_steps(case: Case, concrete: Concrete, drawn: Drawn, weights: Mapping[str, int] = WEIGHTS) -> tuple[Primitive, ...]:
     """A schedule of one to eight steps; they follow from the case alone."""
     random = Random(f"schedule {case.seed}")
     made = Schedule(concrete)
     for _ in range(random.randint(1, MOST_STEPS)):
-        made = with_a_step(made, random, drawn)
+        made = with_a_step(made, random, drawn, weights)
     return made.trace
 
 
-def with_a_step(made: Schedule, random: Random, drawn: Drawn) -> Schedule:
+def with_a_step(made: Schedule, random: Random, drawn: Drawn, weights: Mapping[str, int] = WEIGHTS) -> Schedule:
     """The schedule with one step more, if a few tries find a legal one."""
-    (word,) = random.choices(list(WEIGHTS), list(WEIGHTS.values()))
+    (word,) = random.choices(list(weights), list(weights.values()))
     likely = (step for step in PRIMITIVES[word].candidates(made.stmt, random) if is_likely(made.stmt, step))
     for step in islice(likely, TRIES):
         named = nasty_step(step, made, random) if random.random() < 0.15 else step

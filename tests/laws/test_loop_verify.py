@@ -128,6 +128,7 @@ REFUSED = {
     "a growth without capacity": (block(Allocate(w, n), grow(w, t, n)), "t is declared where it is used"),
     "a growth with a size": (block(Allocate(w, n), grow(w, n, n)), "n is not a size or a loop variable, which are never assigned"),
     "an unrolled loop without a count": (For(i, ZERO, n, Store(y, i, one), LoopKind.UNROLLED), "says how often"),
+    "a loop over blocks with a count": (For(i, ZERO, n, Store(y, i, one), LoopKind.GPU_BLOCK, 3), "by its ends alone"),
     "a vector loop that assigns": (
         block(Declare(s, one), For(i, ZERO, n, Assign(s, Load(x, i)), LoopKind.VECTOR, 0, adding)),
         "a vector loop assigns s, declared outside it, only as s = s op ..., as it declares",

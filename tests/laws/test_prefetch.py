@@ -101,6 +101,9 @@ CASES = [
     (SPMV, {"A": "csr"}, f"{FUSED} prefetch(x(j), p1, 4) parallelize(p0,CPUThread,Temporary)"),
     (SPMV, {"A": "csr", "x": "s"}, "prefetch(x(j), j, 2) prefetch(A(i,j), j, 2)"),
     (SPMV, {"A": "csr"}, "parallelize(i,CPUThread,NoRaces) prefetch(A(i,j), i, 2)"),
+    # coordinates found again, cut and fused again: how far they run is known from their positions
+    (SPMV, {"A": "csr"}, "pos(i,p,A(i,j)) coord(p,c) split(c,c0,c1,2) fuse(c0,c1,r) prefetch(A(i,j), r, 2)"),
+    (SPMV, {"A": "dcsr"}, "pos(i,p,A(i,j)) coord(p,c) divide(c,c0,c1,3) fuse(c0,c1,r) prefetch(x(j), j, 2) prefetch(A(i,j), r, 1)"),
 ]
 
 

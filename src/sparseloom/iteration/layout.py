@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from sparseloom.formats.format import Format
+from sparseloom.formats.level import Level
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.iteration.formula import ALWAYS, Stored
 from sparseloom.iteration.region import is_skippable, present
@@ -42,10 +43,23 @@ def plain(form: Format) -> Format:
     """The nearest format without blocks whose entries are ordered and unique."""
     levels, modes = form.levels, form.modes
     if form.blocks:
-        first = [form.modes.index(mode) for mode in dict.fromkeys(form.modes)]
-        levels, modes = tuple(form.levels[k] for k in first), tuple(form.modes[k] for k in first)
+        levels, modes = _without_blocks(form)
     followed = [k + 1 < len(levels) and levels[k + 1].branchless for k in range(len(levels))]
     return Format(tuple(level.promising(ordered=True, unique=not followed[k]) for k, level in enumerate(levels)), modes)
+
+
+def _without_blocks(form: Format) -> tuple[tuple[Level, ...], tuple[int, ...]]:
+    """The levels of the blocks. What they alone would fill up, where levels within the blocks are sparse, is compressed.
+
+        ds:0,0/2   dense blocks, sparse within    ==>   s
+    """
+    first = [form.modes.index(mode) for mode in dict.fromkeys(form.modes)]
+    levels, modes = [form.levels[k] for k in first], tuple(form.modes[k] for k in first)
+    last = max((k for k, level in enumerate(form.levels) if not level.full), default=-1)
+    filled = [k for k in range(len(levels)) if all(level.full for level in levels[k:]) and form.modes.index(modes[k]) < last]
+    if filled:
+        levels[filled[-1]] = Compressed()
+    return tuple(levels), modes
 
 
 def repeats_loosely(form: Format) -> bool:

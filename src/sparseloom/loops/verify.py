@@ -138,6 +138,7 @@ def _check_for(loop: ir.For, scope: _Scope, own: Set[str]) -> None:
     _hold(loop.var.dtype == INT64, loop, "a loop variable is int64")
     least = 1 if loop.kind is ir.LoopKind.UNROLLED else 0
     _hold(loop.factor >= least, loop, "an unrolled loop says how often, and no factor is negative")
+    _hold(not loop.factor or loop.kind is not ir.LoopKind.GPU_BLOCK, loop, "a loop over blocks says how many there are by its ends alone")
     if loop.kind is ir.LoopKind.LANES:
         _hold(is_lanewise(loop), loop, "lanes only combine neighbouring numbers of one float dtype")
     if loop.kind is ir.LoopKind.WIDE:

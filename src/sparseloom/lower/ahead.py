@@ -20,6 +20,7 @@ from sparseloom.lower.ranges import ceil_divide, least, subtract
 from sparseloom.lower.scope import Scope, Then
 from sparseloom.lower.walking import lists_all, position_count
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Prefetched
+from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Line
@@ -142,7 +143,7 @@ def _above(access: Access, level: int, scope: Scope) -> tuple[ir.Expr | None, ir
 def _knowing(var: IndexVar, value: ir.Expr, outer: Scope, inner: Scope) -> Scope:
     """What is known of the iteration ahead: what the loops outside know, the value of one variable, and what follows from it."""
     graph = inner.provenance
-    mine = {limited for limited in graph.ancestors(var) if not isinstance(graph.made_by(limited), PosRelation)}
+    mine = {limited for limited in graph.ancestors(var) if not isinstance(graph.made_by(limited), PosRelation | CoordRelation)}
     limits = {limited: limit for limited, limit in inner.limits.items() if limited in outer.limits or limited not in mine}
     known = {one: inner.coordinates[one] for one in outer.coordinates}
     scope, before = replace(inner, coordinates={**known, var: value}, limits=limits), None

@@ -29,7 +29,7 @@ from sparseloom.lower.position_range import among_rows, position_range
 from sparseloom.lower.positions import over_positions
 from sparseloom.lower.ranges import most
 from sparseloom.lower.scope import Asked, Scope, Then
-from sparseloom.lower.style import style_of
+from sparseloom.lower.style import Turns, style_of
 from sparseloom.notation.nodes import Forall, IndexVar, Unit
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.relations.coord import CoordRelation
@@ -39,6 +39,7 @@ from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.targets.target import FACTS
 
 FEW_PIECES = 4096
+_NAMES = {Unit.GPUBlock: "block", Unit.GPUWarp: "warp", Unit.GPUThread: "thread"}
 
 
 def forall(stmt: Forall, scope: Scope) -> ir.Stmt:
@@ -63,9 +64,11 @@ def over_here(stmt: Forall, scope: Scope, then: Then, around: Callable[[ir.Stmt]
     held = scope.reductions() if stmt.tag.unit in (Unit.CPUThread, Unit.CPUVector) else ()
     style = replace(style_of(stmt.tag), around=around, held=held)
     if stmt.tag.unit is Unit.CPUThread:
-        style = replace(style, factor=_at_a_time(scope.provenance.extent(stmt.var)))
+        style = replace(style, factor=_at_a_time(scope.provenance.extent(stmt.var)), turns=_turns(stmt, scope))
     elif stmt.tag.unit is not None and FACTS[stmt.tag.unit].needs_constant:
         style = replace(style, factor=scope.provenance.extent(stmt.var) or 0)
+    if stmt.tag.unroll and stmt.tag.unit in _NAMES:
+        scope.remark(f"{stmt.var}: not unrolled, for each {_NAMES[stmt.tag.unit]} runs one iteration")
     asked = Asked(stmt, stmt.var, style, asking_ahead(stmt, scope, _run_by(stmt.tag.unit, then)))
     if stmt.tag.unit is not Unit.CPUVector or scope.broken is not None:
         return awaited(stmt, over_digit(asked, scope), scope)
@@ -75,6 +78,14 @@ def over_here(stmt: Forall, scope: Scope, then: Then, around: Callable[[ir.Stmt]
     if broken not in walk(made):
         return made
     return ir.block(ir.Declare(broken, ir.FALSE), made, ir.If(broken, ir.Fail(ir.Status.BOUND_VIOLATED)))
+
+
+def _turns(stmt: Forall, scope: Scope) -> Turns | None:
+    """How many iterations of an unrolled loop a thread takes in one turn."""
+    if stmt.tag.unroll <= 1:
+        return None
+    turn, first, last = (ir.Var(scope.fresh(f"{stmt.var}_{what}")) for what in ("turn", "first", "last"))
+    return Turns(stmt.tag.unroll, turn, first, last)
 
 
 def _at_a_time(extent: int | None) -> int:

@@ -158,10 +158,14 @@ def fixing_level(stmt: Stmt, relation: PosRelation, graph: Provenance) -> int | 
 
 
 def needed_above(stmt: Forall, relation: PosRelation, graph: Provenance) -> bool:
-    """Whether something inside a loop over positions needs coordinates above their last level."""
+    """Whether something inside a loop over positions needs coordinates above their last level.
+
+    The block of a blocked format is a digit: with the coordinate within the block it settles a variable, whose end guards the loop
+    over that digit whoever reads the variable.
+    """
     uppers = graph.walked(relation)[:-1]
     others = (n for n in walk(stmt.body) if isinstance(n, Access) and n != relation.access)
     used = {v for n in others for v in (*n.indices, *graph.stored(n))}
     needed = {x for v in used for x in (v, *graph.originals(v))}
     tested = bool(uppers) and any(block.access != relation.access for _, block in blocks_again(relation, graph))
-    return tested or any(needed & graph.ancestors(var) for var in uppers)
+    return tested or any(graph.made_by(var) is not None or needed & graph.ancestors(var) for var in uppers)

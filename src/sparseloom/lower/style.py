@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.ranges import Range, ceil_divide, subtract
-from sparseloom.notation.nodes import Merge, Tag
+from sparseloom.lower.ranges import Range, ceil_divide, least, subtract
+from sparseloom.notation.nodes import Merge, Tag, Unit
 from sparseloom.targets.target import FACTS
 
 
@@ -40,6 +40,26 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class Turns:
+    """Iterations that a thread takes in one turn, as copies of the body: the loop runs over the turns, from ``first`` to ``last``."""
+
+    count: int
+    turn: ir.Var
+    first: ir.Var
+    last: ir.Var
+
+    def around(self, loop: ir.For) -> ir.Stmt:
+        """The loop over turns, each of them unrolled."""
+        size, limits = ir.index(self.count), ((self.first, loop.begin), (self.last, loop.end))
+        declared = [ir.Declare(var, limit) for var, limit in limits if not isinstance(limit, ir.Literal)]
+        first, last = (limit if isinstance(limit, ir.Literal) else var for var, limit in limits)
+        begin = ir.add(first, ir.multiply(self.turn, size))
+        inside = ir.For(loop.var, begin, least(ir.add(begin, size), last), loop.body, ir.LoopKind.UNROLLED, self.count)
+        turns = replace(loop, var=self.turn, begin=ir.ZERO, end=ceil_divide(subtract(last, first), size), body=inside)
+        return ir.block(*declared, turns)
+
+
+@dataclass(frozen=True)
 class Style:
     """How a counted or driven loop runs: in order, or as its tag says."""
 
@@ -49,6 +69,7 @@ class Style:
     around: Callable[[ir.Stmt], ir.Stmt] | None = field(default=None, compare=False)  # what every iteration does, guarded or not
     held: tuple[ir.Reduction, ...] = field(default=(), compare=False)  # the scalars around the loop that something reduces into
     spread: Spread | None = None
+    turns: Turns | None = field(default=None, compare=False)  # those of an unrolled loop of threads
 
     @property
     def in_order(self) -> bool:
@@ -71,15 +92,16 @@ class Style:
             raise CompilerBug(body, "lanes cannot allocate, so such loops are refused")
         assigned = {n.var for n in walk(body) if isinstance(n, ir.Assign)} if self.held else set()
         reduces = tuple(held for held in self.held if held.var in assigned)
-        return ir.For(var, begin, end, body, self.kind, self.factor, reduces, room if self.kind is ir.LoopKind.VECTOR else None)
+        made = ir.For(var, begin, end, body, self.kind, self.factor, reduces, room if self.kind is ir.LoopKind.VECTOR else None)
+        return made if self.turns is None else self.turns.around(made)
 
 
 SERIAL = Style()
 
 
 def style_of(tag: Tag) -> Style:
-    """How a loop with this tag runs."""
+    """How a loop with this tag runs. Unrolling one over lanes says how many there are; what else units share out has no such count."""
+    gallops = tag.merge is Merge.Gallop
     if tag.unit is not None:
-        return Style(FACTS[tag.unit].kind, tag.unroll, tag.merge is Merge.Gallop)
-    kind = ir.LoopKind.UNROLLED if tag.unroll else ir.LoopKind.SERIAL
-    return Style(kind, tag.unroll, tag.merge is Merge.Gallop)
+        return Style(FACTS[tag.unit].kind, tag.unroll if tag.unit is Unit.CPUVector else 0, gallops)
+    return Style(ir.LoopKind.UNROLLED if tag.unroll else ir.LoopKind.SERIAL, tag.unroll, gallops)

@@ -3,7 +3,9 @@
     forall i                forall i   [unrolled by 4]
       y(i) = b(i)    ==>      y(i) = b(i)
 
-Less control flow, more code. The loop need not be split before, and its extent need not be a multiple.
+Less control flow, more code. The loop need not be split before, and its extent need not be a multiple. A thread takes ``factor``
+iterations of an unrolled CPUThread loop in one turn, and a vector of CPUVector has ``factor`` lanes. A unit of a GPU runs one iteration
+of its loop, so nothing is left to unroll there; ``explain`` says so.
 """
 
 from __future__ import annotations
