@@ -253,7 +253,8 @@ def walked_blocks(accesses: Iterable[Access], assign: Assign) -> dict[IndexVar, 
     if not any(access.tensor.format.blocks for access in accesses):
         return {}
     follows = follows_blocks(assign)
-    return block_sizes([access for access in accesses if access != assign.lhs or not follows])
+    # What a copy goes through on its way follows the operand's blocks, as its result does.
+    return block_sizes([access for access in accesses if access.tensor.format.blocks or not follows])
 
 
 def _identifier(text: str) -> str:
