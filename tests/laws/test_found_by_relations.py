@@ -60,3 +60,34 @@ def test_unordered_blocks_of_a_matrix_are_copied_into_any_format(form: str) -> N
     compile_together((kernel, (operand,)) for kernel in kernels.values())
     for (text, _, _), kernel in kernels.items():
         assert kernel(operand).to_numpy().tolist() == statements[text].tolist()
+
+
+# A level that is not full below a full one within blocks, blocks that are cut at the edge, and blocks that operands do not have.
+@pytest.mark.parametrize(
+    "form", ("ddds:0,1,0,1/2,3", "dsds:0,1,0,1/2,3", "ssds:1,0,0,1/3,2", "dddd:0,1,0,1/2,3", "sddd:0,1,0,1/2,3", "suss:0,1,0,1/2,3")
+)
+@pytest.mark.parametrize("statement", ("R(i,j) = A(i,j)", "R(j,i) = A(i,j)", "R(i,j) = A(i,j) + A(i,j) * B(j)", "R(i,j) += A(i,j)"))
+def test_blocks_of_any_levels_are_made_of_any_operands(form: str, statement: str) -> None:
+    for given in ("dd", "ds", "uq", form):
+        matrix = np.arange(12).reshape(3, 4) * (np.arange(12).reshape(3, 4) % 3 != 0)
+        values = {"A": sl.asarray(matrix, format=given), "B": np.array([1, 0, 2, 0])}
+        expected = {"=": matrix, "+": matrix + matrix * values["B"]}["+" if "B" in statement else "="]
+        expected = expected.T if "R(j,i)" in statement else 2 * expected if "+=" in statement else expected
+        read = {name: value for name, value in values.items() if name in statement} | ({"R": matrix} if "+=" in statement else {})
+        made = sl.program(statement, {"A": given, "R": form}, target="interpret")(read)
+        assert made.to_numpy().tolist() == expected.tolist()
+        assert sl.from_arrays(form, made.shape, dict(made.arrays)).to_numpy().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("form", ("ddds:0,1,0,1/3,5", "dddd:0,1,0,1/3,5"))
+def test_large_tensors_are_converted_into_blocks_that_are_cut(form: str) -> None:
+    matrix = np.arange(200 * 101).reshape(200, 101)
+    for given in ("dd", "ds"):
+        made = sl.asarray(matrix, format=given).to(form)
+        assert np.array_equal(sl.from_arrays(form, made.shape, dict(made.arrays)).to_numpy(), matrix)
+
+
+def test_a_compiled_result_in_blocks_that_are_cut() -> None:
+    matrix = np.arange(12).reshape(3, 4)
+    made = sl.program("R(i,j) = 2 * A(i,j)", {"A": "dd", "R": "dsds:0,1,0,1/2,3"})(matrix)
+    assert made.to_numpy().tolist() == (2 * matrix).tolist()

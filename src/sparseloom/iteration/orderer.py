@@ -1,7 +1,7 @@
 """Ordering the loops of a nest: storage orders decide, and operands that stand in the way are converted.
 
-    C(i,j) = A(i,k) * B(k,j)        A:csr, B:csr     i, k, j          both are walked as they are stored
-    C(i,j) = A(i,k) * B(j,k)        B is stored by rows j, and k comes first: B is converted
+C(i,j) = A(i,k) * B(k,j)        A:csr, B:csr     i, k, j          both are walked as they are stored
+C(i,j) = A(i,k) * B(j,k)        B is stored by rows j, and k comes first: B is converted
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sparseloom.iteration.layout import (
     block_sizes,
     can_append,
     follows_blocks,
+    has_rows_in_blocks,
     modes_in_order,
     plain,
     reordered,
@@ -106,7 +107,7 @@ class Converter:
                 break
             assign = Assign(assign.lhs, rewrite(assign.rhs, found.get), assign.op)
         lhs = assign.lhs
-        if lhs.tensor.format.blocks and not walks_blocks(lhs, sizes):
+        if lhs.tensor.format.blocks and (not walks_blocks(lhs, sizes) or has_rows_in_blocks(lhs.tensor.format)):
             raise unmatched_blocks(assign, keep_blocks)
         return assign
 

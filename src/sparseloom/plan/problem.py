@@ -1,6 +1,6 @@
 """A problem: a statement made definite. Formats, dtypes and extents are settled, and what the user asked for is with it.
 
-    y(i) = A(i,j) * x(j)     A: csr, float64     i: 1000, j: 2000     schedule: split(i,i0,i1,4)
+y(i) = A(i,j) * x(j)     A: csr, float64     i: 1000, j: 2000     schedule: split(i,i0,i1,4)
 """
 
 from __future__ import annotations
