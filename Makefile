@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Targets share .venv, so they run one after another.
 .NOTPARALLEL:
-.PHONY: help demo test lint docs gallery fuzz attack hostile sanitize conformance bench bench-schedules bench-results bench-products clean core dev
+.PHONY: help demo test lint docs gallery fuzz attack hostile metamorphic sanitize conformance bench bench-schedules bench-results bench-products clean core dev
 .DEFAULT_GOAL := help
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make fuzz N=20000      compare N random statements, and schedules of N/2, across the oracles; a new seed each time"
 	@echo "make attack SCALE=1    thousands of hostile calls: damaged storage and files, signals, forks; a new seed each time (ARGS are passed on)"
 	@echo "make hostile N=20000   N hostile requests to the explorer's server, under a new seed"
+	@echo "make metamorphic       N=10000 programs, each compared with variants of itself that must give the same; a new seed each time"
 	@echo "make sanitize SCALE=1  the fuzzers' kernels under ASan, UBSan, MSan or valgrind, and TSan, as far as they are here"
 	@echo "make conformance       NumPy's, SciPy's and PyData/Sparse's own tests, computed again on tensors: the share that is the same"
 	@echo "make bench             sparseloom bench cpu: kernels beside hand-written C and other libraries (ARGS=--quick: two minutes)"
@@ -70,6 +71,9 @@ attack: dev
 hostile: dev
 	@SPARSELOOM_HOSTILE=$(N) SPARSELOOM_SEED=$${SPARSELOOM_SEED:-$$($(python) -c 'import secrets; print(secrets.randbelow(10**9))')} \
 		$(python) -m pytest tests/explorer/test_hostile.py $(ARGS)
+
+metamorphic: dev
+	@$(python) tests/metamorphic/campaign.py $(if $(filter command line,$(origin N)),--count $(N)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 sanitize: dev
 	@$(python) tests/sanitize/run.py --scale $(SCALE) $(if $(SEED),--seed $(SEED)) $(ARGS)

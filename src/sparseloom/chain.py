@@ -101,7 +101,7 @@ def _chained(
     """A chain of steps; it can be made again with wider positions."""
     # The operands themselves are not kept: what is known of them is enough.
     known = {name: declared(name, storage) for name, storage in operands.items()}
-    shapes = {name: _Expected(storage.shape, storage.index_dtype) for name, storage in operands.items()}
+    shapes = {name: _Expected(storage.shape, storage.index_dtype, storage.dtype) for name, storage in operands.items()}
     counts = {name: len(storage.values) for name, storage in operands.items()}
     large = dict(Statistics.of(operands, setting.target.calling is Calling.LAUNCHED).operands)
 
@@ -138,7 +138,7 @@ def _linked(
         tensor, size = temporary(problem), prod(problem.shape)
         share = 1.0 if tensor.format.is_dense else density(closed.rhs, problem.sizes, counts)
         known[step.name], counts[step.name] = tensor, int(size * share)
-        shapes[step.name] = _Expected(problem.shape, tensor.index_dtype)
+        shapes[step.name] = _Expected(problem.shape, tensor.index_dtype, tensor.stored_dtype)
     return tuple(links)
 
 
@@ -176,6 +176,7 @@ class _Expected:
 
     shape: tuple[int, ...]
     index_dtype: DType | None
+    dtype: DType
 
 
 class _Past:

@@ -184,8 +184,16 @@ class _Plan:
 
 @lru_cache(maxsize=1024)
 def _plan(
-    given: Format, dtype: DType, index_dtype: DType | None, fill: Scalar, format: Format, width: DType, drop_zeros: bool, int32_limit: int,
-    extents: tuple[tuple[str, int], ...], statistics: Statistics,
+    given: Format,
+    dtype: DType,
+    index_dtype: DType | None,
+    fill: Scalar,
+    format: Format,
+    width: DType,
+    drop_zeros: bool,
+    int32_limit: int,
+    extents: tuple[tuple[str, int], ...],
+    statistics: Statistics,
 ) -> _Plan | Format:
     """The kernel for a conversion; or a format to convert to first, from which there is one."""
     variables = tuple(IndexVar(f"i{mode}") for mode in range(format.order))

@@ -233,9 +233,7 @@ class Specialization:
         except IndexOverflow:  # an operand has too many entries when it is converted
             return self.widened()._bind(operands, target, values, structure)
 
-    def _bind(
-        self, operands: Mapping[str, Storage], target: str | None, values: NDArray[Any] | None, structure: Storage | None
-    ) -> Call:
+    def _bind(self, operands: Mapping[str, Storage], target: str | None, values: NDArray[Any] | None, structure: Storage | None) -> Call:
         how = self.problem.target if target is None else find_target(target)
         require_place(how, operands)
         stages = self._running_stages if structure is None else build(self._refilling(structure), settings.int32_limit)

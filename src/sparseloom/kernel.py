@@ -143,9 +143,7 @@ class Kernel(Shown):
             return self._fill(special, storages, out, key, given)
         return Tensor(self._run(special, storages, key, given), self.result_name)
 
-    def _run(
-        self, special: Specialization | Chain, storages: Mapping[str, Storage], key: tuple[Any, ...], given: Sequence[Any]
-    ) -> Storage:
+    def _run(self, special: Specialization | Chain, storages: Mapping[str, Storage], key: tuple[Any, ...], given: Sequence[Any]) -> Storage:
         """Compute a new result, in a way that is shorter the next time."""
         if not special.fills_values:
             made = special.run(storages)
@@ -182,9 +180,7 @@ class Kernel(Shown):
         self._remember(key, call, given, passed, storages)
         return tensor
 
-    def _remember(
-        self, key: tuple[Any, ...], call: Call, made: Storage, given: Sequence[Any], storages: Mapping[str, Storage]
-    ) -> None:
+    def _remember(self, key: tuple[Any, ...], call: Call, made: Storage, given: Sequence[Any], storages: Mapping[str, Storage]) -> None:
         """Recall this call when it comes again. Nothing is held that the caller lets go."""
         if self._statement.op is not None or self._ring is not None:
             return  # what it reads is not only what was passed
@@ -367,9 +363,7 @@ class Kernel(Shown):
     def _setting(self) -> Setting:
         return Setting(self._ring, self._sizes, self._workspace, self._target)
 
-    def tune(
-        self, /, *args: Any, seconds: float = 2.0, progress: bool | None = None, keep: bool = True, **named: Any
-    ) -> tuple[Tuned, ...]:
+    def tune(self, /, *args: Any, seconds: float = 2.0, progress: bool | None = None, keep: bool = True, **named: Any) -> tuple[Tuned, ...]:
         """Measure the planner's best candidates on these operands for some seconds, and keep the quickest.
 
         It is used from then on for operands like these, by every kernel on this machine, and other processes find it on disk. What is

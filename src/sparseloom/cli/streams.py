@@ -1,7 +1,7 @@
 """Files by name, and ``-``: the standard input, whose kind is seen from how it begins, and the standard output.
 
-    sparseloom convert - a.npz < a.mtx          zcat a.mtx.gz | sparseloom run ... -i A=- -o y=-
-    sparseloom convert a.mtx npz:- > a.npz      the kind may stand before the dash; what is written is text otherwise, .mtx or .tns
+sparseloom convert - a.npz < a.mtx          zcat a.mtx.gz | sparseloom run ... -i A=- -o y=-
+sparseloom convert a.mtx npz:- > a.npz      the kind may stand before the dash; what is written is text otherwise, .mtx or .tns
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ FLOAT32: DType = np.dtype(np.float32)
 FLOAT64: DType = np.dtype(np.float64)
 
 VALUE_DTYPES: tuple[DType, ...] = tuple(
-    np.dtype(name)
-    for name in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
+    np.dtype(name) for name in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
 )
 INDEX_DTYPES: tuple[DType, ...] = (INT32, INT64)
 HALF_NAMES = ("float16", "bfloat16")

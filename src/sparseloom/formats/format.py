@@ -1,10 +1,10 @@
 """A format: a stack of levels, and which mode of the tensor each of them stores.
 
-    csr                     bcsr((2, 3))
-    level 0: dense       i  level 0: dense       i / 2
-    level 1: compressed  j  level 1: compressed  j / 3
-                            level 2: dense       i % 2
-                            level 3: dense       j % 3
+csr                     bcsr((2, 3))
+level 0: dense       i  level 0: dense       i / 2
+level 1: compressed  j  level 1: compressed  j / 3
+                        level 2: dense       i % 2
+                        level 3: dense       j % 3
 """
 
 from __future__ import annotations

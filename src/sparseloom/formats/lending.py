@@ -1,6 +1,6 @@
 """Results that take over the structure of an operand, or its first levels: dense levels may stand below those.
 
-    A(i,j,r) = B(i,j,k) * C(k,r)      B: sss   A: ssd      the first two levels are B's, with a row of values for each of their positions
+A(i,j,r) = B(i,j,k) * C(k,r)      B: sss   A: ssd      the first two levels are B's, with a row of values for each of their positions
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The formats that have names.
 
-    dense(n)     d d ...        every coordinate
-    csr  csc     d s            rows (columns) of compressed coordinates
-    dcsr dcsc    s s            the same where most rows (columns) are empty
-    coo(n)       u q ...        one tuple of coordinates per entry
-    csf(n)       s s ...        a tree of compressed levels
-    bcsr(b)      d s d d        rows of dense blocks
-    ell          d p            rows padded to one width
-    dia          d o            diagonals
+dense(n)     d d ...        every coordinate
+csr  csc     d s            rows (columns) of compressed coordinates
+dcsr dcsc    s s            the same where most rows (columns) are empty
+coo(n)       u q ...        one tuple of coordinates per entry
+csf(n)       s s ...        a tree of compressed levels
+bcsr(b)      d s d d        rows of dense blocks
+ell          d p            rows padded to one width
+dia          d o            diagonals
 """
 
 from __future__ import annotations

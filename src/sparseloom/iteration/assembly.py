@@ -1,9 +1,9 @@
 """Which ways there are to assemble a sparse result, and which of them do more than they need to.
 
-    appended     the loops stand in storage order
-    inserted     rows are counted, then filled in any order: only the last level is sparse, and each entry comes once
-    scattered    a row at a time, in any order, into a workspace of some kind (``rows``)
-    listed       coordinates and values of several levels in any order, sorted and combined afterwards
+appended     the loops stand in storage order
+inserted     rows are counted, then filled in any order: only the last level is sparse, and each entry comes once
+scattered    a row at a time, in any order, into a workspace of some kind (``rows``)
+listed       coordinates and values of several levels in any order, sorted and combined afterwards
 """
 
 from __future__ import annotations

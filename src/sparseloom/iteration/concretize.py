@@ -38,9 +38,7 @@ from sparseloom.iteration.assembly import (
 )
 from sparseloom.iteration.blocks import build_blocks, can_build_blocks, names_in, without_blocks
 from sparseloom.iteration.in_order import BlocksInTheWay
-from sparseloom.iteration.layout import (
-    has_row_places,
-)
+from sparseloom.iteration.layout import has_row_places, has_rows_in_blocks, walks_blocks
 from sparseloom.iteration.making import Appended, Counted, Inserted, Making, Refilled, Shared, choose_making
 from sparseloom.iteration.nests import Nest, additive_groups, build_copied, build_nest, build_rows, signed_terms
 from sparseloom.iteration.orderer import Conversion, Converter, Orderer, walked_blocks
@@ -114,9 +112,7 @@ def refilled(concrete: Concrete) -> Concrete:
     return concrete if in_threads and not has_row_places(concrete.assign.lhs.tensor.format) else replace(concrete, making=Refilled())
 
 
-def concretize(
-    assign: Assign, costs: Mapping[str, float] | None = None, share: bool = True, rows: RowChoice = SHORT_ROWS
-) -> Concrete:
+def concretize(assign: Assign, costs: Mapping[str, float] | None = None, share: bool = True, rows: RowChoice = SHORT_ROWS) -> Concrete:
     """Choose the loops of a statement.
 
     ``costs`` says how many entries each operand has, where that is known. ``share`` allows the result to take over the structure
@@ -287,6 +283,20 @@ class _Attempt:
         bound = bind_blocks(stmt, assign, self._blocks)
         making = choose_making(assign.lhs.tensor.format, self._shared, inserted)
         return Concrete(bound, assign, making, tuple(self._converter.conversions), self._rows)
+
+
+def makes_blocks(assign: Assign) -> bool:
+    """Whether loops can make a blocked result as it is stored: they follow its blocks, or build rows of blocks."""
+    lhs = assign.lhs
+    if can_build_blocks(lhs):
+        return True
+    if assign.op is not None and not lhs.tensor.format.is_dense:
+        return False  # what the result held before is one more operand, with or without blocks
+    accesses = accesses_in(assign)
+    blocked = [access.tensor.format for access in accesses if access.tensor.format.blocks]
+    if not all(form.is_unique and all(level.ordered for level in form.levels) for form in blocked):
+        return False  # operands may have to be converted, and lose their blocks then
+    return walks_blocks(lhs, walked_blocks(accesses, assign)) and not has_rows_in_blocks(lhs.tensor.format)
 
 
 def can_run_in_sequence(assign: Assign) -> bool:

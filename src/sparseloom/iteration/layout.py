@@ -39,6 +39,15 @@ def walks_blocks(access: Access, sizes: dict[IndexVar, int]) -> bool:
     return all(sizes.get(var, 0) == blocks[mode] and not isinstance(var, Fixed) for mode, var in enumerate(access.indices))
 
 
+def has_rows_in_blocks(form: Format) -> bool:
+    """Whether a level that is not full stands below a full one within blocks.
+
+    Loops end at the edge of the tensor, so rows of a block beyond it would have no positions.
+    """
+    within = [level.full and mode in form.modes[:k] for k, (level, mode) in enumerate(zip(form.levels, form.modes, strict=True))]
+    return any(not level.full and any(within[:k]) for k, level in enumerate(form.levels))
+
+
 def plain(form: Format) -> Format:
     """The nearest format without blocks whose entries are ordered and unique."""
     levels, modes = form.levels, form.modes

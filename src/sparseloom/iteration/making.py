@@ -1,13 +1,13 @@
 """How a result is made: one value, chosen with the loops. Schedules change it, lowering follows it, and ``explain`` prints it.
 
-    Dense        every place exists
-    Shared       the entries are those of an operand, or its first levels are; only values are written
-    Filled       every entry has its place, and is put there in whatever order the loops come
-    Appended     entries come in order, one behind the other
-    Padded       appended, and spread out in the end
-    Counted      the loops run twice: to count the entries of all levels, and to fill them in
-    Inserted     rows are counted, then filled in whatever order the loops come
-    Refilled     the structure is known; only the values are computed again
+Dense        every place exists
+Shared       the entries are those of an operand, or its first levels are; only values are written
+Filled       every entry has its place, and is put there in whatever order the loops come
+Appended     entries come in order, one behind the other
+Padded       appended, and spread out in the end
+Counted      the loops run twice: to count the entries of all levels, and to fill them in
+Inserted     rows are counted, then filled in whatever order the loops come
+Refilled     the structure is known; only the values are computed again
 """
 
 from __future__ import annotations

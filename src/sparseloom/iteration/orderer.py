@@ -1,7 +1,7 @@
 """Ordering the loops of a nest: storage orders decide, and operands that stand in the way are converted.
 
-    C(i,j) = A(i,k) * B(k,j)        A:csr, B:csr     i, k, j          both are walked as they are stored
-    C(i,j) = A(i,k) * B(j,k)        B is stored by rows j, and k comes first: B is converted
+C(i,j) = A(i,k) * B(k,j)        A:csr, B:csr     i, k, j          both are walked as they are stored
+C(i,j) = A(i,k) * B(j,k)        B is stored by rows j, and k comes first: B is converted
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sparseloom.iteration.layout import (
     block_sizes,
     can_append,
     follows_blocks,
+    has_rows_in_blocks,
     modes_in_order,
     plain,
     reordered,
@@ -106,7 +107,7 @@ class Converter:
                 break
             assign = Assign(assign.lhs, rewrite(assign.rhs, found.get), assign.op)
         lhs = assign.lhs
-        if lhs.tensor.format.blocks and not walks_blocks(lhs, sizes):
+        if lhs.tensor.format.blocks and (not walks_blocks(lhs, sizes) or has_rows_in_blocks(lhs.tensor.format)):
             raise unmatched_blocks(assign, keep_blocks)
         return assign
 
@@ -253,7 +254,8 @@ def walked_blocks(accesses: Iterable[Access], assign: Assign) -> dict[IndexVar, 
     if not any(access.tensor.format.blocks for access in accesses):
         return {}
     follows = follows_blocks(assign)
-    return block_sizes([access for access in accesses if access != assign.lhs or not follows])
+    # What a copy goes through on its way follows the operand's blocks, as its result does.
+    return block_sizes([access for access in accesses if access.tensor.format.blocks or not follows])
 
 
 def _identifier(text: str) -> str:

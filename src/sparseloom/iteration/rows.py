@@ -1,8 +1,8 @@
 """Which kind of workspace a row under construction gets.
 
-    dense    values at their coordinates, and a list of these: fastest, but as long as the row can be
-    hash     values in a list, found through a hash table: as long as the longest row that occurs
-    sort     a list in which coordinates repeat, sorted and combined before it is read
+dense    values at their coordinates, and a list of these: fastest, but as long as the row can be
+hash     values in a list, found through a hash table: as long as the longest row that occurs
+sort     a list in which coordinates repeat, sorted and combined before it is read
 """
 
 from __future__ import annotations

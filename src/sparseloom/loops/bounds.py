@@ -1,8 +1,8 @@
 """Bounds that something in their loop could change are held in a scalar, for targets that look at a bound before every iteration.
 
-    for p in pos[i] : pos[i + 1]           p_end = pos[i + 1]
-      pos[k] += 1                   ==>    for p in pos[i] : p_end
-                                             pos[k] += 1
+for p in pos[i] : pos[i + 1]           p_end = pos[i + 1]
+  pos[k] += 1                   ==>    for p in pos[i] : p_end
+                                         pos[k] += 1
 """
 
 from __future__ import annotations

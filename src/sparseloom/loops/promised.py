@@ -1,8 +1,8 @@
 """Sizes that were checked are known from there on.
 
-    if k_size != 32                        if k_size != 32
-      fail BOUND_VIOLATED          ==>       fail BOUND_VIOLATED
-    C[i * k_size + k] += ...               C[i * 32 + k] += ...
+if k_size != 32                        if k_size != 32
+  fail BOUND_VIOLATED          ==>       fail BOUND_VIOLATED
+C[i * k_size + k] += ...               C[i * 32 + k] += ...
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lanes of a warp that update places of an array together: neighbours that have one place combine first.
 
-    lane       0  1  2  3  4  5  6  7
-    place      3  3  3  4  5  5  5  -       lanes 2, 3 and 6 update places 3, 4 and 5, each with what its neighbours have in common
+lane       0  1  2  3  4  5  6  7
+place      3  3  3  4  5  5  5  -       lanes 2, 3 and 6 update places 3, 4 and 5, each with what its neighbours have in common
 """
 
 from __future__ import annotations

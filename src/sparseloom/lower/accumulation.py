@@ -1,8 +1,8 @@
 """Reducing into a scalar: what one point contributes, and how the scalar remembers whether it is absent.
 
-    t_acc += v                          absent terms are left out: t_seen is set when there is one
-    t_acc = min(t_acc, v or fill)       absent terms take part: t_seen is set when one is present
-    t_acc *= v or fill                  one absent term decides: t_lacks is set when there is one
+t_acc += v                          absent terms are left out: t_seen is set when there is one
+t_acc = min(t_acc, v or fill)       absent terms take part: t_seen is set when one is present
+t_acc *= v or fill                  one absent term decides: t_lacks is set when there is one
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Coordinates that are found again for a block of positions (``coord``), and positions that are counted for such coordinates.
 
-    pos(j, p, A) split(p, p0, p1, 64) coord(p1, jc)        for jc: the coordinates of A's positions in the block,
-                                                           merged with other operands; A stays inside the block
+pos(j, p, A) split(p, p0, p1, 64) coord(p1, jc)        for jc: the coordinates of A's positions in the block,
+                                                       merged with other operands; A stays inside the block
 """
 
 from __future__ import annotations
@@ -146,4 +146,3 @@ def _inside_block(block: PosRelation, position: ir.Expr, scope: Scope) -> list[i
     """What keeps a position inside its block where no walk does: those of a full level are located, not walked."""
     level = block.access.tensor.format.levels[scope.provenance.position_levels(block)[-1]]
     return _between(position, scope.ranges.interval(block.position)) if level.full else []
-

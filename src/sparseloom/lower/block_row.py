@@ -1,9 +1,9 @@
 """A row of blocks under construction.
 
-    blocks of 2 x 2 met in this row: 3, then 0
+blocks of 2 x 2 met in this row: 3, then 0
 
-    list    3 0
-    values  ab.. .... .... cd.d     four to a block, by the number of the block; the first entry of a block fills the others
+list    3 0
+values  ab.. .... .... cd.d     four to a block, by the number of the block; the first entry of a block fills the others
 """
 
 from __future__ import annotations

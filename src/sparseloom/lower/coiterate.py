@@ -31,6 +31,7 @@ MOST_CASES = 6  # a merge with more branches is collapsed
 MOST_COPIES = 64  # and so is one inside merges that already repeat its code often
 FAR = ir.Literal(2**63 - 1, INT64)  # a coordinate behind all others
 
+
 @dataclass(frozen=True)
 class Loop:
     """One loop to be made: its variable, who walks along, and how to make the body for what is known.

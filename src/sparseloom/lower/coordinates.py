@@ -1,7 +1,7 @@
 """Loops over coordinates: counted, or walking and merging the operands that are stored along the variable.
 
-    forall i1                          for i1 in 0..16           i = i0 * 16 + i1, guarded at the end of the range
-      y(i) += A(i,j) * x(j)            or, where A is sparse along i: from the first position of the block to its last
+forall i1                          for i1 in 0..16           i = i0 * 16 + i1, guarded at the end of the range
+  y(i) += A(i,j) * x(j)            or, where A is sparse along i: from the first position of the block to its last
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Where memory lives that the threads of a GPU use together, and where they must wait for each other.
 
-    in a thread     private memory
-    in a warp       shared memory; the lanes meet at the end of their loop
-    in a block      shared memory, with a barrier where one thread reads what another wrote
-    outside         global memory; the end of the kernel is the barrier
+in a thread     private memory
+in a warp       shared memory; the lanes meet at the end of their loop
+in a block      shared memory, with a barrier where one thread reads what another wrote
+outside         global memory; the end of the kernel is the barrier
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Memory that the units of a GPU have for themselves and that is too large to be theirs: it is made before the kernel, for all of them.
 
-    launch 3 blocks                             allocate w: float64[3 * n]
-      for b in 0 : 3  [gpu block]        ==>    launch 3 blocks
-        allocate w: float64[n]                    for b in 0 : 3  [gpu block]
-        w[k] = ...                                  w_first = b * n
-        free w                                      w[w_first + k] = ...
-                                                free w
+launch 3 blocks                             allocate w: float64[3 * n]
+  for b in 0 : 3  [gpu block]        ==>    launch 3 blocks
+    allocate w: float64[n]                    for b in 0 : 3  [gpu block]
+    w[k] = ...                                  w_first = b * n
+    free w                                      w[w_first + k] = ...
+                                            free w
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How far the variables of a schedule run on real extents, and whether 64 bits count that far.
 
-    split(i,i0,i1,4) fuse(i1,j,f)        f runs to 4 * |j|, however long i is
+split(i,i0,i1,4) fuse(i1,j,f)        f runs to 4 * |j|, however long i is
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Results with a place for every coordinate, and a note of those that are stored: filled in whatever order entries come.
 
-    for i                       present  . . . . . .      nothing is stored at first
-      for j with an entry       values   0 0 0 0 0 0
-        present[i*n + j] = true
-        values[i*n + j] = value
+for i                       present  . . . . . .      nothing is stored at first
+  for j with an entry       values   0 0 0 0 0 0
+    present[i*n + j] = true
+    values[i*n + j] = value
 """
 
 from __future__ import annotations

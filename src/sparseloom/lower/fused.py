@@ -1,7 +1,7 @@
 """Fused loops over coordinates: a nest over both variables, cut in the first and the last row to the interval that is left.
 
-    forall f in [low, high)            for i in low / |j| ..= (high - 1) / |j|
-      y(i) += A(i,j) * x(j)              for j from (first row: low % |j|, else 0) to (last row: its end, else |j|)
+forall f in [low, high)            for i in low / |j| ..= (high - 1) / |j|
+  y(i) += A(i,j) * x(j)              for j from (first row: low % |j|, else 0) to (last row: its end, else |j|)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sparse results that threads make in parts, which are joined, or counted before they are filled.
 
-    forall i (CPUThread)       parallel for part        each thread has workspaces and arrays of its own
-      C(i,j) = ...       ==>     for i in part          joined, or filled in where the part belongs
+forall i (CPUThread)       parallel for part        each thread has workspaces and arrays of its own
+  C(i,j) = ...       ==>     for i in part          joined, or filled in where the part belongs
 """
 
 from __future__ import annotations

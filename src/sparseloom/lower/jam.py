@@ -1,12 +1,12 @@
 """An unrolled loop around a sum: all of its iterations go through the sum together, so that what they share is read once.
 
-    for q in 0 : 4  [unrolled]                 allocate acc_of: float32[4] local; fill it with 0
-      acc = 0.0                                for p in first : last
-      for p in first : last                      j = A2_crd[p]
-        j = A2_crd[p]                   ==>      for q in 0 : 4  [unrolled]
-        acc = acc + A[p] * B[j, q]                 acc_of[q] += A[p] * B[j, q]
-      C[i, q] = acc                            for q in 0 : 4  [unrolled]
-                                                 C[i, q] = acc_of[q]
+for q in 0 : 4  [unrolled]                 allocate acc_of: float32[4] local; fill it with 0
+  acc = 0.0                                for p in first : last
+  for p in first : last                      j = A2_crd[p]
+    j = A2_crd[p]                   ==>      for q in 0 : 4  [unrolled]
+    acc = acc + A[p] * B[j, q]                 acc_of[q] += A[p] * B[j, q]
+  C[i, q] = acc                            for q in 0 : 4  [unrolled]
+                                             C[i, q] = acc_of[q]
 """
 
 from __future__ import annotations

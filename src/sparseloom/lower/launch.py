@@ -380,6 +380,4 @@ def _needed(stmt: Node, lanes: int) -> Iterator[int]:
 
 
 def _inside_warp(loop: ir.For, stmt: Node) -> bool:
-    return any(
-        any(inner is loop for inner in walk(n)) for n in walk(stmt) if isinstance(n, ir.For) and n.kind is ir.LoopKind.GPU_WARP
-    )
+    return any(any(inner is loop for inner in walk(n)) for n in walk(stmt) if isinstance(n, ir.For) and n.kind is ir.LoopKind.GPU_WARP)

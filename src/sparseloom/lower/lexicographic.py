@@ -1,7 +1,7 @@
 """Searching an operand's levels for a tuple of coordinates: where a block of a fused variable begins and ends.
 
-    (i, j) = (2, 5)        p1 = first entry of level 1 with i >= 2
-                           p2 = first entry of level 2 below p1 with j >= 5, if p1 has i = 2; else the first below p1
+(i, j) = (2, 5)        p1 = first entry of level 1 with i >= 2
+                       p2 = first entry of level 2 below p1 with j >= 5, if p1 has i = 2; else the first below p1
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Lists: workspaces of several dimensions that take entries in any order, and are sorted before they are read.
 
-    for k                         i: 4 1 4 ...      coordinates and values as the loops find them
-      for i                       j: 0 2 0 ...
-        for j                     vals: a b c ...
-          list (i, j, value)
-    sort by (i, j)                1 4 4  |  2 0 0  |  b a c
-    combine equal entries         1 4    |  2 0    |  b a+c
+for k                         i: 4 1 4 ...      coordinates and values as the loops find them
+  for i                       j: 0 2 0 ...
+    for j                     vals: a b c ...
+      list (i, j, value)
+sort by (i, j)                1 4 4  |  2 0 0  |  b a c
+combine equal entries         1 4    |  2 0    |  b a+c
 """
 
 from __future__ import annotations

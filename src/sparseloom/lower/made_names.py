@@ -1,8 +1,8 @@
 """Names that passes over scheduled notation made, and what they stand for in the statement that a user knows.
 
-    forall i (CPUThread)         forall i_part (CPUThread)         i_part and i_within stand for i
-      ...                  ==>     forall i_within
-                                     ...
+forall i (CPUThread)         forall i_part (CPUThread)         i_part and i_within stand for i
+  ...                  ==>     forall i_within
+                                 ...
 """
 
 from __future__ import annotations

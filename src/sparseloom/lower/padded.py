@@ -1,7 +1,7 @@
 """Padded results: how wide the rows are is known only when all are made, so they are appended first and spread out at the end.
 
-    appended      pos 0 2 2 5    crd 1 4 0 2 3
-    spread out    width 3        len 2 0 3        crd 1 4 .  . . .  0 2 3
+appended      pos 0 2 2 5    crd 1 4 0 2 3
+spread out    width 3        len 2 0 3        crd 1 4 .  . . .  0 2 3
 """
 
 from __future__ import annotations

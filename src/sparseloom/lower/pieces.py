@@ -1,9 +1,9 @@
 """Pieces of equal weight: where one begins and ends is searched in the positions of the operand whose entries are shared out.
 
-    forall i0                        for i0 in 0 : 4
-      forall i1                        i1_first = i0 == 0 ? 0 : first i before which A has i0/4 of its entries
-        y(i) += A(i,j) * x(j)          i1_last = i0 == 3 ? |i| : first i before which A has (i0 + 1)/4 of them
-                                       for i1 in i1_first : i1_last
+forall i0                        for i0 in 0 : 4
+  forall i1                        i1_first = i0 == 0 ? 0 : first i before which A has i0/4 of its entries
+    y(i) += A(i,j) * x(j)          i1_last = i0 == 3 ? |i| : first i before which A has (i0 + 1)/4 of them
+                                   for i1 in i1_first : i1_last
 """
 
 from __future__ import annotations

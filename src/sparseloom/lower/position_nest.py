@@ -1,8 +1,8 @@
 """A block of positions as a nest over the levels above: each level is cut to the block in its first and last run.
 
-    forall p in [low, high)            pA1_first, pA1_last: the rows of the first and the last entry, searched once
-      y(i) += A(i,j) * x(j)            for pA1 in pA1_first ..= pA1_last
-                                         for p from (first row: low, else its begin) to (last row: high, else its end)
+forall p in [low, high)            pA1_first, pA1_last: the rows of the first and the last entry, searched once
+  y(i) += A(i,j) * x(j)            for pA1 in pA1_first ..= pA1_last
+                                     for p from (first row: low, else its begin) to (last row: high, else its end)
 """
 
 from __future__ import annotations

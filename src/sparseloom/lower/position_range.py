@@ -1,7 +1,7 @@
 """Where the positions of a position variable begin and end, and what stands above one of them.
 
-    pos(f, p, A(i,j))       p_1_begin, p_1_end     the rows that the loops outside leave
-                            p_2_begin, p_2_end     the entries of these, cut where a block begins or ends within a row
+pos(f, p, A(i,j))       p_1_begin, p_1_end     the rows that the loops outside leave
+                        p_2_begin, p_2_end     the entries of these, cut where a block begins or ends within a row
 """
 
 from __future__ import annotations
@@ -119,9 +119,7 @@ def _first_interval(relation: PosRelation, scope: Scope) -> tuple[ir.Expr, ir.Ex
     return low, None if (low, high) == ranges.range_of(var) and var not in scope.limits else high
 
 
-def _cut_level(
-    access: Access, level: int, place: Place, positions: Range, low: ir.Expr, high: ir.Expr | None, scope: Scope
-) -> Range:
+def _cut_level(access: Access, level: int, place: Place, positions: Range, low: ir.Expr, high: ir.Expr | None, scope: Scope) -> Range:
     """The positions of coordinates in ``[low, high)``; a block that begins behind the last coordinate has none."""
     kind, view, parent = access.tensor.format.levels[level], scope.view(access).levels[level], place.position
     low = low if high is None else least(low, high)

@@ -1,7 +1,7 @@
 """Loops over positions: they count the entries of one operand, at one level or through several.
 
-    forall p                           for p in A2_pos[0] .. A2_pos[n]
-      y(i) += A(i,j) * x(j)              j = A2_crd[p]; i by search, or by a nest over rows that is cut to the block
+forall p                           for p in A2_pos[0] .. A2_pos[n]
+  y(i) += A(i,j) * x(j)              j = A2_crd[p]; i by search, or by a nest over rows that is cut to the block
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Going on at a point of the loops: variables that follow from those known are recovered, operands located, and then comes the body.
 
-    forall i0                for i0
-      forall i1                for i1
-        y(i) = x(i)              i = i0 * 4 + i1; if i < i_size:      recovered, and guarded at the end of the range
+forall i0                for i0
+  forall i1                for i1
+    y(i) = x(i)              i = i0 * 4 + i1; if i < i_size:      recovered, and guarded at the end of the range
 """
 
 from __future__ import annotations

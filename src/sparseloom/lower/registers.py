@@ -1,11 +1,11 @@
 """Places that a loop adds to again and again, a few beside each other: they are kept by the thread until the loop has ended.
 
-    for p in first : last                    allocate C_kept: float32[4] local; fill it with 0
-      for q in 0 : 4  [unrolled]             for p in first : last
-        C[i * n + q] += A[p] * ...    ==>      for q in 0 : 4  [unrolled]
-                                                 C_kept[q] += A[p] * ...
-                                             for q in 0 : 4  [unrolled]
-                                               C[i * n + q] += C_kept[q]
+for p in first : last                    allocate C_kept: float32[4] local; fill it with 0
+  for q in 0 : 4  [unrolled]             for p in first : last
+    C[i * n + q] += A[p] * ...    ==>      for q in 0 : 4  [unrolled]
+                                             C_kept[q] += A[p] * ...
+                                         for q in 0 : 4  [unrolled]
+                                           C[i * n + q] += C_kept[q]
 """
 
 from __future__ import annotations

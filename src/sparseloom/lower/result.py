@@ -1,10 +1,10 @@
 """Where results go: into a dense array, beside an operand's structure, appended in order, or counted and filled.
 
-    DenseResult     every location exists; it is initialised as late as the loops allow
-    SharedResult    the entries are an operand's; only values are written
-    AppendResult    coordinates and values are appended as the loops find them (in ``append.py``)
-    InsertResult    rows are counted, then filled in whatever order the loops come (in ``insert.py``)
-    FilledResult    every entry has its place, and is put there in whatever order the loops come (in ``filled.py``)
+DenseResult     every location exists; it is initialised as late as the loops allow
+SharedResult    the entries are an operand's; only values are written
+AppendResult    coordinates and values are appended as the loops find them (in ``append.py``)
+InsertResult    rows are counted, then filled in whatever order the loops come (in ``insert.py``)
+FilledResult    every entry has its place, and is put there in whatever order the loops come (in ``filled.py``)
 """
 
 from __future__ import annotations
@@ -93,9 +93,7 @@ def bring(brought: Brought, where: ir.Expr, assign: Assign, value: Value) -> ir.
     return ir.block(ir.Assign(brought.place, where), ir.Assign(var, computed))
 
 
-def combine(
-    tensor: TensorVar, array: ir.Array, where: ir.Expr, value: ir.Expr, op: str, scope: Scope, whole: bool = False
-) -> ir.Stmt:
+def combine(tensor: TensorVar, array: ir.Array, where: ir.Expr, value: ir.Expr, op: str, scope: Scope, whole: bool = False) -> ir.Stmt:
     """Combine a value with what is stored: atomically where another iteration may do the same, or in a place of its own.
 
     In a block of positions only the first and the last run can meet a neighbour's; the rest is written plainly, and need not be combined

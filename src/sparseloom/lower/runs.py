@@ -1,8 +1,8 @@
 """Runs of equal coordinates in a block of positions: only the first and the last can meet a neighbour's.
 
-    for each row of the block          the first or last row:  row = 0; for p, for k: row[k] += ...; then Y[i,k] atomically += row[k]
-      for p, for k                     any other row:          for p, for k: Y[i,k] += ...
-        Y[i,k] += A[p] * X[j,k]
+for each row of the block          the first or last row:  row = 0; for p, for k: row[k] += ...; then Y[i,k] atomically += row[k]
+  for p, for k                     any other row:          for p, for k: Y[i,k] += ...
+    Y[i,k] += A[p] * X[j,k]
 """
 
 from __future__ import annotations

@@ -205,6 +205,7 @@ class Nobody(Sink):
 
 NOBODY = Nobody()
 
+
 @dataclass(frozen=True)
 class Edge:
     """When a run is the first, or the last, of its block of positions: others may have a share in it. Another is the block's alone."""

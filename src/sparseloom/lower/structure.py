@@ -1,7 +1,7 @@
 """Results that take over the last coordinates and the values of an operand, in the same order: only what stands above them is made.
 
-    csr -> coo      crd of the rows is written, columns and values are the operand's
-    coo -> csr      pos of the rows is written, columns and values are the operand's; where entries tell their rows, these are counted
+csr -> coo      crd of the rows is written, columns and values are the operand's
+coo -> csr      pos of the rows is written, columns and values are the operand's; where entries tell their rows, these are counted
 """
 
 from __future__ import annotations

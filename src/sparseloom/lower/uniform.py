@@ -1,9 +1,9 @@
 """What all lanes of a warp, or all threads of a block, would find out alike is found out once, outside the loop over them.
 
-    for t in 0 : 32  [gpu thread]              first = search(A2_pos, ...)
-      first = search(A2_pos, ...)       ==>    if low < high
-      if low < high                              for t in 0 : 32  [gpu thread]
-        y[first] += x[t]                           y[first] += x[t]
+for t in 0 : 32  [gpu thread]              first = search(A2_pos, ...)
+  first = search(A2_pos, ...)       ==>    if low < high
+  if low < high                              for t in 0 : 32  [gpu thread]
+    y[first] += x[t]                           y[first] += x[t]
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Neighbours that a thread reads or writes in an unrolled loop are read and written at once.
 
-    for v in 0 : 4  [unrolled]                    for q in 0 : 4  [wide]
-      acc[v] += a * B[j * 32 + t * 4 + v]   ==>     B_wide[q] = B[j * 32 + t * 4 + q]
-                                                  for v in 0 : 4  [unrolled]
-                                                    acc[v] += a * B_wide[v]
+for v in 0 : 4  [unrolled]                    for q in 0 : 4  [wide]
+  acc[v] += a * B[j * 32 + t * 4 + v]   ==>     B_wide[q] = B[j * 32 + t * 4 + q]
+                                              for v in 0 : 4  [unrolled]
+                                                acc[v] += a * B_wide[v]
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf
 from sparseloom.iteration.accumulate import merge_initial, merges_initial, name_initial
 from sparseloom.iteration.assembly import can_fill
-from sparseloom.iteration.concretize import Concrete, concretize
+from sparseloom.iteration.concretize import Concrete, concretize, makes_blocks
 from sparseloom.iteration.layout import appendable
 from sparseloom.iteration.rows import RowChoice, choose_row, is_long, scheduled_row
 from sparseloom.iteration.sharing import is_made_apart
@@ -189,6 +189,8 @@ def _why_apart(problem: Problem, in_any_order: bool) -> str:
     lhs = problem.assign.lhs
     if lhs.tensor.format.blocks and len(set(lhs.indices)) < len(lhs.indices):
         return "a diagonal cuts blocks"
+    if lhs.tensor.format.blocks and not makes_blocks(problem.assign):
+        return "its blocks are not made as they are stored"
     fills = in_any_order and can_fill(problem.assign)
     return "entries cannot be appended to it" if is_made_apart(problem.assign) and not fills else ""
 

@@ -1,6 +1,6 @@
 """A problem: a statement made definite. Formats, dtypes and extents are settled, and what the user asked for is with it.
 
-    y(i) = A(i,j) * x(j)     A: csr, float64     i: 1000, j: 2000     schedule: split(i,i0,i1,4)
+y(i) = A(i,j) * x(j)     A: csr, float64     i: 1000, j: 2000     schedule: split(i,i0,i1,4)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sparseloom.core.dtypes import INT32, DType, computed, widest, width_for
+from sparseloom.core.dtypes import INT32, DType, computed, promoted, widest, width_for
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import Node, rewrite, walk
@@ -40,6 +40,10 @@ class Shaped(Protocol):
     @property
     def index_dtype(self) -> DType | None:
         """The dtype of its index arrays, if it has any."""
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of its values."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +98,24 @@ def pose(
 ) -> Problem:
     """The problem of a statement on real operands, with the initial value under the result's name for ``+=``."""
     found = find_extents(statement, operands, sizes or {})
+    dtype = _beside_initial(statement, operands, dtype)
     narrowest = width_for(max((*found.values(), 0)), int32_limit)
     width = widest((narrowest, *(storage.index_dtype for storage in operands.values())))
     assign = with_index_dtype(resolve(statement, format, dtype), width)
     return Problem(statement, assign, tuple(found.items()), narrowest, dtype, schedule, workspace, target)
+
+
+def _beside_initial(statement: Assign, operands: Mapping[str, Shaped], dtype: DType | None) -> DType | None:
+    """The dtype of a result that holds what it is added to as well; as it was asked for where that is enough.
+
+    What accumulates truth values takes the initial value as truth values.
+    """
+    initial = operands.get(statement.lhs.tensor.name)
+    if dtype is not None or statement.op is None or initial is None or statement.op.startswith("logical"):
+        return dtype
+    own = own_dtype(statement)
+    common = promoted((own, initial.dtype))
+    return None if common == own else common
 
 
 def pose_without_data(

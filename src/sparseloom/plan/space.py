@@ -1,6 +1,6 @@
 """How often loops run, as far as statistics tell: every stored entry is taken to be anywhere with equal chance.
 
-    y(i) = A(i,j) * x(j)     i: 1,000     A has 8 entries below each i     i runs 1,000 times, j inside it 8,000 times
+y(i) = A(i,j) * x(j)     i: 1,000     A has 8 entries below each i     i runs 1,000 times, j inside it 8,000 times
 """
 
 from __future__ import annotations

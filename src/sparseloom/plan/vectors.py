@@ -1,9 +1,9 @@
 """Innermost loops: which run in vectors, which get a constant extent, and where a vector of results stays in registers.
 
-    C(i,k) = A(i,j) * B(j,k)        i, j, k   ==>   i, kb, j        kb in vectors, 32 values: a row of C is in registers while j runs
-                                              or    k0, i, k1, j    panels of columns, where B is too large for a cache, and they are not
-    C(i,k) = A(i,j) * B(j,k) + D(i,k)         i, kb, j              the sum is a number inside of kb, of which every lane has its own
-    A(i,j) = B(i,j) * C(i,k) * D(j,k)                               k in vectors that are added up in the end
+C(i,k) = A(i,j) * B(j,k)        i, j, k   ==>   i, kb, j        kb in vectors, 32 values: a row of C is in registers while j runs
+                                          or    k0, i, k1, j    panels of columns, where B is too large for a cache, and they are not
+C(i,k) = A(i,j) * B(j,k) + D(i,k)         i, kb, j              the sum is a number inside of kb, of which every lane has its own
+A(i,j) = B(i,j) * C(i,k) * D(j,k)                               k in vectors that are added up in the end
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class Words(Arithmetic[Text]):
         match what, left, right:
             case ("add" | "subtract", _, Text("0")) | ("add", Text("0"), _):
                 return left if right == _ZERO else right
-            case ("blocks" | "share"), _, _:
+            case (("blocks" | "share"), _, _):
                 return left if right.words == "1" else Text(f"ceil({left.words} / {right.inside(3)})")
             case "least", _, _:
                 return Text(f"min({left.words}, {right.words})")

@@ -1,6 +1,6 @@
 """Bound: a variable whose limits are promised.
 
-    bound(i, ib, 16, MaxExact)        ib runs over i, which ends at 16: the loops may be made for that
+bound(i, ib, 16, MaxExact)        ib runs over i, which ends at 16: the loops may be made for that
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Coord: the coordinates of a block of positions, found again.
 
-    position      7 8 9
-    coordinate    1 . . 4 . 6       from the first to the last of the block; operands are merged as over coordinates
+position      7 8 9
+coordinate    1 . . 4 . 6       from the first to the last of the block; operands are merged as over coordinates
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Divide: a constant number of blocks.
 
-    parent     0 1 2 3   4 5 6 7   8 9         count 3, so m = ceil(10 / 3) = 4
-    outer      0         1         2
-    inner      0 1 2 3   0 1 2 3   0 1         parent = outer * m + inner
+parent     0 1 2 3   4 5 6 7   8 9         count 3, so m = ceil(10 / 3) = 4
+outer      0         1         2
+inner      0 1 2 3   0 1 2 3   0 1         parent = outer * m + inner
 """
 
 from __future__ import annotations

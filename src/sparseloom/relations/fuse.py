@@ -1,8 +1,8 @@
 """Fuse: two variables counted as one, row by row.
 
-    outer      0 0 0   1 1 1         |inner| = 3
-    inner      0 1 2   0 1 2
-    fused      0 1 2   3 4 5         fused = outer * 3 + inner
+outer      0 0 0   1 1 1         |inner| = 3
+inner      0 1 2   0 1 2
+fused      0 1 2   3 4 5         fused = outer * 3 + inner
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Split: blocks of a constant size.
 
-    parent     0 1 2 3   4 5 6 7   8 9         size 4
-    outer      0         1         2
-    inner      0 1 2 3   0 1 2 3   0 1         parent = outer * 4 + inner
+parent     0 1 2 3   4 5 6 7   8 9         size 4
+outer      0         1         2
+inner      0 1 2 3   0 1 2 3   0 1         parent = outer * 4 + inner
 """
 
 from __future__ import annotations

@@ -118,10 +118,7 @@ class KernelCache:
 
     def entries(self) -> list[CacheEntry]:
         """All entries, least recently used first."""
-        found = [
-            CacheEntry(path.name.removesuffix(_SUFFIX), status.st_size, status.st_mtime)
-            for path, status in self._files(_SUFFIX)
-        ]
+        found = [CacheEntry(path.name.removesuffix(_SUFFIX), status.st_size, status.st_mtime) for path, status in self._files(_SUFFIX)]
         return sorted(found, key=lambda entry: (entry.last_used, entry.key))
 
     @property

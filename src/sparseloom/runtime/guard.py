@@ -78,9 +78,7 @@ class Guard:
             words += [_EQUAL, given.nbytes, address_of(given), self.keep(given.copy())]
         return words
 
-    def _ordered(
-        self, storage: Storage, head: int, end: int, starts: Mask | None, count: int, sizes: Sequence[int]
-    ) -> list[int] | None:
+    def _ordered(self, storage: Storage, head: int, end: int, starts: Mask | None, count: int, sizes: Sequence[int]) -> list[int] | None:
         """Coordinates of a chain: in range all of them, and in order as far as the levels promise."""
         levels = storage.format.levels[head : end + 1]
         stored = [k for k in range(head, end + 1) if storage.format.levels[k].coordinate_array is not None]

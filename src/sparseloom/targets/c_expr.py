@@ -128,9 +128,9 @@ def operate(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
             return Piece(f"{args[0].at(PLUS)} {_COMPARISONS[name]} {args[1].at(PLUS)}", COMPARE)
         case _, "b" if name in _ON_BOOL:
             return _on_bool(*_ON_BOOL[name], args)
-        case ("add" | "subtract" | "multiply" | "negative"), ("i" | "u"):
+        case (("add" | "subtract" | "multiply" | "negative"), ("i" | "u")):
             return _modular(name, args, dtype)
-        case ("add" | "subtract" | "multiply"), ("f" | "c"):
+        case (("add" | "subtract" | "multiply"), ("f" | "c")):
             return infix(name, args)
         case "divide", "f":
             return infix(name, args)
@@ -144,12 +144,12 @@ def _function(name: str, args: Sequence[Piece], dtype: DType) -> Piece:
     match name, dtype.kind:
         case "imag", ("b" | "i" | "u" | "f"):
             return literal(0, dtype)
-        case ("isnan" | "isinf" | "isfinite"), ("b" | "i" | "u"):
+        case (("isnan" | "isinf" | "isfinite"), ("b" | "i" | "u")):
             return Piece("true" if name == "isfinite" else "false")
-        case ("isnan" | "isinf" | "isfinite"), "f":
+        case (("isnan" | "isinf" | "isfinite"), "f"):
             # The C library promises no more than "not zero": isinf of -inf may be -1.
             return Piece(f"(bool){_call(name, args).text}", UNARY)
-        case ("minimum" | "maximum"), ("i" | "u") if len(args) == 2 and all(a.text.isidentifier() for a in args):
+        case (("minimum" | "maximum"), ("i" | "u")) if len(args) == 2 and all(a.text.isidentifier() for a in args):
             left, right = args
             return choose(Piece(f"{left.text} {'<' if name == 'minimum' else '>'} {right.text}", COMPARE), left, right)
         case _, kind if kind == "b" or name.startswith("as_") or name in _SAME[kind]:

@@ -37,6 +37,7 @@ _HEADERS = {
     "complex.h": _COMPLEX | {f"{name}f" for name in _COMPLEX},
 }
 
+
 def atomic_way(op: str, dtype: DType) -> Atomic:
     """How C updates one location: no processor swaps 16 bytes everywhere, so one lock is for all of them."""
     if op == "add" and dtype.kind in "iuf":

@@ -13,9 +13,7 @@ def stand_in(target: Target, name: str) -> Target:
     """The interpreter in place of a target: what it shows is that one's text, what it runs are that one's loops."""
     spaces = frozenset(MemorySpace)
     units = (*CPU_UNITS, *GPU_UNITS)
-    return replace(
-        target, name=name, title="the interpreter", units=units, spaces=spaces, calling=Calling.INTERPRETED, stands_for=target
-    )
+    return replace(target, name=name, title="the interpreter", units=units, spaces=spaces, calling=Calling.INTERPRETED, stands_for=target)
 
 
 INTERPRET = stand_in(C, "interpret")

@@ -1,9 +1,9 @@
 """Setting entries of a sparse tensor: a builder takes them down one by one and stores them all at once.
 
-    B = A.builder()
-    B[2, 3] = 5.0            taken down
-    B[rows, columns] += x    what was stored or set before is read once
-    A = B.build()            one merge: the entries of A and those that were set are sorted together
+B = A.builder()
+B[2, 3] = 5.0            taken down
+B[rows, columns] += x    what was stored or set before is read once
+A = B.build()            one merge: the entries of A and those that were set are sorted together
 """
 
 from __future__ import annotations

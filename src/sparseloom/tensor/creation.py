@@ -74,9 +74,7 @@ def _adapted(
         storage = convert(storage, wanted)
     shares = storage.values is entry.storage.values or np.may_share_memory(storage.values, entry.storage.values)
     if copy is False and (entry.notes or not shares):
-        raise StorageError(
-            f"copy=False, but this needs a copy: {'; '.join(entry.notes) or 'another format or dtype was asked for'}"
-        )
+        raise StorageError(f"copy=False, but this needs a copy: {'; '.join(entry.notes) or 'another format or dtype was asked for'}")
     tensor = Tensor(storage, name or (x.name if isinstance(x, Tensor) else None), entry.notes)
     return tensor.copy() if copy and shares else tensor
 

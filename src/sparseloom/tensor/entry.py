@@ -75,9 +75,7 @@ class Seen:
 _SEEN: dict[tuple[int, ...], Seen] = {}
 
 
-def seen_before(
-    arrays: tuple[NDArray[Any], ...], format: Format, shape: tuple[int, ...], build: Callable[[int], Storage]
-) -> Intake | None:
+def seen_before(arrays: tuple[NDArray[Any], ...], format: Format, shape: tuple[int, ...], build: Callable[[int], Storage]) -> Intake | None:
     """The storage of arrays that were valid before and still are, else ``None``. ``build`` makes it anew from the entry count.
 
     Arrays are known by identity. They are held weakly, and a dead array takes its record with it, so a new array at an old

@@ -1,7 +1,7 @@
 """NumPy's operators on whole tensors, written as index notation.
 
-    A + x        R(i,j) = A(i,j) + x(j)                 modes are matched from the right, as NumPy broadcasts
-    A @ B        R(i,j) = sum(k, A(i,k) * B(k,j))
+A + x        R(i,j) = A(i,j) + x(j)                 modes are matched from the right, as NumPy broadcasts
+A @ B        R(i,j) = sum(k, A(i,k) * B(k,j))
 """
 
 from __future__ import annotations
@@ -224,9 +224,7 @@ def _settled(op: str, arguments: Sequence[Argument]) -> list[Storage | Scalar]:
     numbers. Beside a sparse tensor that it does not scale it is a literal: only then is the result's fill known.
     """
     storages = [argument for argument in arguments if isinstance(argument, Storage)]
-    as_literals = op in ("power", "where") or (
-        not all(storage.format.is_dense for storage in storages) and not _scales(op, arguments)
-    )
+    as_literals = op in ("power", "where") or (not all(storage.format.is_dense for storage in storages) and not _scales(op, arguments))
     weak = _weak(arguments)
     common = algebra.compute_dtype("add" if compares_complex(op, weak) else op, weak)
     # Whole numbers are compared as they are: the dtype to which they promote may not hold them.

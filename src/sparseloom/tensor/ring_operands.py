@@ -15,9 +15,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.tensor.operators import cast
 
 
-def under_semiring(
-    storages: Mapping[str, Storage], wanted: Mapping[str, Format | None], zero: Scalar, common: DType
-) -> dict[str, Storage]:
+def under_semiring(storages: Mapping[str, Storage], wanted: Mapping[str, Format | None], zero: Scalar, common: DType) -> dict[str, Storage]:
     """The operands under a semiring with this zero, where all of them promote to ``common``.
 
     A dense operand stays as it is; what is to be stored sparsely leaves out the semiring's zero and nothing else.

@@ -1,10 +1,10 @@
 """Dense: every coordinate is stored, so nothing but the values needs room.
 
-    size 4 below two parents
+size 4 below two parents
 
-    position    0 1 2 3   4 5 6 7
-    coordinate  0 1 2 3   0 1 2 3        position = parent * size + coordinate
-    parent      0         1
+position    0 1 2 3   4 5 6 7
+coordinate  0 1 2 3   0 1 2 3        position = parent * size + coordinate
+parent      0         1
 """
 
 from __future__ import annotations

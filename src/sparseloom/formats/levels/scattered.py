@@ -1,10 +1,10 @@
 """Scattered: a row under construction, which takes entries in any order. Only the compiler uses it, for workspaces.
 
-    row being built: 4 -> a, 1 -> b
+row being built: 4 -> a, 1 -> b
 
-    crd     4 1                 coordinates in the order they were met; sorted before they are read, where that is asked for
-    values  . b . . a .         by coordinate, beside a set of the coordinates that were met;
-            a b                 or beside their coordinates, where these are found through a hash table
+crd     4 1                 coordinates in the order they were met; sorted before they are read, where that is asked for
+values  . b . . a .         by coordinate, beside a set of the coordinates that were met;
+        a b                 or beside their coordinates, where these are found through a hash table
 """
 
 from __future__ import annotations

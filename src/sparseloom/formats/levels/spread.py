@@ -1,10 +1,10 @@
 """Spread: a row of an operand that was set out by coordinate, so that its entries are found at once. Only the compiler uses it.
 
-    row: 4 -> a, 1 -> b
+row: 4 -> a, 1 -> b
 
-    set     . 1 . . 1 .         which coordinates there are
-    values  . b . . a .         by coordinate
-    crd     1 4                 the coordinates, by which all is cleared
+set     . 1 . . 1 .         which coordinates there are
+values  . b . . a .         by coordinate
+crd     1 4                 the coordinates, by which all is cleared
 """
 
 from __future__ import annotations

@@ -182,9 +182,7 @@ def compressed_on_device(owner: Any, format: Format, shape: tuple[int, ...], arr
     return _known(owner, arrays, build, help)
 
 
-def coordinates_on_device(
-    owner: Any, shape: tuple[int, ...], coordinates: Sequence[DeviceArray], data: DeviceArray, help: str
-) -> Intake:
+def coordinates_on_device(owner: Any, shape: tuple[int, ...], coordinates: Sequence[DeviceArray], data: DeviceArray, help: str) -> Intake:
     """One array of coordinates per mode, and the values."""
 
     def build() -> Storage:

@@ -1,10 +1,10 @@
 """Matrix Market files (.mtx): coordinate and array, every field and every symmetry.
 
-    %%MatrixMarket matrix coordinate real symmetric
-    % comments
-    3 3 2          rows columns entries
-    1 1 2.5        row column value, counting from 1
-    3 1 -1         stands for (3,1) and (1,3)
+%%MatrixMarket matrix coordinate real symmetric
+% comments
+3 3 2          rows columns entries
+1 1 2.5        row column value, counting from 1
+3 1 -1         stands for (3,1) and (1,3)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """NumPy's own array files (.npy), read without pickle and without trusting the sizes they declare.
 
-    mark  version  length of the header   {'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }   the values
+mark  version  length of the header   {'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }   the values
 """
 
 from __future__ import annotations

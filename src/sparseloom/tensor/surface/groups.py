@@ -1,8 +1,8 @@
 """Entries that a reduction brings together: sorted by the modes that are kept, then by their place along those that are not.
 
-    shape (2, 4), axis 1                 kept   place   value
-    row 0:  .  5  .  2                    0       1       5       group 0: entries 0 and 1, two of four places are absent
-    row 1:  .  .  .  .                    0       3       2       row 1 has no group: all of its places are absent
+shape (2, 4), axis 1                 kept   place   value
+row 0:  .  5  .  2                    0       1       5       group 0: entries 0 and 1, two of four places are absent
+row 1:  .  .  .  .                    0       3       2       row 1 has no group: all of its places are absent
 """
 
 from __future__ import annotations
@@ -121,4 +121,3 @@ def spread(groups: Groups, mode: int, positions: Index, values: NDArray[Any], sh
     columns.insert(mode, positions)
     made = replace(groups.entries, shape=tuple(shape), coordinates=stacked(columns, len(values)), values=values, fill=fill)
     return made.tensor()
-

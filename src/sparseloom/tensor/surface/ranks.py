@@ -1,6 +1,6 @@
 """Groups of values, each put in order: compiled where there is much to sort, for groups are many and short.
 
-    starts 0 3, values 5 1 3 | 9 2      ->      1 2 0 | 4 3
+starts 0 3, values 5 1 3 | 9 2      ->      1 2 0 | 4 3
 """
 
 from __future__ import annotations

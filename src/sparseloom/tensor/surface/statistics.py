@@ -256,7 +256,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
         case None | "fro", _:
             found = functions.square(magnitude).sum(axis, None, None, keepdims)
             return np.sqrt(found) if not isinstance(found, Tensor) else functions.sqrt(found)
-        case (np.inf | 1), 2:
+        case ((np.inf | 1), 2):
             return _matrix_norm(magnitude, modes, ord, keepdims, axis, "max")
         case n, 2 if n in (-1, -np.inf):
             return _matrix_norm(magnitude, modes, ord, keepdims, axis, "min")
@@ -266,7 +266,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
             return magnitude.min(axis, None, keepdims)
         case 0, 1:
             return functions.not_equal(magnitude, 0).sum(axis, magnitude.dtype, None, keepdims)
-        case (int() | float()), 1:
+        case ((int() | float()), 1):
             return (magnitude**ord).sum(axis, None, None, keepdims) ** (1.0 / ord)
     raise ShapeError(f"the norm {ord!r} over {len(modes)} modes is not offered\n  help: use np.linalg.norm(x.to_numpy(), {ord!r})")
 
@@ -286,4 +286,3 @@ def _largest(magnitude: Tensor, modes: tuple[int, ...], axis: Any, keepdims: boo
         return scalar_of(magnitude.max(modes, None, keepdims), axis)
     shape = [1 if mode in modes else size for mode, size in enumerate(magnitude.shape) if keepdims or mode not in modes]
     return scalar_of(dense_tensor(np.zeros(shape, magnitude.dtype)), axis)
-

@@ -1,7 +1,7 @@
 """The one table of functions on whole tensors: who offers ``sl.f(x)``, ``x.f()``, ``np.f(x)`` or a name of the array API asks it.
 
-    @offered("shape", method=True, numpy="concatenate", standard="concat")
-    def concatenate(...)
+@offered("shape", method=True, numpy="concatenate", standard="concat")
+def concatenate(...)
 """
 
 from __future__ import annotations
