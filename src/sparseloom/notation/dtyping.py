@@ -72,15 +72,15 @@ _SUMS = frozenset({"add", "multiply"})
 
 
 def with_wide_sums(expr: Expr) -> Expr:
-    """The expression with its sums and products over variables computed in 64 bits where they are of truth values or short integers.
+    """The expression with the sums and products that are written out computed in 64 bits where they are of truth values or short integers.
 
     That is what ``np.sum`` and ``np.prod`` do:    sum(j, A(i,j) != 0)    ==>    sum(j, as_int64(A(i,j) != 0))
     """
 
     def rule(found: object) -> Expr | None:
         match found:
-            case Reduce(op, variables, body) if op in _SUMS and (own := dtype_of(as_written(body))) != summed(own):
-                return Reduce(op, variables, Apply(f"as_{summed(own).name}", (body,)))
+            case Reduce(op, variables, body, written=True) if op in _SUMS and (own := dtype_of(as_written(body))) != summed(own):
+                return Reduce(op, variables, Apply(f"as_{summed(own).name}", (body,)), written=True)
         return None
 
     return rewrite(expr, rule)
