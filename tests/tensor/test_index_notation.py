@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from threading import Thread
+
 import numpy as np
 import pytest
 
+from sparseloom import evaluate
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.tensor import asarray, functions, indices, random, zeros
+from sparseloom.tensor import asarray, deferred, functions, indices, random, zeros
 
 i, j, k = indices("i j k")
 A = asarray(random((4, 3), 0.5, "csr", seed=1, dtype=int), name="A")
@@ -38,28 +41,106 @@ def test_expressions_show_what_they_are() -> None:
         assert found == expected
 
 
-def test_an_assignment_waits_until_its_result_is_read() -> None:
+def test_an_assignment_is_computed_at_once_and_stays_recorded() -> None:
     y = zeros(4, dtype=int, name="y")
     y[i] = A[i, j] * x[j]
     assert str(y.assignment) == "y(i) = sum(j, A(i,j) * x(j))"
     assert (y.shape, y.dtype, y.format.is_dense) == ((4,), np.int64, True)
-    assert y.assignment is not None
+    assert "assigned" not in repr(y)
     np.testing.assert_array_equal(y.to_numpy(), A.to_numpy() @ x.to_numpy())
-    assert y.assignment is None
+    evaluate("y(i) = 2 * A(i,j)", A=A, out=y)
+    np.testing.assert_array_equal(y.schedule().compile()().to_numpy(), A.to_numpy() @ x.to_numpy())
+
+
+def test_a_loop_that_refills_an_operand_gets_each_result() -> None:
+    array, made = np.array([1.0, 2.0]), []
+    operand = asarray(array)
+    for _ in range(3):
+        y = asarray(np.zeros(2))
+        y[i] = asarray(np.array([3.0, 2.0]))[i] * operand[i]
+        made.append(y)
+        array *= 2
+    assert [y.to_numpy().tolist() for y in made] == [[3, 4], [6, 8], [12, 16]]
+    y[i] += operand[i]
+    array[:] = 0
+    assert y.to_numpy().tolist() == [20, 32]
+
+
+def test_a_deferred_assignment_waits_until_its_tensor_is_read_or_its_kernel_runs() -> None:
+    array = np.array([1.0, 2.0])
+    operand, y, z = asarray(array), zeros(2, name="y"), zeros(2, name="z")
+    with deferred():
+        y[i] = 3 * operand[i]
+        z[i] = 3 * operand[i]
+        with pytest.raises(ShapeError):
+            y[i] = A[i, j]
+        with pytest.raises(DTypeError):
+            y[i] = functions.max(k, 1j * x[k])
+    assert "assigned, not computed yet: y(i) = 3 * T0(i)" in repr(y)
+    array *= 10
+    assert y.to_numpy().tolist() == [30, 60]
+    assert z.schedule().compile()() is z
+    array *= 10
+    assert z.to_numpy().tolist() == [30, 60]
+    z[i] = operand[i]
+    array *= 10
+    assert z.to_numpy().tolist() == [100, 200]
+
+
+def test_each_thread_defers_for_itself() -> None:
+    made: list[str] = []
+
+    def work() -> None:
+        y = zeros(3, dtype=int)
+        y[i] = 2 * x[i]
+        made.append(repr(y))
+
+    with deferred():
+        thread = Thread(target=work)
+        thread.start()
+        thread.join()
+    assert "[2 4 6]" in made[0]
+
+
+def test_many_readers_of_a_postponed_tensor_see_its_values() -> None:
+    for _ in range(20):
+        y, seen = zeros(3, dtype=int), []
+        with deferred():
+            y[i] = 2 * x[i]
+        threads = [Thread(target=lambda y=y, seen=seen: seen.append(y.to_numpy().tolist())) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert seen == [[2, 4, 6]] * 4
+
+
+def test_errors_call_tensors_without_a_name_as_the_user_does() -> None:
+    matrix, vector = asarray(np.ones((2, 3))), asarray(np.ones(4))
+    y = asarray(np.zeros(2))
+    with pytest.raises(ShapeError) as fault:
+        y[i] = matrix[i, j] * vector[j]
+    expected = "j runs to 3 in mode 1 of matrix, but to 4 in mode 0 of vector\n  in y(i) = sum(j, matrix(i,j) * vector(j))"
+    assert str(fault.value) == expected
+    assert fault.value.__context__ is None
+    with pytest.raises(ShapeError, match=r"in mode 1 of matrix, but to 4 in mode 0 of tensor of shape \(4,\)"):
+        y[i] += matrix[i, j] * asarray(np.ones(4))[j]
+    with pytest.raises(NotationError, match=r"a tensor of shape \(2, 3\) has 2 modes, but \[i\] gives it 1"):
+        matrix[i]
+    assert y.to_numpy().tolist() == [0, 0]
 
 
 def test_an_assignment_runs_under_a_schedule() -> None:
     y = zeros(4, dtype=int, name="y")
-    with pytest.raises(NotationError, match="there is nothing to schedule: no assignment waits"):
+    with pytest.raises(NotationError, match="there is nothing to schedule: nothing was assigned"):
         y.schedule()
     y[i] = A[i, j] * x[j]
     schedule = y.schedule().split(i, "i0", "i1", 2)
-    assert y.assignment is not None
     for target in ("c", "interpret"):
         y[i] = 0 * A[i, j]
         kernel = schedule.compile(target)
         kernel()
-        assert y.assignment is None
+        assert str(y.assignment) == "y(i) = sum(j, A(i,j) * x(j))"
         np.testing.assert_array_equal(y.to_numpy(), A.to_numpy() @ x.to_numpy())
     assert "i = i0 * 2 + i1" in kernel.show("concrete")
     with pytest.raises(NotationError, match="there is no target 'fortran'; there are c, cuda, interpret"):
@@ -96,7 +177,11 @@ def test_the_array_a_tensor_was_made_of_is_not_written() -> None:
     y = asarray(array, name="y")
     y[i] = 7
     np.testing.assert_array_equal(y.to_numpy(), [7, 7, 7, 7])
+    y[i] += 1
+    np.testing.assert_array_equal(y.to_numpy(), [8, 8, 8, 8])
     np.testing.assert_array_equal(array, np.arange(4))
+    evaluate("y(i) = 2 * x(i)", x=x, out=(filled := np.zeros(3, int)))
+    np.testing.assert_array_equal(filled, [2, 4, 6])
 
 
 def test_results_in_other_formats() -> None:

@@ -120,15 +120,15 @@ def access(storage: Storage, name: str | None, variables: tuple[IndexVar, ...]) 
     """``A[i, j]``: one variable per mode. A tensor without a name is T0 until it meets another."""
     known = name or "T0"
     if len(variables) != len(storage.shape):
-        raise wrong_count(known, storage, variables)
+        raise wrong_count(name, storage, variables)
     return Expression(Access(declared(known, storage), variables), {known: Operand(storage, name is not None)})
 
 
-def wrong_count(name: str, storage: Storage, variables: tuple[IndexVar, ...]) -> NotationError:
+def wrong_count(name: str | None, storage: Storage, variables: tuple[IndexVar, ...]) -> NotationError:
     """The error for an access with too few or too many variables."""
     given = ", ".join(map(str, variables))
-    wanted = len(storage.shape)
-    return NotationError(f"{name} has {wanted} modes, but {name}[{given}] gives it {len(variables)}; name one variable per mode")
+    wanted, what = len(storage.shape), name or f"a tensor of shape {storage.shape}"
+    return NotationError(f"{what} has {wanted} modes, but {name or ''}[{given}] gives it {len(variables)}; name one variable per mode")
 
 
 def lift(value: Any) -> Expression:
