@@ -171,8 +171,6 @@ def test_index_variables_in_python_mean_the_same_as_text(seed: int) -> None:
     (i,) = sl.indices("i")
     for number in range(200):
         case = draw(f"{seed}/python/{number}")
-        if "==" in case.text or "!=" in case.text:  # never overloaded on expressions
-            continue
         tensors = {name: sl.asarray(array, name=name)[i] for name, array in case.operands.items()}
         functions = {"minimum": sl.minimum, "maximum": sl.maximum, "where": sl.where, "abs": sl.absolute}
         try:

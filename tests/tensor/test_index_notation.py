@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from threading import Thread
 
 import numpy as np
 import pytest
 
-from sparseloom import evaluate
+from sparseloom import deferred, evaluate
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.tensor import asarray, deferred, functions, indices, random, zeros
+from sparseloom.tensor import asarray, functions, indices, random, zeros
 
 i, j, k = indices("i j k")
 A = asarray(random((4, 3), 0.5, "csr", seed=1, dtype=int), name="A")
@@ -295,8 +296,64 @@ def test_a_refused_assignment_leaves_the_tensor_as_it_was() -> None:
     np.testing.assert_array_equal(y.to_numpy(), np.arange(4))
 
 
-def test_equality_is_never_overloaded_on_expressions() -> None:
+NUMBERS = (0, 1.5, True, np.float64(1), np.int8(2), np.bool_(True), np.array(2), asarray(2), np.nan, 2**62)
+COMPARE = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+@pytest.mark.parametrize("symbol", COMPARE)
+def test_comparisons_make_expressions_of_numbers_on_either_side(symbol: str) -> None:
+    compare, held = COMPARE[symbol], np.arange(3)
+    operand = asarray(held)
+    y = zeros(3, dtype=bool)
+    for number in NUMBERS:
+        plain = number.item() if hasattr(number, "item") else number
+        y[i] = compare(operand[i], number)
+        np.testing.assert_array_equal(y.to_numpy(), compare(held, plain))
+        y[i] = compare(number, operand[i])
+        np.testing.assert_array_equal(y.to_numpy(), compare(plain, held))
+    y[i] = compare(operand[i], x[i])
+    np.testing.assert_array_equal(y.to_numpy(), compare(held, x.to_numpy()))
+
+
+def test_equal_and_not_equal_choose() -> None:
+    operand, y = asarray(np.array([0.0, 2.0, 5.0])), zeros(3)
+    y[i] = functions.where(operand[i] == 0, 1.0, operand[i])
+    assert y.to_numpy().tolist() == [1, 2, 5]
+    y[i] = functions.where(operand[i] != operand[i] + 0, 1.0, operand[i] * (operand[i] != 2))
+    assert y.to_numpy().tolist() == [0, 0, 5]
+    sparse = zeros((4, 3), "csr", bool)
+    sparse[i, j] = A[i, j] == B[i, j]
+    np.testing.assert_array_equal(sparse.to_numpy(), A.to_numpy() == B.to_numpy())
+
+
+def test_truth_values_are_combined_by_bits() -> None:
+    held, y = np.arange(-3, 4), zeros(7, dtype=bool)
+    v = asarray(held)
+    y[i] = (v[i] > -2) & ~(v[i] == 1) | (v[i] == -3) ^ (v[i] >= 3)
+    np.testing.assert_array_equal(y.to_numpy(), (held > -2) & ~(held == 1) | (held == -3) ^ (held >= 3))
+    y[i] = True & (v[i] > 0) | np.bool_(False)
+    np.testing.assert_array_equal(y.to_numpy(), held > 0)
+    assert repr(~(v[i] > 0) & (v[i] < 2) | (v[i] == 3)) == "Expression(not T0(i) > 0 and T0(i) < 2 or T0(i) == 3)"
+    for wrong in (lambda: v[i] & 1, lambda: 1 | v[i], lambda: ~v[i], lambda: (v[i] > 0) ^ v[i]):
+        with pytest.raises(DTypeError, match=r"of expressions is for truth values, and (T0\(i\)|1) is int64"):
+            wrong()
+
+
+def test_expressions_are_no_truth_values_and_no_keys() -> None:
     expression = A[i, j]
-    assert (expression == expression) is True
-    assert (expression == A[i, j]) is False
-    assert len({expression, A[i, j]}) == 2
+    with pytest.raises(DTypeError, match=r"choose with sl\.where") as fault:
+        bool(expression == 0)
+    assert str(fault.value).startswith("A(i,j) == 0 has no truth value before it is computed")
+    for use in (lambda: 0 < expression < 2, lambda: expression > 0 and expression < 2, lambda: not expression, lambda: expression in [0]):
+        with pytest.raises(DTypeError, match="has no truth value"):
+            use()
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(expression)
+    for other in (None, "a", [1], np.arange(3), A, i):
+        for compare in (operator.eq, operator.ne):
+            with pytest.raises(NotationError):
+                compare(expression, other)
+            with pytest.raises(NotationError):
+                compare(other, expression)
+    assert expression.node == A[i, j].node and hash(expression.node) == hash(A[i, j].node)
+    assert i == IndexVar("i") and i != j and i != 3
