@@ -357,3 +357,34 @@ def test_expressions_are_no_truth_values_and_no_keys() -> None:
                 compare(other, expression)
     assert expression.node == A[i, j].node and hash(expression.node) == hash(A[i, j].node)
     assert i == IndexVar("i") and i != j and i != 3
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64", "float32", "float64", "bool"])
+@pytest.mark.parametrize("target", ["c", "interpret"])
+def test_quotients_rounded_down_and_remainders_are_numpys(dtype: str, target: str) -> None:
+    ends = [0, 1, 7, -1, -7, 2, -2, -128, 127, -(2**63), 2**63 - 1] if dtype[0] == "i" else [0, 1, 7, 2, 255, 128]
+    special = [0.0, -0.0, 1, -1, 2.5, -2.5, np.inf, -np.inf, np.nan, 7, -7, 0.1, 1e30]
+    values = np.array(special if dtype[0] == "f" else ends)
+    values = values.astype(dtype)
+    left, right = np.repeat(values, len(values)), np.tile(values, len(values))
+    for symbol, function in (("//", np.floor_divide), ("%", np.remainder)):
+        with np.errstate(all="ignore"):
+            expected = function(left, right)
+        made = evaluate(f"y(i) = a(i) {symbol} b(i)", a=left, b=right, target=target)
+        assert made.dtype == expected.dtype
+        np.testing.assert_array_equal(made.to_numpy(), expected)
+        if dtype[0] == "f":
+            seen = ~np.isnan(expected)
+            np.testing.assert_array_equal(np.signbit(made.to_numpy())[seen], np.signbit(expected)[seen])
+
+
+def test_quotients_and_remainders_in_python() -> None:
+    held, y = np.arange(-3, 4), zeros(7, dtype=int)
+    v = asarray(held)
+    y[i] = v[i] // 2 + 7 % (v[i] * v[i] + 1) - 5 // (v[i] % 3 + 1)
+    np.testing.assert_array_equal(y.to_numpy(), held // 2 + 7 % (held * held + 1) - 5 // (held % 3 + 1))
+    even = zeros(7, "s", bool)
+    even[i] = (v[i] % 2 == 0) & (v[i] != 0)
+    np.testing.assert_array_equal(even.to_numpy(), (held % 2 == 0) & (held != 0))
+    with pytest.raises(DTypeError, match="not defined on complex numbers"):
+        y[i] = (v[i] * 1j) // 2

@@ -78,8 +78,8 @@ def _comparison(cls: Any) -> tuple[Callable[[Any, object], bool], Callable[[Any]
 
     def equal(self: Any, other: object) -> bool:
         if type(self) is not type(other):
-            return NotImplemented  # an expression then says what it makes of an index variable
-        return self is other or contents(self) == contents(other)  # type: ignore[no-any-return]
+            return NotImplemented  # type: ignore[no-any-return]  # an expression says what it makes of an index variable
+        return self is other or contents(self) == contents(other)
 
     return equal, kept_hash(contents)
 

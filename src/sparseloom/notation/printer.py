@@ -38,7 +38,7 @@ from sparseloom.notation.syntax import AND, ATOM, COMPARISON, CONSTANTS, FUNCTIO
 
 _LEVELS = {
     "logical_or": OR, "logical_and": AND, "logical_not": NOT, "add": SUM, "subtract": SUM, "multiply": PRODUCT, "divide": PRODUCT,
-    "negative": SIGN, "power": POWER,
+    "floordiv": PRODUCT, "mod": PRODUCT, "negative": SIGN, "power": POWER,
 } | {op.name: COMPARISON for op in OPERATORS.values() if op.symbol[:1] in tuple("<>=!")}  # fmt: skip
 _REDUCTIONS = {
     "add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max",

@@ -33,8 +33,8 @@ _DECLARES = re.compile(rf"\s*{_NAME}\s*:")
 _DECLARATION = re.compile(rf"\s*({_NAME})\s*:\s*(.*?)\s*")
 _BETWEEN = re.compile(rf",(?=\s*{_NAME}\s*:)")
 _ASSIGNS = re.compile(r"(?<![<>=!])=(?!=)")
-_GOES_ON = re.compile(r"([-+*/<>=!,(\[{]|\b(and|or|not))$")
-_CONTINUES = re.compile(r"[-+*/<>=!,)\]}]|(and|or)\b(?!\s*([(\[][^=]*[)\]])?\s*\+?=(?!=))")  # a result may be called and
+_GOES_ON = re.compile(r"([-+*/%<>=!,(\[{]|\b(and|or|not))$")
+_CONTINUES = re.compile(r"[-+*/%<>=!,)\]}]|(and|or)\b(?!\s*([(\[][^=]*[)\]])?\s*\+?=(?!=))")  # a result may be called and
 
 
 class _Kind(Enum):

@@ -1,7 +1,7 @@
 """The grammar of statements: text to a syntax tree in which names have no meaning yet.
 
     statement  := tensor ("=" | "+=") expression
-    expression := operand {infix operand}           infix, loosest first: or, then and, then < <= > >= == !=, then + -, then * /
+    expression := operand {infix operand}           infix, loosest first: or, then and, then < <= > >= == !=, then + -, then * / // %
     operand    := "not" operand | signed            "not" binds as in Python: tighter than and, looser than a comparison
     signed     := ("-" | "+") signed | power
     power      := atom ["**" signed]
@@ -115,11 +115,12 @@ OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, POWER, ATOM = range(1, 10)
 _INFIX = {symbol: (COMPARISON, op) for symbol, op in _COMPARISONS.items()} | {
     "or": (OR, "logical_or"), "and": (AND, "logical_and"),
     "+": (SUM, "add"), "-": (SUM, "subtract"), "*": (PRODUCT, "multiply"), "/": (PRODUCT, "divide"),
+    "//": (PRODUCT, "floordiv"), "%": (PRODUCT, "mod"),
 }  # fmt: skip
 # What other languages write between two values.
 _FOREIGN = {
     "is": "compare with ==", "xor": "write xor(a, b)", "AND": "write and", "OR": "write or", "NOT": "write not",
-    "mod": "write it as a function of whole tensors before the statement: sl.remainder(a, b)",
+    "mod": "the remainder is a % b", "div": "the quotient rounded down is a // b",
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ _TOKEN = re.compile(
     r"""(?P<space>\s+)
       | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?j?)
       | (?P<name>[^\W\d]\w*)
-      | (?P<symbol>\*\*|[-+*/<>=!]=|[-+*/<>=()\[\]{},])""",
+      | (?P<symbol>\*\*|//|[-+*/<>=!]=|[-+*/%<>=()\[\]{},])""",
     re.VERBOSE,
 )
 
@@ -21,7 +21,6 @@ MOST_TOKENS = 100_000
 _STRANGERS = {
     "^": "a power is written with **",
     "@": "a product is written with its indices: A(i,j) * x(j)",
-    "%": "there is no remainder; compute it before",
     ";": "give one statement at a time",
     "&": "write a and b",
     "|": "write a or b",

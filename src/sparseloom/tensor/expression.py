@@ -125,6 +125,8 @@ class Expression:
     __sub__, __rsub__ = _operator("subtract"), _operator("subtract", swapped=True)
     __mul__, __rmul__ = _operator("multiply"), _operator("multiply", swapped=True)
     __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", swapped=True)
+    __floordiv__, __rfloordiv__ = _operator("floordiv"), _operator("floordiv", swapped=True)
+    __mod__, __rmod__ = _operator("mod"), _operator("mod", swapped=True)
     __pow__, __rpow__ = _operator("power"), _operator("power", swapped=True)
     __lt__, __le__ = _operator("less"), _operator("less_equal")
     __gt__, __ge__ = _operator("greater"), _operator("greater_equal")
