@@ -154,14 +154,14 @@ _ON_INTEGERS |= {
     "floordiv": """
 static inline {T} floordiv_{D}({T} a, {T} b) {{
   if (b == 0) return 0;
-{negated}  return ({T})(a / b - (a % b != 0 && (a < 0) != (b < 0)));
+{negated}  return ({T})(a / b{one_less});
 }}
 """,
     "mod": """
 static inline {T} mod_{D}({T} a, {T} b) {{
   if (b == 0) return 0;
 {no_rest}  {T} rest = ({T})(a % b);
-  return rest != 0 && (rest < 0) != (b < 0) ? ({T})(rest + b) : rest;
+  return {rest};
 }}
 """,
 }
@@ -273,7 +273,9 @@ def _of_dtype(dtype: DType) -> Iterator[tuple[str, str]]:
         "minus": " - (x < 0)" if dtype.kind == "i" else "",
         "reciprocal": _RECIPROCAL if dtype.kind == "i" else "",
         "no_rest": _NO_REST if dtype.kind == "i" else "",
+        "one_less": " - (a % b != 0 && (a < 0) != (b < 0))" if dtype.kind == "i" else "",
     }
+    words["rest"] = "rest != 0 && (rest < 0) != (b < 0) ? ({T})(rest + b) : rest".format(**words) if dtype.kind == "i" else "rest"
     words["negated"] = _NEGATED.format(**words) if dtype.kind == "i" else ""
     if dtype in INDEX_DTYPES:
         yield f"lower_bound_{dtype}", _LOWER_BOUND.format(**words)
