@@ -19,7 +19,10 @@ import sparseloom as sl
 from sparseloom.tensor.surface.table import TABLE
 
 PAGES = {
-    "statements": ("Statements", "evaluate program einsum plan indices IndexVar Expression Kernel BoundKernel Semiring SparsePath"),
+    "statements": (
+        "Statements",
+        "evaluate program einsum plan indices IndexVar Expression deferred Kernel BoundKernel Semiring SparsePath",
+    ),
     "tensors": (
         "Tensors",
         "Tensor Builder asarray from_arrays from_coo from_networkx random read write get_threads set_threads release_memory "

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # isort: off
     from sparseloom.runtime.teams import get_threads, set_threads
     from sparseloom.schedule.schedule import Schedule
     from sparseloom.tensor import (
-        Builder, Expression, Tensor, array_api, asarray, from_arrays, from_coo, full, indices, random, read, write, zeros,
+        Builder, Expression, Tensor, array_api, asarray, deferred, from_arrays, from_coo, full, indices, random, read, write, zeros,
     )  # fmt: skip
     from sparseloom.tensor.bound_kernel import BoundKernel
     from sparseloom.tensor.neighbours import SparsePath, from_networkx
@@ -72,7 +72,7 @@ _HOMES = {
     "sparseloom.runtime.shelf": "release_memory",
     "sparseloom.runtime.teams": "get_threads set_threads",
     "sparseloom.schedule.schedule": "Schedule",
-    "sparseloom.tensor": "Builder Expression Tensor array_api asarray from_arrays from_coo full indices random read write zeros",
+    "sparseloom.tensor": "Builder Expression Tensor array_api asarray deferred from_arrays from_coo full indices random read write zeros",
     "sparseloom.tensor.bound_kernel": "BoundKernel",
     "sparseloom.tensor.neighbours": "SparsePath from_networkx",
 }
@@ -99,7 +99,7 @@ __all__ = [
     "Insert", "Kernel", "MaxConstraint", "MaxExact", "MinConstraint", "MinExact", "NoRaces", "NotationError", "ParallelReduction",
     "RaceWarning", "Schedule", "ScheduleError", "Semiring", "ShapeError", "SparsePath", "SparseloomError", "SparseloomWarning",
     "StorageError", "Temporary", "Tensor", "ToolchainError", "TwoFinger", "__version__", "accelerate", "array_api", "asarray", "bcsr",
-    "coo", "csc", "csf", "csr", "dcsc", "dcsr", "dense", "dia", "einsum", "ell", "evaluate", "from_arrays", "from_coo",
+    "coo", "csc", "csf", "csr", "dcsc", "dcsr", "deferred", "dense", "dia", "einsum", "ell", "evaluate", "from_arrays", "from_coo",
     "from_networkx", "full", "get_threads", "indices", "plan", "program", "random", "read", "release_memory", "set_threads", "write",
     "zeros",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from sparseloom.tensor.tensor import Tensor
 
 
 class AssignedKernel(Kernel):
-    """The kernel of an assignment under a schedule. What it computes from its own operands goes to the tensor that was assigned to.
+    """The kernel of an assignment under a schedule. Called on nothing, it fills the tensor that was assigned to from its own operands.
 
     It is pickled without them, as a kernel like any other.
     """

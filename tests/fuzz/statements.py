@@ -40,6 +40,7 @@ KERNELS = (
     "C(i,j) = xor(and(A(i,j), D(i,j)), and(B(i,j), D(i,j)))",
     "R(i) = A(i)", "R(i,i) = cos(b(i))", "R(i,i) = A(i)", "R(i,j,i) = exp(A(i,j))", "R(i,i) = A(i,j) + 1", "R(i,i) = min(j, A(i,j))",
     "R(i) = prod(m, A*B(m)) / C(i)", "R(i,j) = all(m, A(j,m) * B(j,i)) / C(i,j)", "R(i,j) = (A(j,i) / B(i,j)) * min(m, 3 * C(m,j))",
+    "R(j) = sum(i, A(i,j) != 0)", "R(i) = sum(j, A(i,j) * x(j)) + prod(k, B(i,k) + 2)", "R = sum({i,j}, A(i,j)) * sum(k, x(k) > 0)",
     "R(i,j) = max(k, A(i,j,k))", "R(i) = prod(j, A(i,j))", "R(j) = prod(i, A(i,j) * x(i))", "R(i) = min(j, A(i,j)) * x(i)",
 )  # fmt: skip
 _RECIPROCAL = (1, 2, 4, 0.5)

@@ -62,7 +62,7 @@ class Writer:
         if depth == 0 or draw < 0.08:
             return self.leaf()
         if draw < 0.55:
-            return "(" + self.chain("+-" if draw < 0.35 else "**/", depth) + ")"
+            return "(" + self.chain(("+", "-") if draw < 0.35 else ("*", "*", "/", "//", "%"), depth) + ")"
         if draw < 0.68:
             return f"({self.expression(depth - 1)} {self.random.choice(('<', '<=', '>', '>=', '==', '!='))} {self.expression(depth - 1)})"
         if draw < 0.8:
@@ -72,7 +72,7 @@ class Writer:
             return f"where({self.expression(depth - 1)}, {self.vector()} + {self.expression(depth - 1)}, {self.vector()})"
         return f"(-{self.expression(depth - 1)})" if draw < 0.94 else f"abs({self.vector()})"
 
-    def chain(self, symbols: str, depth: int) -> str:
+    def chain(self, symbols: tuple[str, ...], depth: int) -> str:
         """Up to five terms with no parentheses between them: they bind from the left."""
         parts = [self.expression(self.random.randint(0, depth - 1)) for _ in range(self.random.choice((2, 3, 3, 4, 5)))]
         chosen = [self.random.choice(symbols[:1] if self.random.random() < 0.7 else symbols) for _ in parts[1:]]
@@ -171,8 +171,6 @@ def test_index_variables_in_python_mean_the_same_as_text(seed: int) -> None:
     (i,) = sl.indices("i")
     for number in range(200):
         case = draw(f"{seed}/python/{number}")
-        if "==" in case.text or "!=" in case.text:  # never overloaded on expressions
-            continue
         tensors = {name: sl.asarray(array, name=name)[i] for name, array in case.operands.items()}
         functions = {"minimum": sl.minimum, "maximum": sl.maximum, "where": sl.where, "abs": sl.absolute}
         try:

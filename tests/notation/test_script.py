@@ -106,3 +106,9 @@ def test_refusals(text: str) -> None:
     with pytest.raises(NotationError) as refused:
         read_script(text)
     assert str(refused.value) == REFUSALS[text].strip("\n")
+
+
+def test_a_statement_goes_on_where_a_word_joins_lines() -> None:
+    script = read_script("t(i) = a(i) > 0 and\n  not b(i) > 1\n  and b(i) > 0\nand(i) = t(i)\n  or c(i) or not\n  d(i)", ())
+    assert [step.parsed.result for step in script.steps] == ["t", "and"]
+    assert script.operands == ("a", "b", "c", "d")

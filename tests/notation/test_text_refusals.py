@@ -84,6 +84,25 @@ cannot read the statement: '^' has no meaning here
                ^
 help: a power is written with **
 
+cannot read the statement: 'not' binds looser than '+'
+  y(i) = a(i) + not b(i)
+                ^
+help: put it into parentheses: (not a)
+
+cannot read the statement: expected an operator after ')'
+  y(i) = a(i) is b(i)
+              ^
+help: compare with ==
+
+cannot read the statement: '&' has no meaning here
+  y(i) = a(i) && b(i)
+              ^
+help: write a and b
+
+cannot read the statement: expected a value after 'and'
+  y(i) = a(i) and
+                 ^
+
 cannot read the statement: ')' closes nothing
   y(i) = A(i,j))
                ^
@@ -197,7 +216,7 @@ help: write sum({i,j}, A(i,j))
 cannot read the statement: comparisons cannot be chained
   y(i) = a(i) < b(i) < c(i)
                      ^
-help: write and(a < b, b < c)
+help: write a < b and b < c
 
 cannot read the statement: a second '='
   y(i) = a(i) = b(i)
@@ -298,7 +317,7 @@ cannot read the statement: expected an operator after ')'
 cannot read the statement: '!' has no meaning here
   y(i) = !a(i)
          ^
-help: write not(a)
+help: write not a
 """
 
 

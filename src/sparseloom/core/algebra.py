@@ -74,6 +74,8 @@ OPERATORS: dict[str, Operator] = {
         _reducing("logical_xor", "bool", "xor", lambda d: False, None),
         Operator("subtract", 2, "promote", "-"),
         Operator("divide", 2, "inexact", "/", annihilators=((0, 0),)),
+        Operator("floordiv", 2, "promote", "//", annihilators=((0, 0),)),
+        Operator("mod", 2, "promote", "%", annihilators=((0, 0),)),
         Operator("power", 2, "promote", "**"),
         Operator("arctan2", 2, "inexact"),
         Operator("hypot", 2, "inexact"),
@@ -84,8 +86,12 @@ OPERATORS: dict[str, Operator] = {
     )
 }
 
+# What NumPy calls an operator, if not as we do: loops have a floor_divide of their own, for indices, which are never divided by 0.
+_OF_NUMPY = {"floordiv": "floor_divide"}
+
 # How a user may spell an operator, beside its NumPy name.
 ALIASES = {
+    "floor_divide": "floordiv", "remainder": "mod", "//": "floordiv", "%": "mod",
     "abs": "absolute", "pow": "power", "min": "minimum", "max": "maximum", "sum": "add", "prod": "multiply",
     "any": "logical_or", "all": "logical_and", "or": "logical_or", "and": "logical_and", "xor": "logical_xor",
     "not": "logical_not", "neg": "negative", "conj": "conjugate", "plus": "add", "times": "multiply",
@@ -99,6 +105,12 @@ def operator(name: str) -> Operator:
     found = OPERATORS.get(ALIASES.get(name, name))
     if found is None:
         raise NotationError(f"there is no function {name!r}; there are {', '.join(sorted(OPERATORS))}")
+    return found
+
+
+def ufunc(name: str) -> Callable[..., Any]:
+    """NumPy's function for an operator."""
+    found: Callable[..., Any] = getattr(np, _OF_NUMPY.get(name, name))
     return found
 
 
@@ -133,8 +145,10 @@ def compute_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
     if promoted.kind == "b" and op in ("subtract", "negative", "sign", "power"):
         instead = "convert one of them with astype" if op == "power" else "use xor or not, or convert with astype"
         raise DTypeError(f"{op} is not defined on truth values{'' if op == 'power' else ', as in NumPy'}; {instead}")
-    if promoted.kind == "c" and op in ("minimum", "maximum", "less", "less_equal", "greater", "greater_equal", "floor",
-                                       "ceil", "trunc", "arctan2", "hypot", "cbrt", "sign"):  # fmt: skip
+    if promoted.kind == "b" and found.name in ("floordiv", "mod"):
+        return np.dtype(np.int8)  # as NumPy has it
+    if promoted.kind == "c" and found.name in ("minimum", "maximum", "less", "less_equal", "greater", "greater_equal", "floor",
+                                       "ceil", "trunc", "arctan2", "hypot", "cbrt", "sign", "floordiv", "mod"):  # fmt: skip
         raise DTypeError(f"{op} is not defined on complex numbers: they have no order")
     return promoted
 
@@ -179,7 +193,7 @@ def compute(op: str, arguments: Sequence[Any], dtype: DType) -> Any:
     with np.errstate(all="ignore"):
         if found.name == "power" and dtype.kind in "iu":
             return integer_power(*converted)
-        function = getattr(np, found.name)
+        function = ufunc(found.name)
         value = converted[0] if len(converted) > 1 else function(converted[0])
         for argument in converted[1:]:
             value = function(value, argument)
@@ -210,6 +224,7 @@ def constant(op: str, values: Sequence[Scalar]) -> Scalar:
 
 _ON_WHOLE_NUMBERS: dict[str, Callable[..., int]] = {
     "add": arithmetic.add, "subtract": arithmetic.sub, "multiply": arithmetic.mul, "negative": arithmetic.neg, "power": pow,
+    "floordiv": lambda a, b: a // b if b else 0, "mod": lambda a, b: a % b if b else 0,  # as NumPy divides whole numbers by 0
     "minimum": min, "maximum": max, "equal": arithmetic.eq, "not_equal": arithmetic.ne, "less": arithmetic.lt,
     "less_equal": arithmetic.le, "greater": arithmetic.gt, "greater_equal": arithmetic.ge,
 }  # fmt: skip

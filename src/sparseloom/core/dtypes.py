@@ -22,6 +22,7 @@ INT32: DType = np.dtype(np.int32)
 UINT8: DType = np.dtype(np.uint8)
 UINT16: DType = np.dtype(np.uint16)
 INT64: DType = np.dtype(np.int64)
+UINT64: DType = np.dtype(np.uint64)
 FLOAT16: DType = np.dtype(np.float16)
 FLOAT32: DType = np.dtype(np.float32)
 FLOAT64: DType = np.dtype(np.float64)
@@ -173,6 +174,11 @@ def is_integer(dtype: DType) -> bool:
 def as_inexact(dtype: DType) -> DType:
     """The dtype in which a bool or integer is computed by division and transcendental functions: float64."""
     return dtype if kind_of(dtype) in "fc" else FLOAT64
+
+
+def summed(dtype: DType) -> DType:
+    """The dtype in which NumPy's ``sum`` and ``prod`` add and multiply: 64 bits for truth values and short integers, else the same."""
+    return {"b": INT64, "i": INT64, "u": UINT64}.get(dtype.kind, dtype)
 
 
 def real_part(dtype: DType) -> DType:

@@ -77,7 +77,9 @@ def _comparison(cls: Any) -> tuple[Callable[[Any, object], bool], Callable[[Any]
     contents = attrgetter(*names) if names else attrgetter("__class__")
 
     def equal(self: Any, other: object) -> bool:
-        return self is other or (type(self) is type(other) and contents(self) == contents(other))
+        if type(self) is not type(other):
+            return NotImplemented  # type: ignore[no-any-return]  # an expression says what it makes of an index variable
+        return self is other or contents(self) == contents(other)
 
     return equal, kept_hash(contents)
 

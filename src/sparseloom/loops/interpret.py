@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.algebra import OPERATORS, integer_power
+from sparseloom.core.algebra import OPERATORS, integer_power, ufunc
 from sparseloom.core.dtypes import BOOL, FLOAT16, FLOAT64, INT64, VALUE_DTYPES, DType, bfloat16, real_part
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
@@ -120,7 +120,7 @@ _NAMESPACE: dict[str, Any] = {
     "power": _power,
     "reduce": reduce,
     **{f"np_{d}": d.type for d in (*VALUE_DTYPES, FLOAT16)},
-    **{f"np_{name}": getattr(np, name) for name, op in OPERATORS.items() if op.rule != "cast"},
+    **{f"np_{name}": ufunc(name) for name, op in OPERATORS.items() if op.rule != "cast"},
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import VALUE_DTYPES, DType, computed
+from sparseloom.core.dtypes import VALUE_DTYPES, DType, computed, summed
 from sparseloom.core.errors import CompilerBug, DTypeError
 from sparseloom.core.once import once_for_each
 from sparseloom.core.trees import rewrite
@@ -62,6 +62,37 @@ def as_written(expr: Expr) -> Expr:
         match found:
             case Apply(op, args, zero) if len(args) > 2 and algebra.operator(op).rule == "promote":
                 return _from_the_left(op, args, zero)
+        return None
+
+    return rewrite(expr, rule)
+
+
+# What ``sum`` and ``prod`` are called; other reductions keep the dtype of what they reduce.
+_SUMS = frozenset({"add", "multiply"})
+
+
+def with_wide_sums(expr: Expr) -> Expr:
+    """The expression with the sums and products that are written out computed in 64 bits where they are of truth values or short integers.
+
+    That is what ``np.sum`` and ``np.prod`` do:    sum(j, A(i,j) != 0)    ==>    sum(j, as_int64(A(i,j) != 0))
+    """
+
+    def rule(found: object) -> Expr | None:
+        match found:
+            case Reduce(op, variables, body, written=True) if op in _SUMS and (own := dtype_of(as_written(body))) != summed(own):
+                return Reduce(op, variables, Apply(f"as_{summed(own).name}", (body,)), written=True)
+        return None
+
+    return rewrite(expr, rule)
+
+
+def with_sums_in(dtype: DType, expr: Expr) -> Expr:
+    """The expression with the sums that ``with_wide_sums`` made wide computed in ``dtype`` instead, if that holds what they add up."""
+
+    def rule(found: object) -> Expr | None:
+        match found:
+            case Reduce(op, variables, Apply(cast, (body,))) if op in _SUMS and cast == f"as_{summed(dtype_of(body)).name}":
+                return Reduce(op, variables, Apply(f"as_{dtype.name}", (body,))) if np.can_cast(dtype_of(body), dtype) else None
         return None
 
     return rewrite(expr, rule)

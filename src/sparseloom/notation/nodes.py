@@ -7,6 +7,7 @@ variables (``SuchThat``). Both share the expressions.
 
 from __future__ import annotations
 
+from dataclasses import field
 from enum import Enum
 from operator import attrgetter
 
@@ -127,11 +128,15 @@ class Apply(Expr):
 
 @node
 class Reduce(Expr):
-    """``op`` over all values of ``variables``: ``sum(j, A(i,j)*x(j))`` is ``Reduce("add", (j,), ...)``."""
+    """``op`` over all values of ``variables``: ``sum(j, A(i,j)*x(j))`` is ``Reduce("add", (j,), ...)``.
+
+    One that the user has ``written`` may be wider than its body; an implicit one keeps its dtype.
+    """
 
     op: str
     variables: tuple[IndexVar, ...]
     body: Expr
+    written: bool = field(default=False, kw_only=True, compare=False)
 
 
 class Stmt(Node):

@@ -34,12 +34,12 @@ from sparseloom.notation.nodes import (
     SuchThat,
     Where,
 )
-from sparseloom.notation.syntax import CONSTANTS, FUNCTIONS
+from sparseloom.notation.syntax import AND, ATOM, COMPARISON, CONSTANTS, FUNCTIONS, NOT, OR, POWER, PRODUCT, SIGN, SUM
 
-_COMPARISON, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(1, 7)
-_LEVELS = {"add": _SUM, "subtract": _SUM, "multiply": _PRODUCT, "divide": _PRODUCT, "negative": _SIGN, "power": _POWER} | {
-    op.name: _COMPARISON for op in OPERATORS.values() if op.symbol[:1] in tuple("<>=!")
-}
+_LEVELS = {
+    "logical_or": OR, "logical_and": AND, "logical_not": NOT, "add": SUM, "subtract": SUM, "multiply": PRODUCT, "divide": PRODUCT,
+    "floordiv": PRODUCT, "mod": PRODUCT, "negative": SIGN, "power": POWER,
+} | {op.name: COMPARISON for op in OPERATORS.values() if op.symbol[:1] in tuple("<>=!")}  # fmt: skip
 _REDUCTIONS = {
     "add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max",
     "logical_or": "any", "logical_and": "all", "logical_xor": "xor",
@@ -95,10 +95,10 @@ def _expression(expr: Expr, floor: int = 0) -> str:
 def _level(expr: Expr) -> int:
     match expr:
         case Apply(op):
-            return _LEVELS.get(op, _ATOM)
+            return _LEVELS.get(op, ATOM)
         case Literal(value):
-            return _SIGN if _number(value).startswith("-") else _ATOM
-    return _ATOM
+            return SIGN if _number(value).startswith("-") else ATOM
+    return ATOM
 
 
 def _unenclosed(expr: Expr) -> str:
@@ -107,12 +107,14 @@ def _unenclosed(expr: Expr) -> str:
             return _access(expr)
         case Literal(value):
             return _number(value)
-        case Apply("negative", (Literal() as literal,)) if _level(literal) == _ATOM:
+        case Apply("negative", (Literal() as literal,)) if _level(literal) == ATOM:
             return f"-({_expression(literal)})"  # without them it would be read as a negative number
         case Apply("negative", (arg,)):
-            return f"-{_expression(arg, _SIGN)}"
+            return f"-{_expression(arg, SIGN)}"
+        case Apply("logical_not", (arg,)):
+            return f"not {_expression(arg, NOT)}"
         case Apply("power", (base, exponent)):
-            return f"{_expression(base, _ATOM)}**{_expression(exponent, _SIGN)}"
+            return f"{_expression(base, ATOM)}**{_expression(exponent, SIGN)}"
         case Apply(op, args) if op in _LEVELS:
             return _infix(op, args)
         case Apply(op, args):
@@ -126,7 +128,7 @@ def _infix(op: str, args: tuple[Expr, ...]) -> str:
     """Operators bind from left to right, so only the first argument may be of the same level; comparisons do not chain."""
     level = _LEVELS[op]
     same = isinstance(args[0], Apply) and args[0].op == op and OPERATORS[op].associative
-    first = _expression(args[0], level + 1 if same or level == _COMPARISON else level)
+    first = _expression(args[0], level + 1 if same or level == COMPARISON else level)
     return f" {OPERATORS[op].symbol} ".join([first, *(_expression(arg, level + 1) for arg in args[1:])])
 
 

@@ -33,8 +33,8 @@ _DECLARES = re.compile(rf"\s*{_NAME}\s*:")
 _DECLARATION = re.compile(rf"\s*({_NAME})\s*:\s*(.*?)\s*")
 _BETWEEN = re.compile(rf",(?=\s*{_NAME}\s*:)")
 _ASSIGNS = re.compile(r"(?<![<>=!])=(?!=)")
-_GOES_ON = tuple("+-*/<>=!,([{")
-_CONTINUES = tuple("+-*/<>=!,)]}")
+_GOES_ON = re.compile(r"([-+*/%<>=!,(\[{]|\b(and|or|not))$")
+_CONTINUES = re.compile(r"[-+*/%<>=!,)\]}]|(and|or)\b(?!\s*([(\[][^=]*[)\]])?\s*\+?=(?!=))")  # a result may be called and
 
 
 class _Kind(Enum):
@@ -140,7 +140,7 @@ def _kind(line: str, before: tuple[_Kind, str] | None) -> _Kind | None:
     bare = line.strip()
     if before is not None and _depth(before[1]) > 0:
         return None
-    if before is not None and before[0] is _Kind.STATEMENT and (before[1].endswith(_GOES_ON) or bare.startswith(_CONTINUES)):
+    if before is not None and before[0] is _Kind.STATEMENT and (_GOES_ON.search(before[1]) or _CONTINUES.match(bare)):
         return None
     if _DECLARES.match(bare):
         return _Kind.FORMATS

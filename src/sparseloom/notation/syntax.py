@@ -1,7 +1,8 @@
 """The grammar of statements: text to a syntax tree in which names have no meaning yet.
 
     statement  := tensor ("=" | "+=") expression
-    expression := signed {infix signed}             infix, loosest first: < <= > >= == !=, then + -, then * /
+    expression := operand {infix operand}           infix, loosest first: or, then and, then < <= > >= == !=, then + -, then * / // %
+    operand    := "not" operand | signed            "not" binds as in Python: tighter than and, looser than a comparison
     signed     := ("-" | "+") signed | power
     power      := atom ["**" signed]
     atom       := number | name | tensor | function | "(" expression ")"
@@ -108,9 +109,18 @@ class Statement:
 
 
 _COMPARISONS = {op.symbol: op.name for op in OPERATORS.values() if op.symbol[:1] in tuple("<>=!")}
-# How tightly each infix operator binds, and its name; ** is read apart, since it binds from right to left.
-_INFIX = {symbol: (1, op) for symbol, op in _COMPARISONS.items()} | {
-    "+": (2, "add"), "-": (2, "subtract"), "*": (3, "multiply"), "/": (3, "divide"),
+# How tightly operators bind.
+OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, POWER, ATOM = range(1, 10)
+# The level of each infix operator, and its name; ** is read apart, since it binds from right to left.
+_INFIX = {symbol: (COMPARISON, op) for symbol, op in _COMPARISONS.items()} | {
+    "or": (OR, "logical_or"), "and": (AND, "logical_and"),
+    "+": (SUM, "add"), "-": (SUM, "subtract"), "*": (PRODUCT, "multiply"), "/": (PRODUCT, "divide"),
+    "//": (PRODUCT, "floordiv"), "%": (PRODUCT, "mod"),
+}  # fmt: skip
+# What other languages write between two values.
+_FOREIGN = {
+    "is": "compare with ==", "xor": "write xor(a, b)", "AND": "write and", "OR": "write or", "NOT": "write not",
+    "mod": "the remainder is a % b", "div": "the quotient rounded down is a // b",
 }  # fmt: skip
 
 
@@ -122,7 +132,7 @@ def read_statement(text: str, tensors: Collection[str]) -> Statement:
 def _joined(op: str, left: Syntax, right: Syntax, at: int) -> Operation:
     """``left op right``; a long sum or product becomes one wide node rather than a deep tree."""
     match left:
-        case Operation(name, args) if name == op in ("add", "multiply"):
+        case Operation(name, args) if name == op in ("add", "multiply", "logical_and", "logical_or"):
             return Operation(op, (*args, right), left.at)
     return Operation(op, (left, right), at)
 
@@ -216,18 +226,42 @@ class _Reader:
             raise self.refuse(f"{self.token} closes nothing")
         if self.follows("=", "+="):
             raise self.refuse(f"a second {self.token}", "compare with ==" if self.token.text == "=" else "")
-        raise self.refuse(f"expected an operator after {self.last}")
+        raise self.refuse(f"expected an operator after {self.last}", _FOREIGN.get(self.token.text, ""))
 
-    def expression(self, floor: int = 1) -> Syntax:
+    def expression(self, floor: int = OR) -> Syntax:
         """Precedence climbing: operators that bind at least as tightly as ``floor``, from left to right."""
-        left = self.signed()
-        while self.token.kind == "symbol" and _INFIX.get(self.token.text, (0, ""))[0] >= floor:
+        left = self.operand(floor)
+        while self.token.kind in ("symbol", "name") and _INFIX.get(self.token.text, (0, ""))[0] >= floor:
             symbol = self.advance()
             level, op = _INFIX[symbol.text]
             left = _joined(op, left, self.expression(level + 1), symbol.at)
-            if level == 1 and self.follows(*_COMPARISONS):
-                raise self.refuse("comparisons cannot be chained", "write and(a < b, b < c)")
+            if level == COMPARISON and self.follows(*_COMPARISONS):
+                raise self.refuse("comparisons cannot be chained", "write a < b and b < c")
         return left
+
+    def operand(self, floor: int) -> Syntax:
+        """A value with its sign, or what ``not`` negates."""
+        if not self.at_not():
+            return self.signed()
+        if floor > NOT:
+            if self.tokens[self.place + 1].text == "(":
+                return self.signed()  # nothing but the function can be meant
+            raise self.refuse(f"'not' binds looser than {self.last}", "put it into parentheses: (not a)")
+        self.nested += 1
+        if self.nested > DEEPEST:
+            raise self.refuse(*TOO_DEEP)
+        word = self.advance()
+        negated = self.expression(NOT)
+        self.nested -= 1
+        return Operation("logical_not", (negated,), word.at)
+
+    def at_not(self) -> bool:
+        """Whether the word ``not`` comes, before a value, and is not a tensor here."""
+        if self.token.kind != "name" or self.token.text != "not" or "not" in self.tensors:
+            return False
+        following = self.tokens[self.place + 1]
+        is_infix = following.kind == "name" and following.text in _INFIX
+        return (following.kind in ("name", "number") and not is_infix) or following.text in ("(", "{", "-", "+")
 
     def signed(self) -> Syntax:
         self.nested += 1

@@ -16,7 +16,7 @@ from sparseloom.core.errors import CompilerBug, DTypeError, NotationError
 from sparseloom.core.once import once_for_each
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.notation.caret import refuse
-from sparseloom.notation.dtyping import as_written, promoted_dtype
+from sparseloom.notation.dtyping import as_written, promoted_dtype, with_wide_sums
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Literal, Reduce, TensorVar
 from sparseloom.notation.printer import show
 
@@ -63,11 +63,14 @@ def close_over(assign: Assign, semiring: Semiring | None = None) -> Assign:
     """Make every reduction of a declared statement explicit.
 
     Each top-level term of the right side is added up over the variables that it has and the left side lacks. Under a
-    semiring, add and multiply, however they are spelled, mean the semiring's two operators. Dtypes promote from left to right.
+    semiring, add and multiply, however they are spelled, mean the semiring's two operators. Dtypes promote from left to right, and
+    sums that are written out are as wide as NumPy's; but a semiring computes in the one dtype in which its zero is.
     """
     check_scopes(assign)
-    closed = Assign(assign.lhs, _close(assign.rhs, frozenset(assign.lhs.indices)), assign.op)
-    if semiring is not None and (semiring.add, semiring.multiply) != ("add", "multiply"):
+    is_usual = semiring is None or (semiring.add, semiring.multiply) == ("add", "multiply")
+    written = with_wide_sums(assign.rhs) if is_usual else assign.rhs
+    closed = Assign(assign.lhs, _close(written, frozenset(assign.lhs.indices)), assign.op)
+    if semiring is not None and not is_usual:
         closed = _translate(closed, semiring)
     return Assign(closed.lhs, as_written(tell_apart(closed.rhs)), closed.op)
 

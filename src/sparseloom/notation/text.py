@@ -159,7 +159,8 @@ class _Meaning:
             raise self.refuse(f"the reduction '{call.function}' takes variables and one expression", call.at, help)
         variables, body = call.args
         names = variables.names if isinstance(variables, Braces) else (variables,)
-        return Reduce(op.name, tuple(IndexVar(found.name) for found in names if isinstance(found, Name)), self.value(body))
+        bound = tuple(IndexVar(found.name) for found in names if isinstance(found, Name))
+        return Reduce(op.name, bound, self.value(body), written=True)
 
     def function(self, call: Call) -> Expr:
         op = operator(call.function)

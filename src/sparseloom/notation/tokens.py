@@ -12,7 +12,7 @@ _TOKEN = re.compile(
     r"""(?P<space>\s+)
       | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?j?)
       | (?P<name>[^\W\d]\w*)
-      | (?P<symbol>\*\*|[-+*/<>=!]=|[-+*/<>=()\[\]{},])""",
+      | (?P<symbol>\*\*|//|[-+*/<>=!]=|[-+*/%<>=()\[\]{},])""",
     re.VERBOSE,
 )
 
@@ -21,12 +21,11 @@ MOST_TOKENS = 100_000
 _STRANGERS = {
     "^": "a power is written with **",
     "@": "a product is written with its indices: A(i,j) * x(j)",
-    "%": "there is no remainder; compute it before",
     ";": "give one statement at a time",
-    "&": "write and(a, b)",
-    "|": "write or(a, b)",
-    "~": "write not(a)",
-    "!": "write not(a)",
+    "&": "write a and b",
+    "|": "write a or b",
+    "~": "write not a",
+    "!": "write not a",
     ":": "take slices of a tensor before it enters the statement",
     ".": "a function is written without its module: exp(x)",
 }

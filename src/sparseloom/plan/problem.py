@@ -21,7 +21,7 @@ from sparseloom.iteration.defaults import default_format
 from sparseloom.iteration.rows import RowKind
 from sparseloom.notation import printer
 from sparseloom.notation.contents import accesses_in, reductions_in, variables_in
-from sparseloom.notation.dtyping import dtype_of, reduced_dtype, result_fill, stored_dtype_of
+from sparseloom.notation.dtyping import dtype_of, reduced_dtype, result_fill, stored_dtype_of, with_sums_in
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Reduce, TensorVar
 from sparseloom.targets.c import C
 from sparseloom.targets.target import Target
@@ -248,7 +248,7 @@ def _with_room(rhs: Expr, dtype: DType) -> Expr:
             return Apply(f"as_{room.name}", (found,))
         return None
 
-    converted: Expr = rewrite(rhs, rule)
+    converted: Expr = rewrite(with_sums_in(room, rhs), rule)
     try:
         dtype_of(converted)
     except DTypeError:

@@ -39,8 +39,8 @@ _CARRIERS = ("uint32_t", "uint64_t")  # the types in which modular arithmetic is
 _SAME = {"i": ("real", "conjugate", "floor", "ceil", "trunc"), "f": ("real", "conjugate"), "c": ()}
 _SAME["u"] = (*_SAME["i"], "absolute")
 _HELPERS = {
-    "i": ("minimum", "maximum", "sign", "absolute", "square", "power"),
-    "f": ("minimum", "maximum", "sign", "square"),
+    "i": ("minimum", "maximum", "sign", "absolute", "square", "power", "floordiv", "mod"),
+    "f": ("minimum", "maximum", "sign", "square", "floordiv", "mod"),
     "c": ("divide", "power", "square", "log2", "log10", "log1p", "expm1", "isnan", "isinf", "isfinite"),
 }
 _HELPERS["u"] = _HELPERS["i"]

@@ -24,7 +24,7 @@ from sparseloom.targets.c_vectors import REGISTER_HELPER, vector_helpers
 from sparseloom.targets.target import Atomic
 
 _MATH = set(
-    "NAN INFINITY isnan isinf isfinite M_LN2 M_LN10 fabs pow hypot sqrt cbrt exp log log1p expm1 log2 log10 floor ceil trunc "
+    "NAN INFINITY isnan isinf isfinite M_LN2 M_LN10 fabs pow hypot sqrt cbrt exp log log1p expm1 log2 log10 floor ceil trunc fmod copysign "
     "sin cos tan asin acos atan atan2 sinh cosh tanh".split()
 )
 _COMPLEX = set("cabs conj creal cimag cpow csqrt cexp clog csin ccos ctan casin cacos catan csinh ccosh ctanh".split())
@@ -149,8 +149,46 @@ static inline {T} power_{D}({T} base, {T} exponent) {{
 }}
 """,
 }
-_RECIPROCAL = "  if (exponent < 0) return base == 1 ? 1 : base != -1 ? 0 : exponent & 1 ? -1 : 1;\n"
 _SQUARE = "static inline {T} square_{D}({T} x) {{ return x * x; }}"
+# As NumPy divides: towards minus infinity, and by 0 to 0.
+_ON_INTEGERS |= {
+    "floordiv": """
+static inline {T} floordiv_{D}({T} a, {T} b) {{
+  if (b == 0) return 0;
+{negated}  return ({T})(a / b{one_less});
+}}
+""",
+    "mod": """
+static inline {T} mod_{D}({T} a, {T} b) {{
+  if (b == 0) return 0;
+{no_rest}  {T} rest = ({T})(a % b);
+  return {rest};
+}}
+""",
+}
+# The quotient of the smallest number and -1 does not fit, and traps.
+_NEGATED, _NO_REST = "  if (b == -1) return ({T})(0 - ({U})a);\n", "  if (b == -1) return 0;\n"
+_ON_FLOATS = {
+    "square": _SQUARE,
+    "floordiv": """
+static inline {T} floordiv_{D}({T} a, {T} b) {{
+  if (b == 0) return a / b;
+  {T} rest = fmod{f}(a, b), quotient = (a - rest) / b;
+  if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;
+  if (quotient == 0) return copysign{f}(0, a / b);
+  {T} whole = floor{f}(quotient);
+  return quotient - whole > ({T})0.5 ? whole + 1 : whole;
+}}
+""",
+    "mod": """
+static inline {T} mod_{D}({T} a, {T} b) {{
+  {T} rest = fmod{f}(a, b);
+  if (b == 0 || rest != rest) return rest;
+  return rest == 0 ? copysign{f}(0, b) : (b < 0) != (rest < 0) ? rest + b : rest;
+}}
+""",
+}
+_RECIPROCAL = "  if (exponent < 0) return base == 1 ? 1 : base != -1 ? 0 : exponent & 1 ? -1 : 1;\n"
 _ON_COMPLEX = {
     "of": "static inline {T} {D}_of({R} real, {R} imag) {{ return __builtin_complex(real, imag); }}",
     # As NumPy divides: Smith's method, and componentwise by a zero.
@@ -235,13 +273,17 @@ def _of_dtype(dtype: DType) -> Iterator[tuple[str, str]]:
         "or_nan": " || a != a" if dtype.kind == "f" else "",
         "minus": " - (x < 0)" if dtype.kind == "i" else "",
         "reciprocal": _RECIPROCAL if dtype.kind == "i" else "",
+        "no_rest": _NO_REST if dtype.kind == "i" else "",
+        "one_less": " - (a % b != 0 && (a < 0) != (b < 0))" if dtype.kind == "i" else "",
     }
+    words["rest"] = "rest != 0 && (rest < 0) != (b < 0) ? ({T})(rest + b) : rest".format(**words) if dtype.kind == "i" else "rest"
+    words["negated"] = _NEGATED.format(**words) if dtype.kind == "i" else ""
     if dtype in INDEX_DTYPES:
         yield f"lower_bound_{dtype}", _LOWER_BOUND.format(**words)
         yield f"join_positions_{dtype}", JOIN_POSITIONS.format(**words)
         for name, template in (ENTRY_HELPERS | SORT_HELPERS).items():
             yield f"{name}_{dtype}", template.format(**words)
-    templates = {"c": {**_ON_COMPLEX, "square": _SQUARE}, "f": {**_ON_ORDERED, "square": _SQUARE}, "b": {}}
+    templates = {"c": {**_ON_COMPLEX, "square": _SQUARE}, "f": {**_ON_ORDERED, **_ON_FLOATS}, "b": {}}
     for name, template in templates.get(dtype.kind, {**_ON_ORDERED, **_ON_INTEGERS}).items():
         yield f"{dtype}_of" if name == "of" else f"{name}_{dtype}", template.format(**words)
     if dtype.kind == "c":

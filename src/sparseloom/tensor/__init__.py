@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.tensor.assignment import Assignment
+from sparseloom.tensor.assignment import Assignment, deferred
 from sparseloom.tensor.builder import Builder
 from sparseloom.tensor.creation import asarray, from_arrays, from_coo, full, random, zeros
 from sparseloom.tensor.expression import Expression, indices
@@ -14,6 +14,6 @@ from sparseloom.tensor.surface.table import TABLE
 from sparseloom.tensor.tensor import Tensor
 
 __all__ = [
-    "FAMILIES", "TABLE", "Assignment", "Builder", "Expression", "IndexVar", "Tensor", "array_api", "asarray", "from_arrays", "from_coo",
-    "full", "indices", "random", "read", "write", "zeros",
+    "FAMILIES", "TABLE", "Assignment", "Builder", "Expression", "IndexVar", "Tensor", "array_api", "asarray", "deferred", "from_arrays",
+    "from_coo", "full", "indices", "random", "read", "write", "zeros",
 ]  # fmt: skip

@@ -1,8 +1,10 @@
-"""``y[i] = A[i, j] * x[j]``: a statement that was written down and waits until its result is read, or it is scheduled and run."""
+"""``y[i] = A[i, j] * x[j]``: a statement with its operands, which is computed at once or postponed, and can be scheduled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -12,7 +14,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Assign, Expr, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import close_over
-from sparseloom.plan.problem import declared, find_extents
+from sparseloom.plan.problem import declared, find_extents, resolve
 from sparseloom.runtime.guard import Guard, still_valid
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
@@ -20,6 +22,7 @@ from sparseloom.targets.c import C
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.targets.target import Target
 from sparseloom.tensor.expression import Expression, numbered, rename, wrong_count
+from sparseloom.tensor.spoken import as_spoken
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +55,56 @@ class Assignment:
         return show(self.statement)
 
 
-def assign(storage: Storage, name: str | None, variables: tuple[IndexVar, ...], value: Expression) -> Assignment:
-    """Write down ``tensor[variables] = value``; a value that came from ``+=`` on the same access accumulates."""
+_DEFERRED: ContextVar[bool] = ContextVar("deferred", default=False)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Postpone the assignments of a ``with`` block: each is computed when its tensor is first read, or by a kernel of its schedule.
+
+    What is postponed is checked at once, and reads its operands when it is computed. Each thread defers for itself.
+
+    >>> i, i0, i1 = sl.indices("i i0 i1")
+    >>> x, y = sl.asarray(np.arange(3.0), name="x"), sl.zeros(3, name="y")
+    >>> with sl.deferred():
+    ...     y[i] = 2 * x[i]
+    >>> y
+    <Tensor 'y': 3, dense(1), float64>
+      assigned, not computed yet: y(i) = 2 * x(i)
+    >>> y.schedule().split(i, i0, i1, 2).compile()().to_numpy()
+    array([0., 2., 4.])
+    """
+    before = _DEFERRED.set(True)
+    try:
+        yield
+    finally:
+        _DEFERRED.reset(before)
+
+
+def is_deferred() -> bool:
+    """Whether assignments are postponed here."""
+    return _DEFERRED.get()
+
+
+def assign(
+    storage: Storage,
+    name: str | None,
+    variables: tuple[IndexVar, ...],
+    value: Expression,
+    spoken: Mapping[int, str] | None = None,
+) -> Assignment:
+    """Write down ``tensor[variables] = value``; a value that came from ``+=`` on the same access accumulates.
+
+    Tensors without a name are T0, T1, ...; those that errors are to speak of have the names of the user's variables, ``spoken``.
+    """
     accumulates = value.increment is not None and _is_access_to(value.increment[0], storage, variables)
     if value.increment is not None and accumulates:
         value = value.increment[1]
-    known = name or numbered("T", 0, value.operands)
     if len(variables) != len(storage.shape):
-        raise wrong_count(known, storage, variables)
+        raise wrong_count(name, storage, variables)
+    if spoken is not None:
+        value = as_spoken(value, spoken)
+    known = name or numbered("T", 0, value.operands)
     # What is made anew does not depend on what the tensor was worth where it stored nothing.
     result = declared(known, storage) if accumulates else replace(declared(known, storage), fill=0)
     lhs = Access(result, variables)
@@ -72,6 +117,8 @@ def assign(storage: Storage, name: str | None, variables: tuple[IndexVar, ...], 
         operands[old] = operands.pop(known)
     statement = close_over(Assign(lhs, node, "add" if accumulates else None))
     sizes = find_extents(statement, {**operands, known: storage}, {})
+    if is_deferred():
+        resolve(statement, storage.format, storage.dtype)  # which finds dtypes that do not fit
     return Assignment(statement, {**operands, known: storage} if accumulates else operands, sizes)
 
 
@@ -89,7 +136,8 @@ class TensorSchedule(Schedule):
     >>> import numpy as np, sparseloom as sl
     >>> i, i0, i1 = sl.indices("i i0 i1")
     >>> x, y = sl.asarray(np.arange(5.0), name="x"), sl.zeros(5, name="y")
-    >>> y[i] = 2 * x[i]
+    >>> with sl.deferred():                     # the kernel below is the first to compute it
+    ...     y[i] = 2 * x[i]
     >>> kernel = y.schedule().split(i, i0, i1, 2).compile()
     >>> kernel() is y
     True

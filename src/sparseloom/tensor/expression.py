@@ -18,6 +18,7 @@ import numpy as np
 from sparseloom.core.errors import DTypeError, NotationError
 from sparseloom.core.trees import rewrite
 from sparseloom.formats.storage import Storage
+from sparseloom.notation.dtyping import as_written, dtype_of
 from sparseloom.notation.nodes import Access, Apply, Expr, IndexVar, Literal, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.syntax import DEEPEST, LONGEST, TOO_DEEP, TOO_LONG
@@ -57,6 +58,32 @@ def _operator(op: str, swapped: bool = False) -> Callable[[Expression, Any], Exp
     return lambda expression, other: binary(op, other, expression) if swapped else binary(op, expression, other)
 
 
+_ON_TRUTHS = {"&": "logical_and", "|": "logical_or", "^": "logical_xor"}
+
+
+def _bits(symbol: str, swapped: bool = False) -> Callable[[Expression, Any], Expression]:
+    """The method behind an operator on bits, which expressions have for truth values."""
+
+    def combined(expression: Expression, other: Any) -> Expression:
+        pair = (lift(other), expression) if swapped else (expression, lift(other))
+        for part in pair:
+            _check_truth(part, symbol)
+        return binary(_ON_TRUTHS[symbol], *pair)
+
+    return combined
+
+
+def _check_truth(value: Expression, symbol: str) -> None:
+    """Refuse bits of numbers: nothing computes them in a statement."""
+    dtype = dtype_of(as_written(value.node))
+    if dtype.kind != "b":
+        help = f"compare first, as in (a != 0) {symbol} (b != 0)" if symbol != "~" else "compare first, as in ~(a != 0)"
+        raise DTypeError(
+            f"{symbol} of expressions is for truth values, and {show(value.node)} is {dtype}\n"
+            f"  help: {help}; sl.bitwise_and, sl.invert and the like compute the bits of whole tensors"
+        )
+
+
 class Expression:
     """A value in index notation. Operators combine expressions; nothing is computed before it is assigned to a tensor.
 
@@ -68,7 +95,7 @@ class Expression:
 
     __slots__ = ("depth", "increment", "leaves", "node", "operands")
     __array_ufunc__ = None  # so that NumPy leaves ``array * expression`` to us, and we can refuse it with a reason
-    __hash__ = object.__hash__
+    __hash__ = None  # type: ignore[assignment]  # as in NumPy: == makes an expression
 
     def __init__(self, node: Expr, operands: Mapping[str, Operand], parts: Sequence[Expression] = ()) -> None:
         self.node = node
@@ -86,7 +113,10 @@ class Expression:
         return f"Expression({show(self.node)})"
 
     def __bool__(self) -> NoReturn:
-        raise DTypeError(f"{show(self.node)} has no truth value before it is computed; use sl.where, sl.minimum, sl.equal and the like")
+        raise DTypeError(
+            f"{show(self.node)} has no truth value before it is computed\n"
+            "  help: choose with sl.where(condition, a, b), and write & | ~ instead of and, or, not, as in (0 < a) & (a < 1)"
+        )
 
     def __iter__(self) -> NoReturn:
         raise DTypeError(f"{show(self.node)} cannot be iterated; assign it to a tensor, then read that with to_numpy()")
@@ -95,9 +125,15 @@ class Expression:
     __sub__, __rsub__ = _operator("subtract"), _operator("subtract", swapped=True)
     __mul__, __rmul__ = _operator("multiply"), _operator("multiply", swapped=True)
     __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", swapped=True)
+    __floordiv__, __rfloordiv__ = _operator("floordiv"), _operator("floordiv", swapped=True)
+    __mod__, __rmod__ = _operator("mod"), _operator("mod", swapped=True)
     __pow__, __rpow__ = _operator("power"), _operator("power", swapped=True)
     __lt__, __le__ = _operator("less"), _operator("less_equal")
     __gt__, __ge__ = _operator("greater"), _operator("greater_equal")
+    __eq__, __ne__ = _operator("equal"), _operator("not_equal")  # type: ignore[assignment]
+    __and__, __rand__ = _bits("&"), _bits("&", swapped=True)
+    __or__, __ror__ = _bits("|"), _bits("|", swapped=True)
+    __xor__, __rxor__ = _bits("^"), _bits("^", swapped=True)
 
     def __iadd__(self, other: Any) -> Expression:
         added = lift(other)
@@ -105,6 +141,10 @@ class Expression:
         if isinstance(self.node, Access):
             total.increment = (self, added)
         return total
+
+    def __invert__(self) -> Expression:
+        _check_truth(self, "~")
+        return apply("logical_not", self)
 
     def __neg__(self) -> Expression:
         return apply("negative", self)
@@ -120,15 +160,15 @@ def access(storage: Storage, name: str | None, variables: tuple[IndexVar, ...]) 
     """``A[i, j]``: one variable per mode. A tensor without a name is T0 until it meets another."""
     known = name or "T0"
     if len(variables) != len(storage.shape):
-        raise wrong_count(known, storage, variables)
+        raise wrong_count(name, storage, variables)
     return Expression(Access(declared(known, storage), variables), {known: Operand(storage, name is not None)})
 
 
-def wrong_count(name: str, storage: Storage, variables: tuple[IndexVar, ...]) -> NotationError:
+def wrong_count(name: str | None, storage: Storage, variables: tuple[IndexVar, ...]) -> NotationError:
     """The error for an access with too few or too many variables."""
     given = ", ".join(map(str, variables))
-    wanted = len(storage.shape)
-    return NotationError(f"{name} has {wanted} modes, but {name}[{given}] gives it {len(variables)}; name one variable per mode")
+    wanted, what = len(storage.shape), name or f"a tensor of shape {storage.shape}"
+    return NotationError(f"{what} has {wanted} modes, but {name or ''}[{given}] gives it {len(variables)}; name one variable per mode")
 
 
 def lift(value: Any) -> Expression:

@@ -70,7 +70,7 @@ def _reduction(name: str, op: str) -> Callable[..., Any]:
         if len(arguments) != 1 or options:
             raise NotationError(f"sl.{name} reduces an expression over index variables, as in sl.{name}(j, A[i, j])")
         body = lift(arguments[0])
-        return Expression(Reduce(op, bound, body.node), body.operands, (body,))
+        return Expression(Reduce(op, bound, body.node, written=True), body.operands, (body,))
 
     reduction.__name__ = reduction.__qualname__ = name
     told = f"The {name} of an expression over variables, ``{name}(j, A[i, j])``, or of a tensor along modes."

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sparseloom.conversion import convert, store
 from sparseloom.core import algebra
-from sparseloom.core.dtypes import BOOL, INT64, DType, computed, is_half
+from sparseloom.core.dtypes import BOOL, INT64, DType, computed, is_half, summed
 from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.doors import doors
 from sparseloom.formats.format import Format
@@ -105,9 +105,7 @@ def _accumulator(op: str, dtype: DType) -> DType:
     """The dtype in which NumPy's methods reduce: sums and products of short integers and truths are counted in 64 bits."""
     if op.startswith("logical"):
         return BOOL
-    if op not in ("add", "multiply") or dtype.kind not in "biu":
-        return dtype
-    return np.dtype(np.uint64) if dtype.kind == "u" else INT64
+    return summed(dtype) if op in ("add", "multiply") else dtype
 
 
 def _needs_order(op: str, dtype: DType) -> bool:

@@ -17,7 +17,7 @@ from sparseloom.tensor.picture import braille, svg
 
 
 def text_of(storage: Storage, name: str | None, assignment: Assignment | None) -> str:
-    """The text form. A tensor that waits for an assignment shows that, and is not computed for it."""
+    """The text form. A tensor whose assignment is postponed shows that, and is not computed for it."""
     facts = ", ".join(_facts(storage, assignment))
     head = f"<Tensor{f' {name!r}' if name else ''}: {facts}>"
     if assignment is not None:

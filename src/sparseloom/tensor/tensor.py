@@ -1,8 +1,10 @@
-"""The tensor that users hold: a storage, a name, and perhaps an assignment that waits to be computed."""
+"""The tensor that users hold: a storage, a name, and the statement that was last assigned to it."""
 
 from __future__ import annotations
 
 import math
+import sys
+from functools import partial
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from sparseloom.conversion import convert
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, is_bfloat16, value_dtype
-from sparseloom.core.errors import DeviceError, DTypeError, NotationError, ShapeError, StorageError
+from sparseloom.core.errors import DeviceError, DTypeError, NotationError, ShapeError, SparseloomError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.pack import stored_count, unpack
 from sparseloom.formats.storage import Storage, apart, copied, lend, open_up
@@ -22,7 +24,7 @@ from sparseloom.runtime.guard import Guard, still_valid
 from sparseloom.runtime.large import duplicate
 from sparseloom.tensor.arithmetic import Arithmetic
 from sparseloom.tensor.arrays import arrays_of, storage_of
-from sparseloom.tensor.assignment import Assignment, TensorSchedule, assign
+from sparseloom.tensor.assignment import Assignment, TensorSchedule, assign, is_deferred
 from sparseloom.tensor.expression import access, lift
 from sparseloom.tensor.giving import Giving
 from sparseloom.tensor.hints import missing_attribute
@@ -34,33 +36,36 @@ from sparseloom.tensor.keys import Mask
 from sparseloom.tensor.operators import cast
 from sparseloom.tensor.ordered import ordered_entries
 from sparseloom.tensor.repr import html_of, inline_of, text_of
+from sparseloom.tensor.spoken import variables_of
 
 
 class Tensor(Arithmetic, Giving):
     """A tensor of any order, in any format.
 
     ``A[0]``, ``A[1:3]`` and the like give parts. ``A[i, j]`` with index variables gives an expression, and ``y[i] = expression``
-    writes an assignment down, which runs when ``y`` is first read. Tensors do not change otherwise.
+    computes it at once, on its operands as they are now. Tensors do not change otherwise. ``y.schedule()`` has the statement.
 
     >>> A = sl.asarray([[1.0, 0.0], [0.0, 2.0]], format="csr")
     >>> isinstance(A, sl.Tensor), (A @ [1.0, 1.0]).to_numpy()
     (True, array([1., 2.]))
     """
 
-    __slots__ = ("__weakref__", "_assignment", "_guard", "_storage", "name", "notes")
+    __slots__ = ("__weakref__", "_assignment", "_guard", "_postponed", "_storage", "name", "notes")
 
     def __init__(self, storage: Storage, name: str | None = None, notes: tuple[str, ...] = (), guard: Guard | None = None) -> None:
         self._storage = storage
-        self._assignment: Assignment | None = None
+        self._assignment: Assignment | None = None  # the last one, which can be scheduled and computed again
+        self._postponed: Assignment | None = None  # one that is still to be computed
         self._guard = guard  # for index arrays that a caller can change, once they were found valid
         self.name = name
         self.notes = notes
 
     @property
     def storage(self) -> Storage:
-        """The stored form. An assignment that waits is computed first; index arrays that a caller can change are checked again."""
-        if self._assignment is not None:
-            self.replace_storage(self._assignment.run())
+        """The stored form. A postponed assignment is computed first; index arrays that a caller can change are checked again."""
+        postponed = self._postponed
+        if postponed is not None:
+            self.replace_storage(postponed.run(), postponed)
         storage = self._storage
         if (storage.seal is None or storage.seal.broken) and (self._guard is None or not self._guard.holds()) and storage.device == "cpu":
             self._guard = still_valid(storage, self._guard)
@@ -68,7 +73,7 @@ class Tensor(Arithmetic, Giving):
 
     def has(self, storage: Storage | None) -> bool:
         """Whether this is the stored form, and still valid; asked before every call that is made again."""
-        if self._storage is not storage or self._assignment is not None:
+        if self._storage is not storage or self._postponed is not None:
             return False
         seal = self._storage.seal
         if (seal is None or seal.broken) and self._storage.device == "cpu":
@@ -77,7 +82,7 @@ class Tensor(Arithmetic, Giving):
 
     @property
     def assignment(self) -> Assignment | None:
-        """The assignment that was written down and not computed yet, if there is one."""
+        """The last assignment with index variables, if there was one."""
         return self._assignment
 
     @property
@@ -123,7 +128,7 @@ class Tensor(Arithmetic, Giving):
     @property
     def fill(self) -> Scalar:
         """The value of every coordinate that is not stored."""
-        return self._storage.fill if self._assignment is None else self.storage.fill
+        return self._storage.fill if self._postponed is None else self.storage.fill
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -236,21 +241,34 @@ class Tensor(Arithmetic, Giving):
                 "  help: take them down with B = A.builder(), B[i, j] = value, and A = B.build(), which moves them once; "
                 "or assign with index variables, as in y[i] = ..."
             )
-        value = lift(value)
-        self._assignment = assign(self.storage, self.name, variables, value)
+        storage, expression = self._storage, lift(value)
+        try:
+            made = assign(storage, self.name, variables, expression)
+            if is_deferred():
+                self._assignment = self._postponed = made
+            else:
+                self.replace_storage(made.run(), made)
+            return
+        except SparseloomError as found:
+            fault = found
+        # Errors speak of tensors by name. Those without one are called as the user's variables are, and the error is raised again.
+        spoken = variables_of(sys._getframe(1), lambda held: held._storage if isinstance(held, Tensor) else None)
+        assign(storage, self.name or spoken.get(id(storage)), variables, expression, spoken).run()
+        raise fault
 
     def schedule(self) -> TensorSchedule:
-        """The schedule of the assignment that was written down and not computed yet; ``compile()`` it and call the kernel."""
-        waiting = self._assignment
-        if waiting is None:
-            raise NotationError("there is nothing to schedule: no assignment waits\n  help: write one first, as in y[i] = A[i, j] * x[j]")
-        return TensorSchedule(waiting.prepare().unscheduled(), assignment=waiting, receive=self.replace_storage)
+        """The schedule of the last assignment; ``compile()`` it, and call the kernel to compute the tensor again."""
+        last = self._assignment
+        if last is None:
+            raise NotationError("there is nothing to schedule: nothing was assigned\n  help: write y[i] = A[i, j] * x[j] or the like first")
+        return TensorSchedule(last.prepare().unscheduled(), assignment=last, receive=partial(self.replace_storage, assignment=last))
 
-    def replace_storage(self, storage: Storage) -> Self:
-        """Take over a result that was computed for this tensor; an assignment that waited for it is done."""
-        self._storage = storage
-        self._assignment = None
+    def replace_storage(self, storage: Storage, assignment: Assignment | None = None) -> Self:
+        """Take over a result that was computed for this tensor, by an ``assignment`` or otherwise."""
         self._guard = None
+        self._storage = storage
+        self._assignment = assignment or self._assignment
+        self._postponed = None  # last of all: another thread that still finds it computes the same again
         return self
 
     def nonzero(self) -> tuple[NDArray[np.int64], ...]:
@@ -339,14 +357,14 @@ class Tensor(Arithmetic, Giving):
         return (_rebuilt, parts) if storage is self._storage else (_rebuilt_on_device, parts)
 
     def __repr__(self) -> str:
-        return text_of(self._storage, self.name, self._assignment)
+        return text_of(self._storage, self.name, self._postponed)
 
     def _repr_inline_(self, max_width: int) -> str:
         """One line, as xarray shows it."""
         return inline_of(self._storage, max_width)
 
     def _repr_html_(self) -> str:
-        return html_of(self._storage, self.name, self._assignment)
+        return html_of(self._storage, self.name, self._postponed)
 
 
 def _plain(part: Any) -> Any:
