@@ -24,6 +24,7 @@ from sparseloom.core.errors import (
 )
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
+from sparseloom.core.signs import printable
 from sparseloom.core.trees import walk
 from sparseloom.explain import explain
 from sparseloom.formats.format import Format
@@ -372,7 +373,7 @@ class Inspectable:
 
     def explain(self) -> str:
         """Who drives each loop, which races there are, what is converted, and where the result goes."""
-        return self._inspected().explain()
+        return printable(self._inspected().explain())
 
 
 def _naming_bounds(call: Call, stmt: Stmt, sizes: Mapping[str, int]) -> Call:

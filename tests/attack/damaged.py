@@ -24,7 +24,9 @@ SHORT = 300
 SUFFIXES = (".mtx", ".mtx.gz", ".tns", ".tns.gz", ".npz", ".npy", ".mat", ".h5", ".bsp.npz")
 MATRIX = np.array([[1.5, 0, 0, 2], [0, 0, 3, 0], [0, 4, 0, 5]])
 DTYPES = ("float64", "float32", "int16", "uint8", "bool", "complex128", "int64")
-WORDS = (b"\xff\xff\xff\xff", bytes(4), b"\0\0\0\x80", b"\xff\xff\xff\x7f", b"\x80\0\0\0", b"\1\0\0\0", b"\0\0\0\1", b"9999", b"    ", b"-1-1")
+WORDS = (
+    b"\xff\xff\xff\xff", bytes(4), b"\0\0\0\x80", b"\xff\xff\xff\x7f", b"\x80\0\0\0", b"\1\0\0\0", b"\0\0\0\1", b"9999", b"    ", b"-1-1",
+)  # fmt: skip
 
 
 def trial(rng: np.random.Generator) -> str:
@@ -58,7 +60,8 @@ def whole(suffix: str, kind: int) -> bytes:
         if suffix == ".mat":
             held: Any = sp.csc_array(array) if kind % 2 else array
             level = "4" if kind > 8 else "5"
-            others: dict[str, Any] = {} if kind % 3 else {"title": "text", **({} if level == "4" else {"cells": np.array([1, "a"], object)})}
+            others: dict[str, Any] = {} if kind % 3 else {"title": "text"}
+            others |= {"cells": np.array([1, "a"], object)} if others and level == "5" else {}
             scipy.io.savemat(path, {"A": held, **others}, do_compression=kind in (3, 4), format=level)
         elif suffix in (".npz", ".h5", ".bsp.npz"):
             sl.write(path, sl.asarray(array, format=("csr", "coo", "dense", "csc")[kind % 4]))

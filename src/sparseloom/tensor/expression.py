@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from sparseloom.core.errors import DTypeError, NotationError
+from sparseloom.core.signs import printable
 from sparseloom.core.trees import rewrite
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Apply, Expr, IndexVar, Literal, TensorVar
@@ -83,7 +84,7 @@ class Expression:
                 raise NotationError(f"the expression cannot be computed: {what}\n  help: {help}")
 
     def __repr__(self) -> str:
-        return f"Expression({show(self.node)})"
+        return printable(f"Expression({show(self.node)})")
 
     def __bool__(self) -> NoReturn:
         raise DTypeError(f"{show(self.node)} has no truth value before it is computed; use sl.where, sl.minimum, sl.equal and the like")

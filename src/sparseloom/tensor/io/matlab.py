@@ -176,7 +176,7 @@ class MatlabFile:
         code = int(flags) & 255
         if code == _OPAQUE:
             return blank
-        sizes = self._numbers(stream, None, "sizes").tolist()
+        sizes = self._numbers(stream, None, "sizes", most=_MOST_MODES).tolist()
         if any(size < 0 for size in sizes) or not sizes:
             raise self._damage(f"an array has the sizes {sizes}")
         kind, size, short = self._tag(stream)
@@ -193,8 +193,9 @@ class MatlabFile:
         if one.is_sparse:
             if len(one.shape) != 2:
                 raise self._damage(f"{one.name!r} is sparse and has the shape {one.shape}; sparse arrays are matrices")
-            rows, starts = self._numbers(stream, None, "rows"), self._numbers(stream, one.shape[1] + 1, "starts of columns")
-            values = self._values(stream, one, None)
+            most = max(math.prod(one.shape), 1)  # entries; more than these would be a bomb
+            rows, starts = self._numbers(stream, None, "rows", most=most), self._numbers(stream, one.shape[1] + 1, "starts of columns")
+            values = self._values(stream, one, None, most)
             count = int(starts[-1])
             if not 0 <= count <= min(len(rows), len(values)):
                 raise self._damage(f"{one.name!r} has {count} entries, {len(rows)} rows of entries and {len(values)} values")
@@ -207,9 +208,9 @@ class MatlabFile:
             values = values.astype(np.complex64, copy=False)
         return from_numpy(values.reshape(one.shape, order="F")).storage
 
-    def _values(self, stream: _Stream, one: Variable, count: int | None) -> NDArray[Any]:
+    def _values(self, stream: _Stream, one: Variable, count: int | None, most: int | None = None) -> NDArray[Any]:
         """The values, of one element or two; truth values if they are marked so."""
-        real = self._numbers(stream, count, "values", "iuf")
+        real = self._numbers(stream, count, "values", "iuf", most)
         if one.is_complex:
             imaginary = self._numbers(stream, len(real), "imaginary parts", "iuf")
             require_free(self._path, 16 * len(real), f"{one.name!r}")
@@ -228,8 +229,8 @@ class MatlabFile:
             return first & 0xFFFF, first >> 16, data[4 : 4 + (first >> 16)]
         return first, int(np.frombuffer(data[4:], f"{self._order}u4")[0]), None
 
-    def _numbers(self, stream: _Stream, count: int | None, what: str, kinds: str = "iu") -> NDArray[Any]:
-        """The numbers in an element, and so many, if that is known."""
+    def _numbers(self, stream: _Stream, count: int | None, what: str, kinds: str = "iu", most: int | None = None) -> NDArray[Any]:
+        """The numbers in an element, and so many, if that is known, or at most so many."""
         kind, size, short = self._tag(stream)
         if kind not in _TYPES or np.dtype(_TYPES[kind]).kind not in kinds:
             raise self._damage(f"the {what} are an element of type {kind}")
@@ -237,8 +238,8 @@ class MatlabFile:
         if size % dtype.itemsize or (count is not None and size != count * dtype.itemsize):
             wanted = "" if count is None else f", and there should be {count}"
             raise self._damage(f"the {what} have {size} bytes of {dtype.newbyteorder('=')}{wanted}")
-        if what == "sizes" and size > 8 * _MOST_MODES:
-            raise self._damage(f"an array has {size // dtype.itemsize} modes")
+        if most is not None and size > most * dtype.itemsize:
+            raise self._damage(f"the {what} are {size // dtype.itemsize}, and there are {most} at most")
         if short is not None:
             return np.frombuffer(short, dtype).astype(dtype.newbyteorder("="))
         return self._filled(stream, size // dtype.itemsize, dtype, -size % 8)
@@ -276,7 +277,7 @@ class MatlabFile:
     def _load_4(self, one: Variable) -> Storage:
         if one.dtype is None:
             raise self._damage(f"{one.name!r} is no array of numbers")
-        stream, count, dtype = self._opened(one), math.prod(one.shape), one.dtype.newbyteorder(self._order)
+        stream, count, dtype = self._opened(one), math.prod(one.shape), np.dtype(f"{self._order}{one.dtype.str[1:]}")
         require_array(self._path, one.shape, 16)
         values = self._filled(stream, count, dtype, 0)
         if one.is_complex:
