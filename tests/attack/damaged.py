@@ -20,7 +20,7 @@ import sparseloom as sl
 
 NAME = "damaged"
 COUNT = 12_000
-SHORT = 300
+SHORT = 150
 SUFFIXES = (".mtx", ".mtx.gz", ".tns", ".tns.gz", ".npz", ".npy", ".mat", ".h5", ".bsp.npz")
 MATRIX = np.array([[1.5, 0, 0, 2], [0, 0, 3, 0], [0, 4, 0, 5]])
 DTYPES = ("float64", "float32", "int16", "uint8", "bool", "complex128", "int64")

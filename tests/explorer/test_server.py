@@ -7,11 +7,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
-from explorer.hostile import Door, body_of, status_of
+from explorer.hostile import Door, body_of, crowd, status_of
 
 from sparseloom.explorer import server as serving
 from sparseloom.explorer.server import MOST_CONNECTIONS, POLICY, START_PAGE, Server
@@ -132,11 +131,7 @@ def test_idle_connections_delay_nobody(server: Server, door: Door, sent: bytes, 
     """There are more of them than the server serves at a time, and nothing would end them in an hour."""
     monkeypatch.setattr(serving, "LONGEST_READ", 3600.0)
     asked = door.ask(b'{"ask": "look"}')
-    with ExitStack() as held:
-        for _ in range(3 * MOST_CONNECTIONS):
-            connection = held.enter_context(socket.create_connection(("127.0.0.1", door.port), timeout=30))
-            with suppress(OSError):  # the oldest end for the others
-                connection.sendall(asked[:-5] if sent == b"POST" else sent)
+    with crowd(door, 3 * MOST_CONNECTIONS, asked[:-5] if sent == b"POST" else sent):
         for _ in range(20):
             assert status_of(door.send(asked, 30.0)) == 200
         assert len(server._open) <= MOST_CONNECTIONS
@@ -146,12 +141,11 @@ def test_idle_connections_end_no_request_that_is_being_answered(door: Door, monk
     monkeypatch.setattr(serving, "LONGEST_READ", 3600.0)
     while ARRIVED.acquire(blocking=False):
         pass
-    with socket.create_connection(("127.0.0.1", door.port), timeout=30) as waiting, ExitStack() as held:
+    with socket.create_connection(("127.0.0.1", door.port), timeout=30) as waiting:
         waiting.sendall(door.ask(b'{"ask": "wait"}'))
         assert ARRIVED.acquire(timeout=60)
-        for _ in range(2 * MOST_CONNECTIONS):
-            held.enter_context(socket.create_connection(("127.0.0.1", door.port), timeout=30))
-        assert status_of(door.send(door.ask(b'{"ask": "look"}'), 30.0)) == 200
+        with crowd(door, 2 * MOST_CONNECTIONS):
+            assert status_of(door.send(door.ask(b'{"ask": "look"}'), 30.0)) == 200
         waiting.shutdown(socket.SHUT_WR)
         assert status_of(waiting.recv(1 << 16)) == 200
 

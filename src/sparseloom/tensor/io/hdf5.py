@@ -87,12 +87,11 @@ def _received(path: Path, child: subprocess.Popen[bytes]) -> tuple[str, dict[str
 
 def _filled(path: Path, pipe: IO[bytes], array: NDArray[Any]) -> NDArray[Any]:
     """Read all of an array, in native byte order."""
-    room = memoryview(array.reshape(-1).view(np.uint8)) if array.nbytes else memoryview(bytearray())
-    begin = 0
-    while begin < len(room):
-        piece = pipe.read(min(PIECE, len(room) - begin))
+    room = array.reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
+    while len(room):
+        piece = pipe.read(min(PIECE, len(room)))
         if not piece:
             raise fault(path, _DAMAGED)
-        room[begin : begin + len(piece)] = piece
-        begin += len(piece)
+        room[: len(piece)] = np.frombuffer(piece, np.uint8)
+        room = room[len(piece) :]
     return array if array.dtype.isnative else array.byteswap(inplace=True).view(array.dtype.newbyteorder("="))
