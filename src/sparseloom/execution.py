@@ -24,6 +24,7 @@ from sparseloom.core.errors import (
 )
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
+from sparseloom.core.signs import printable
 from sparseloom.core.trees import walk
 from sparseloom.explain import explain
 from sparseloom.formats.format import Format
@@ -381,7 +382,7 @@ class Inspectable:
         Args:
             timing: also report how long each pass of the compiler took.
         """
-        return self._inspected().explain(timing)
+        return printable(self._inspected().explain(timing))
 
 
 def _naming_bounds(call: Call, stmt: Stmt, sizes: Mapping[str, int]) -> Call:

@@ -213,7 +213,7 @@ class Kernel(Shown):
                 raise ShapeError("bind cannot fill this output in place: it is sparse, or overlaps an operand\n  help: leave out= away")
             values = tensor.storage.values
         call = special.bind(storages, values=values)
-        return BoundKernel(call, self.result_name, special.fills_values, self._threads)
+        return BoundKernel(call, self.result_name, special.fills_values, self._threads, (self.bind, storages))
 
     def assemble(self, /, *args: Any, **named: Any) -> Tensor:
         """Run on these operands, and keep the result's structure in mind: ``compute`` then fills in new values only.

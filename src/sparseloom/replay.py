@@ -10,6 +10,7 @@ from typing import Any
 from sparseloom.chain import Chain
 from sparseloom.core.algebra import Semiring
 from sparseloom.core.errors import ScheduleError
+from sparseloom.core.signs import printable
 from sparseloom.execution import Inspectable, Specialization
 from sparseloom.formats.named import name_of
 from sparseloom.notation.nodes import TensorVar
@@ -25,7 +26,7 @@ class PlanText(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return str(self)
+        return printable(str(self))
 
 
 class Shown(Inspectable):
@@ -38,7 +39,7 @@ class Shown(Inspectable):
     def __repr__(self) -> str:
         known = self._last.plan.schedule if isinstance(self._last, Specialization) else self._schedule or ""
         steps = "".join(f"\n  {step.strip()}" for step in known.split("\n") if step.strip())
-        return f"<sparseloom kernel: {self._text}{steps}>"
+        return printable(f"<sparseloom kernel: {self._text}{steps}>")
 
     def explore(self, /, *args: Any, port: int = 0, browser: bool = True, **named: Any) -> Any:
         """Open a page on which its loops and its schedule can be seen, changed and measured, on these operands if there are any.

@@ -14,6 +14,7 @@ import numpy as np
 from sparseloom.chain import Chain, temporary
 from sparseloom.conversion import with_indices_as
 from sparseloom.core.errors import NotationError, ScheduleError
+from sparseloom.core.signs import printable
 from sparseloom.execution import Specialization
 from sparseloom.formats.storage import Storage
 from sparseloom.plan.plan import Plan, plan_variants, problem_text
@@ -54,7 +55,7 @@ class Tuned:
 
     def __str__(self) -> str:
         rows = [f"{one.seconds * 1e6:12,.1f} us  {one.schedule.replace(chr(10), ' ') or 'plain loops'}" for one in self.timings]
-        return "\n".join([f"{self.statement}: {self.gain:.2f} times as fast as planned", *rows])
+        return printable("\n".join([f"{self.statement}: {self.gain:.2f} times as fast as planned", *rows]))
 
 
 def tune(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -87,6 +88,17 @@ class Door:
         """A request as the page sends it, but for what is given."""
         usual = {"Content-Type": "application/json", "Content-Length": str(len(body)), "Origin": f"http://127.0.0.1:{self.port}"}
         return self.head("POST", f"/{self.token}/ask", {**usual, **(headers or {})}) + body
+
+
+@contextmanager
+def crowd(door: Door, count: int, sent: bytes = b"") -> Iterator[None]:
+    """So many connections that send this much and then nothing, held open."""
+    with ExitStack() as held:
+        for _ in range(count):
+            connection = held.enter_context(socket.create_connection(("127.0.0.1", door.port), timeout=30))
+            with suppress(OSError):  # the oldest may have ended for the others
+                connection.sendall(sent)
+        yield
 
 
 def _all(connection: socket.socket) -> bytes:

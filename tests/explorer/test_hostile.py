@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from explorer.hostile import MARK, Door, Trial, body_of, costly, look, status_of, trials
+from explorer.hostile import MARK, Door, Trial, body_of, costly, crowd, look, status_of, trials
 
 from sparseloom.explorer import server as serving
 from sparseloom.explorer.serving import Explorer
@@ -104,7 +104,7 @@ def test_hostile_requests_are_answered_in_the_child_and_write_nothing(opened: Ex
     assert body_of(door.send(usual))["ok"]
     files, code, watch = written(tmp_path), sources(), Watch()
     watch.looks = True
-    with ThreadPoolExecutor(4) as clients:
+    with crowd(door, 3 * serving.MOST_CONNECTIONS), ThreadPoolExecutor(4) as clients:
         drawn = trials(door, Random(seed), COUNT)
         found = Counter(clients.map(lambda trial: outcome(door, trial), drawn))
     assert body_of(door.send(usual))["ok"] and status_of(door.send(door.head("GET", f"/{door.token}/"))) == 200

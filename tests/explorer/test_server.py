@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from explorer.hostile import Door, body_of, status_of
+from explorer.hostile import Door, body_of, crowd, status_of
 
 from sparseloom.explorer import server as serving
 from sparseloom.explorer.server import MOST_CONNECTIONS, POLICY, START_PAGE, Server
@@ -124,6 +124,30 @@ def test_too_many_connections_are_turned_away_and_the_rest_goes_on(door: Door) -
         connection.close()
     tries = (status_of(door.send(door.head("GET", f"/{door.token}/"))) for _ in range(600) if time.sleep(0.05) is None)
     assert 200 in tries  # as soon as it is seen that they have gone
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /", b"POST"], ids=["idle", "half a line", "half a body"])
+def test_idle_connections_delay_nobody(server: Server, door: Door, sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are more of them than the server serves at a time, and nothing would end them in an hour."""
+    monkeypatch.setattr(serving, "LONGEST_READ", 3600.0)
+    asked = door.ask(b'{"ask": "look"}')
+    with crowd(door, 3 * MOST_CONNECTIONS, asked[:-5] if sent == b"POST" else sent):
+        for _ in range(20):
+            assert status_of(door.send(asked, 30.0)) == 200
+        assert len(server._open) <= MOST_CONNECTIONS
+
+
+def test_idle_connections_end_no_request_that_is_being_answered(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "LONGEST_READ", 3600.0)
+    while ARRIVED.acquire(blocking=False):
+        pass
+    with socket.create_connection(("127.0.0.1", door.port), timeout=30) as waiting:
+        waiting.sendall(door.ask(b'{"ask": "wait"}'))
+        assert ARRIVED.acquire(timeout=60)
+        with crowd(door, 2 * MOST_CONNECTIONS):
+            assert status_of(door.send(door.ask(b'{"ask": "look"}'), 30.0)) == 200
+        waiting.shutdown(socket.SHUT_WR)
+        assert status_of(waiting.recv(1 << 16)) == 200
 
 
 def test_whoever_does_not_wait_is_noticed(door: Door) -> None:

@@ -34,7 +34,7 @@ ENDLESS = """
 #include <time.h>
 int32_t entry(void **args)
 {
-    int32_t (*cancelled)(void) = (int32_t (*)(void))args[0];
+    int32_t (*cancelled)(void) = *(int32_t (**)(void))args[0];
     struct timespec pause = {0, 10000000};
     *(volatile int64_t *)args[1] = 1;
     while (!cancelled())
@@ -50,7 +50,7 @@ SELF_INTERRUPTING = """
 #include <unistd.h>
 int32_t entry(void **args)
 {
-    int32_t (*cancelled)(void) = (int32_t (*)(void))args[0];
+    int32_t (*cancelled)(void) = *(int32_t (**)(void))args[0];
     kill(getpid(), SIGINT);
     for (int64_t n = 0; n < (int64_t)args[1]; n++) {
         usleep(1000);

@@ -47,7 +47,8 @@ def compile_all(functions: Sequence[Function], folder: Path, *flags: str) -> lis
 def call(entry: Any, function: Function, arguments: Sequence[Any], cancelled: Any = None) -> list[Any]:
     """Call a compiled kernel as the interpreter is called; a status other than OK is raised, with nothing handed out."""
     words = (ctypes.c_void_p * (1 + len(arguments)))()
-    words[0] = ctypes.cast(cancelled, ctypes.c_void_p) if cancelled is not None else None
+    caller = (ctypes.c_void_p * 2)(ctypes.cast(cancelled, ctypes.c_void_p)) if cancelled is not None else None
+    words[0] = ctypes.addressof(caller) if caller is not None else None
     for k, (param, argument) in enumerate(zip(function.params, arguments, strict=True), 1):
         match param.role:
             case Role.INPUT | Role.OUTPUT:

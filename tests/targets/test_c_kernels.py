@@ -81,12 +81,12 @@ def test_spmv_reads_as_if_written_by_hand():
         """\
 static int32_t spmv(const int32_t *restrict A2_pos, const int32_t *restrict A2_crd,
                     const double *restrict A_vals, const double *restrict x_vals, int64_t n,
-                    double *restrict y_vals, int32_t (*cancelled)(void)) {
+                    double *restrict y_vals, void *caller) {
   int32_t status = OK;
   struct poll_state poll = {1, 0, 0};
   int64_t countdown = 1;
   for (int64_t i = 0; i < n; i++) {
-    if (--countdown == 0 && !(countdown = next_countdown(&poll, cancelled))) { status = CANCELLED; goto fail; }
+    if (--countdown == 0 && !(countdown = next_countdown(&poll, caller))) { status = CANCELLED; goto fail; }
     double sum = 0.0;
     for (int64_t p = A2_pos[i]; p < A2_pos[i + 1]; p++) {
       int64_t j = A2_crd[p];  // coordinate
@@ -101,7 +101,7 @@ fail:
 }
 
 int32_t entry(void **args) {
-  return spmv(args[1], args[2], args[3], args[4], (int64_t)args[5], args[6], (int32_t (*)(void))args[0]);
+  return spmv(args[1], args[2], args[3], args[4], (int64_t)args[5], args[6], args[0]);
 }
 """
     )
@@ -111,7 +111,7 @@ def test_a_growing_result_is_handed_out_and_cleaned_up_in_one_place():
     assert emit(positives(), static=True).split("\n\nint32_t entry")[0] == (
         """\
 static int32_t positives(const double *restrict x, int64_t n, double **kept_out, int64_t *count_out,
-                         int32_t (*cancelled)(void)) {
+                         void *caller) {
   double *kept = NULL;
   int64_t count = 0;
   int32_t status = OK;

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from sparseloom.cli.terminal import seconds
 from sparseloom.core.errors import SparseloomError
+from sparseloom.core.signs import spell_signs
 from sparseloom.evaluation import program
 from sparseloom.kernel import Kernel
 from sparseloom.runtime.toolchain import find_compiler
@@ -42,6 +43,7 @@ class Example:
 
 def main() -> int:
     """Show everything; return 1 if a result is wrong, 2 if it cannot run."""
+    spell_signs(sys.stdout, sys.stderr)
     console = Console(highlight=False, soft_wrap=True)
     try:
         find_compiler()

@@ -12,6 +12,7 @@ from sparseloom import __version__
 from sparseloom.cli import bench, bisect, cache, compile, convert, explore, formats, info, run
 from sparseloom.cli.terminal import complain, warnings_as_notes
 from sparseloom.core.errors import CompilerBug, SparseloomError
+from sparseloom.core.signs import spell_signs
 
 USER_MISTAKE, OUR_MISTAKE = 2, 1
 _EXAMPLES = """\
@@ -26,6 +27,7 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, 2 for a mistake of the user, 130 for Ctrl-C."""
+    spell_signs(sys.stdout, sys.stderr)
     parser = _parser()
     options = parser.parse_args(arguments)
     if not hasattr(options, "execute"):

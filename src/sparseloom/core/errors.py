@@ -6,6 +6,10 @@ A broken promise inside the compiler is ``CompilerBug``: it is never the user's 
 
 from __future__ import annotations
 
+from typing import Any
+
+from sparseloom.core.signs import printable
+
 
 class SparseloomError(Exception):
     """The root of all errors Sparseloom raises on purpose.
@@ -16,6 +20,17 @@ class SparseloomError(Exception):
     ...     print(type(error).__name__)
     NotationError
     """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The text is made already, so it is copied as it is."""
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[SparseloomError], args: tuple[object, ...]) -> SparseloomError:
+    return kind.__new__(kind, *args)
 
 
 class NotationError(SparseloomError, ValueError):

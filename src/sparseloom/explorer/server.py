@@ -5,7 +5,8 @@
 
 It listens on 127.0.0.1. Without the token nothing is there. Pages of other sites are refused: ``Host`` must be ours (a name that leads here
 by DNS is not), and so must ``Origin`` where a browser sends it. Files are looked up in a table; no path is ever made of a request. Each
-connection serves one request and is given some seconds for it.
+connection serves one request and is given some seconds for it. Connections that are idle or slow delay nobody: where there are too many,
+the oldest of them ends.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import socketserver
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from importlib.resources import files
@@ -29,7 +31,8 @@ from typing import Any, NoReturn
 from sparseloom.explorer.limits import failure
 
 ADDRESS = "127.0.0.1"
-MOST_CONNECTIONS = 16
+MOST_CONNECTIONS = 64
+BACKLOG = 256  # connections that wait to be accepted
 LARGEST_REQUEST = 256 << 10  # bytes
 LONGEST_READ = 5.0  # seconds for all of a request, however slowly it drips in
 LONGEST_WRITE = 10.0
@@ -69,7 +72,7 @@ class Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
-    request_queue_size = MOST_CONNECTIONS
+    request_queue_size = BACKLOG
 
     def __init__(self, answer: Answer, port: int = 0, log: bool = False) -> None:
         super().__init__((ADDRESS, port), _Handler)
@@ -78,7 +81,9 @@ class Server(socketserver.ThreadingTCPServer):
         self.token = secrets.token_urlsafe(24)
         self.hosts = frozenset(f"{name}:{self.port}" for name in (ADDRESS, "localhost"))
         self.page = page_files()
-        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._lock = threading.Lock()
+        self._open: set[Any] = set()
+        self._idle: dict[Any, None] = {}  # those whose requests are not read yet, or whose answers are being sent, the oldest first
 
     @property
     def url(self) -> str:
@@ -86,14 +91,14 @@ class Server(socketserver.ThreadingTCPServer):
         return f"http://{ADDRESS}:{self.port}/{self.token}/"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own, if there are not too many already."""
-        if not self._places.acquire(blocking=False):
+        """Serve a connection in a thread of its own. If there are too many, the one that has been idle longest ends for it."""
+        if not self._admit(request):
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # no thread is to be had
-            self._places.release()
+            self._leave(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -101,7 +106,41 @@ class Server(socketserver.ThreadingTCPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._places.release()
+            self._leave(request)
+
+    @contextmanager
+    def at_work(self, request: Any) -> Iterator[None]:
+        """While the answer to a connection is made, which does not end for others."""
+        with self._lock:
+            self._idle.pop(request, None)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if request in self._open:
+                    self._idle[request] = None
+
+    def _admit(self, request: Any) -> bool:
+        """Let a connection in; False if all that there may be are at work."""
+        with self._lock:
+            if len(self._open) >= MOST_CONNECTIONS:
+                oldest = next(iter(self._idle), None)
+                if oldest is None:
+                    return False
+                self._forget(oldest)
+                with suppress(OSError):  # its client may have gone
+                    oldest.shutdown(socket.SHUT_RDWR)  # wakes its thread, which closes it
+            self._open.add(request)
+            self._idle[request] = None
+            return True
+
+    def _leave(self, request: Any) -> None:
+        with self._lock:
+            self._forget(request)
+
+    def _forget(self, request: Any) -> None:
+        self._open.discard(request)
+        self._idle.pop(request, None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away in the middle is nothing to tell."""
@@ -194,7 +233,9 @@ class _Handler(BaseHTTPRequestHandler):
         if kind != "application/json":
             raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a request must be application/json", "send it as the page does")
         request = read_request(self._body())
-        self._send(HTTPStatus.OK, "application/json", self.server.answer(request, self._is_awaited))
+        with self.server.at_work(self.connection):
+            answer = self.server.answer(request, self._is_awaited)
+        self._send(HTTPStatus.OK, "application/json", answer)
 
     def _body(self) -> bytes:
         lengths = self.headers.get_all("Content-Length", [])

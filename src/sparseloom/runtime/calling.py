@@ -2,7 +2,7 @@
 
 A kernel has one entry, ``int32_t entry(void **args)``, and gets a pack of 64-bit words::
 
-    args[0]        int32_t (*cancelled)(void): asked now and then by a long kernel; not 0 means stop
+    args[0]        struct caller_state *: asked now and then by a long kernel whether to stop
     args[1 + k]    parameter k: the address of an array, or an integer by value, or a slot that the kernel writes
 
 ctypes releases the interpreter lock during the call.
@@ -24,6 +24,7 @@ import numpy as np
 from sparseloom.core.dtypes import DType, bits_of
 from sparseloom.core.errors import CompilerBug, ShapeError, SparseloomError
 from sparseloom.loops.nodes import Status
+from sparseloom.runtime.ending import caller_for
 from sparseloom.runtime.libraries import EntryPoint
 from sparseloom.runtime.shelf import shelf
 
@@ -95,8 +96,7 @@ class _Watch(threading.local):
 _watch = _Watch()
 # Asks a generator of the calling thread. There is no Python function on the way, for the reason above.
 _answers = map(next, map(operator.methodcaller("pop"), map(operator.attrgetter("ready"), itertools.repeat(_watch))))
-_cancelled = ctypes.CFUNCTYPE(ctypes.c_int32)(_answers.__next__)
-CANCELLED_ADDRESS = ctypes.cast(_cancelled, ctypes.c_void_p).value or 0
+CALLER_ADDRESS = caller_for(ctypes.CFUNCTYPE(ctypes.c_int32)(_answers.__next__))
 
 
 class Pack:
@@ -110,7 +110,7 @@ class Pack:
 
     def __init__(self, values: Sequence[Value], keep: object = None) -> None:
         # Integers are sorted out first: this is on the way of every call.
-        self._words = array("q", [CANCELLED_ADDRESS, *[value if type(value) is int else _word(value) for value in values]])
+        self._words = array("q", [CALLER_ADDRESS, *[value if type(value) is int else _word(value) for value in values]])
         self.address: int = self._words.buffer_info()[0]
         self.values = tuple(values)
         self._keep = keep

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
+from sparseloom.runtime.ending import keep_for_ever
 from sparseloom.runtime.loading import TAKES_ADDRESS, TAKES_NOTHING, Library
 from sparseloom.runtime.settings import kept_memory
 from sparseloom.targets.c import C
@@ -25,6 +26,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self._words = _Words()
+        keep_for_ever(self._words)  # kernels may give memory back until the process ends
         self._give_back: Callable[[int], None] | None = None
         self._empty: Callable[[], None] | None = None
 

@@ -2,7 +2,7 @@
 
 The words of a call, of which only the addresses and counts are new each time::
 
-    cancelled | those of the result | those of one operand after another | the sizes
+    caller | those of the result | those of one operand after another | the sizes
 
 A way holds no arrays. Several threads may go it at once, for each call has words of its own.
 """
@@ -29,7 +29,7 @@ from sparseloom.formats.storage import NO_INDICES, Seal, Storage
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.runtime.binding import aligned, as_stored
-from sparseloom.runtime.calling import CANCELLED_ADDRESS, address_of, adopt, call_with, ended
+from sparseloom.runtime.calling import CALLER_ADDRESS, address_of, adopt, call_with, ended
 from sparseloom.runtime.large import duplicate
 from sparseloom.runtime.laying import Laid, Words, parts_of
 from sparseloom.runtime.libraries import EntryPoint
@@ -49,7 +49,7 @@ class Route:
 
     def call(self, laid: Sequence[Laid], *result: int) -> None:
         """Call the kernel on these operands, with these words of the result."""
-        line = [CANCELLED_ADDRESS, *result]
+        line = [CALLER_ADDRESS, *result]
         for k in self.order:
             line += laid[k][3]
         line += self.sizes
@@ -59,7 +59,7 @@ class Route:
 
     def ask(self, laid: Sequence[Laid], result: Sequence[int]) -> array[int]:
         """As ``call``, for a kernel that leaves something in the words."""
-        line = [CANCELLED_ADDRESS, *result]
+        line = [CALLER_ADDRESS, *result]
         for k in self.order:
             line += laid[k][3]
         words = array("q", [*line, *self.sizes])

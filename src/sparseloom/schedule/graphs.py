@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparseloom.core.once import cached_property
+from sparseloom.core.signs import printable
 from sparseloom.notation.nodes import IndexVar, Stmt
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Relation
@@ -51,7 +52,7 @@ class ProvenanceGraph:
             "recover_track": [words for relation in self.relations if (words := self.tracked(relation)) is not None],
         }
         lines = [f"{name if k == 0 else '':16}   {words}" for name, found in recovery.items() for k, words in enumerate(found)]
-        return "\n".join([*self._chains(), *lines])
+        return printable("\n".join([*self._chains(), *lines]))
 
     def _chains(self) -> Iterator[str]:
         """Each relation once; one that uses only what the line ends in goes on with it."""

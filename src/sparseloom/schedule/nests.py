@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparseloom.core.once import cached_property
+from sparseloom.core.signs import printable
 from sparseloom.formats.level import Level
 from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, stored
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
@@ -101,7 +102,7 @@ class IterationGraph:
             width = max(map(len, heads), default=0) + 3
             lines = [f"{head:{width}}{stop}".rstrip() for head, stop in zip(heads, stops, strict=True)]
             texts.append("\n".join([*lines, "  " * len(stops) + show(path.assign)]))
-        return "\n\n".join(texts)
+        return printable("\n\n".join(texts))
 
     def _repr_svg_(self) -> str:
         return str(_draw_iteration(self))

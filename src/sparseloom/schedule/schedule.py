@@ -16,6 +16,7 @@ from random import Random
 from typing import NoReturn, Self
 
 from sparseloom.core.errors import ScheduleError
+from sparseloom.core.signs import printable
 from sparseloom.core.trees import field_names
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.making import CountedFirst
@@ -181,7 +182,7 @@ class Schedule:
 
     def __str__(self) -> str:
         counts = isinstance(self.concrete.making, CountedFirst)
-        return full(self.stmt) + (f"\n{self.concrete.assign.lhs.tensor} is counted first, then filled in" if counts else "")
+        return printable(full(self.stmt) + (f"\n{self.concrete.assign.lhs.tensor} is counted first, then filled in" if counts else ""))
 
     @property
     def text(self) -> str:

@@ -1,6 +1,6 @@
 """Loops as C: one readable function per kernel, and one entry that takes a pack of pointers.
 
-    args[0]      int32_t (*cancelled)(void): asked now and then whether to stop, may be NULL
+    args[0]      struct caller_state *: asked now and then whether to stop, may be NULL
     args[1 + k]  parameter k: an array's address, an int64 by value, or a slot for what the kernel hands out
 
 A kernel returns a ``Status``. Unless it is OK, everything it allocated is freed and no slot is written.
@@ -24,7 +24,7 @@ from sparseloom.targets.c_team import TEAM_NAMES
 from sparseloom.targets.c_vectors import VECTOR_BYTES
 from sparseloom.targets.target import CPU_UNITS, Shelf, Target
 
-_OURS = frozenset(["args", "cancelled", "status", "poll", "countdown", "larger", *TEAM_NAMES, *MEMORY_NAMES, *STATUS_NAMES])
+_OURS = frozenset(["args", "caller", "status", "poll", "countdown", "larger", *TEAM_NAMES, *MEMORY_NAMES, *STATUS_NAMES])
 _WIDTH = 110
 _MOST_EFFORT = 20_000  # takes a C compiler some two seconds
 
@@ -68,7 +68,7 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
     """The typed function and its entry, and an empty line."""
     names = _fresh_names([*entries, name])
     params = [_Parameter(param, names) for param in function.params]
-    head = in_lines(f"{'static ' if static else ''}int32_t {name}(", [*(p.declaration for p in params), "int32_t (*cancelled)(void)"])
+    head = in_lines(f"{'static ' if static else ''}int32_t {name}(", [*(p.declaration for p in params), "void *caller"])
     function = hold_bounds(function)
     statements = Statements(Expressions(names, index_names(function), nonnegative_names(function)))
     handed = [p.target for p in function.params if p.role is Role.GROWN and isinstance(p.target, Array)]
@@ -122,7 +122,7 @@ class _Parameter:
 def _entry(name: str, entry: str, params: Sequence[_Parameter], threads: bool) -> list[str]:
     arguments = [p.argument.format(k) for k, p in enumerate(params, 1)]
     head, tail = (f"  return dismiss_team({name}(", "));") if threads else (f"  return {name}(", ");")
-    call = in_lines(head, [*arguments, "(int32_t (*)(void))args[0]"], tail)
+    call = in_lines(head, [*arguments, "args[0]"], tail)
     return [f"int32_t {legal(entry)}(void **args) {{", *(["  prepare_team();"] if threads else []), *call, "}"]
 
 

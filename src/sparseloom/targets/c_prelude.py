@@ -96,11 +96,27 @@ struct poll_state {
   int64_t stride, looked, asked;
 };
 """,
+    # Who calls: what Python answers, which is not asked any more once the interpreter ends, and how many threads ask it now. Who ends
+    # the interpreter sets ``ending`` and then waits until nobody asks, so a thread counts itself before it looks.
+    "caller_state": """
+struct caller_state {
+  int32_t (*ask)(void);
+  int32_t ending, asking;
+};
+""",
+    "is_cancelled": """
+static int32_t is_cancelled(struct caller_state *caller) {
+  __atomic_add_fetch(&caller->asking, 1, __ATOMIC_SEQ_CST);
+  int32_t stop = !__atomic_load_n(&caller->ending, __ATOMIC_SEQ_CST) && caller->ask();
+  __atomic_sub_fetch(&caller->asking, 1, __ATOMIC_SEQ_CST);
+  return stop;
+}
+""",
     "next_countdown": """
-static __attribute__((noinline, cold)) int64_t next_countdown(struct poll_state *poll, int32_t (*cancelled)(void)) {
+static __attribute__((noinline, cold)) int64_t next_countdown(struct poll_state *poll, struct caller_state *caller) {
   const int64_t millisecond = 1000000;
   struct timespec clock;
-  if (!cancelled) return INT64_MAX;
+  if (!caller) return INT64_MAX;
   clock_gettime(CLOCK_MONOTONIC, &clock);
   int64_t now = (int64_t)clock.tv_sec * 1000 * millisecond + clock.tv_nsec;
   if (!poll->asked) poll->asked = now;
@@ -110,7 +126,7 @@ static __attribute__((noinline, cold)) int64_t next_countdown(struct poll_state 
   poll->looked = now;
   if (now - poll->asked < 50 * millisecond) return poll->stride;
   poll->asked = now;
-  return cancelled() ? 0 : poll->stride;
+  return is_cancelled(caller) ? 0 : poll->stride;
 }
 """,
 }

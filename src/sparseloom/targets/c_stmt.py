@@ -335,7 +335,7 @@ class Statements:
 
     def _poll(self) -> None:
         """Ask whether to go on. In a threads loop, each thread also looks whether another was told to stop."""
-        stopped = "!(countdown = next_countdown(&poll, cancelled))"
+        stopped = "!(countdown = next_countdown(&poll, caller))"
         if not self.exit.is_shared:
             self._fail("CANCELLED", f"--countdown == 0 && {stopped}")
             return

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sparseloom.core.signs import printable
+from sparseloom.formats.storage import Storage
 from sparseloom.runtime.binding import Call
 from sparseloom.runtime.teams import on_threads
 from sparseloom.tensor.tensor import Tensor
+
+Origin = tuple[Callable[..., "BoundKernel"], Mapping[str, Storage]]
+"""A kernel's ``bind``, and the operands that it was called on."""
 
 
 class BoundKernel:
     """A kernel with its arrays: calling it computes, in under a microsecond of overhead.
 
     Several threads may call it if its result is sparse, and new every time. A dense result is one tensor: bind one for each thread.
+    It is copied and pickled with its kernel and its operands; what a copy fills is a new tensor.
 
     >>> x = np.ones(2)
     >>> run = sl.program("y(i) = A(i,j) * x(j)", {"A": "csr"}).bind(np.eye(2), x)
@@ -19,18 +28,24 @@ class BoundKernel:
     (True, array([5., 1.]))
     """
 
-    __slots__ = ("_call", "_fills", "_name", "_tensor", "_threads", "start")
+    __slots__ = ("_call", "_fills", "_name", "_origin", "_tensor", "_threads", "start")
 
-    def __init__(self, call: Call, name: str, fills: bool, threads: int | None = None) -> None:
+    def __init__(self, call: Call, name: str, fills: bool, threads: int | None, origin: Origin) -> None:
         self._call = call
+        self._origin = origin
         self._name = name
         self._fills = fills
         self._tensor: Tensor | None = None
         self.start = call.start if threads is None else self._start_on_threads
         self._threads = threads
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The kernel and its operands, to be bound again; the result of a copy is a new one."""
+        bind, operands = self._origin
+        return _bound_again, (bind, {name: Tensor(storage, name) for name, storage in operands.items()})
+
     def __repr__(self) -> str:
-        return f"<sparseloom bound kernel: computes {self._name}>"
+        return printable(f"<sparseloom bound kernel: computes {self._name}>")
 
     def _start_on_threads(self) -> None:
         with on_threads(self._threads):
@@ -46,3 +61,7 @@ class BoundKernel:
         if self._fills:
             self._tensor = made
         return made
+
+
+def _bound_again(bind: Callable[..., BoundKernel], operands: Mapping[str, Tensor]) -> BoundKernel:
+    return bind(**operands)

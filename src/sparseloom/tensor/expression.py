@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from sparseloom.core.errors import DTypeError, NotationError
+from sparseloom.core.signs import printable
 from sparseloom.core.trees import rewrite
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.dtyping import as_written, dtype_of
@@ -110,7 +111,7 @@ class Expression:
                 raise NotationError(f"the expression cannot be computed: {what}\n  help: {help}")
 
     def __repr__(self) -> str:
-        return f"Expression({show(self.node)})"
+        return printable(f"Expression({show(self.node)})")
 
     def __bool__(self) -> NoReturn:
         raise DTypeError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,7 +37,7 @@ def density_grid(storage: Storage, rows: int, columns: int) -> Grid | None:
     vertical = coordinates[0] * cells[0] // height if len(shape) > 1 else 0
     horizontal = coordinates[min(1, len(shape) - 1)] * cells[1] // width
     counts = np.bincount(vertical * cells[1] + horizontal, minlength=cells[0] * cells[1]).reshape(cells)
-    behind = float(np.prod([float(size) for size in shape[2:]]))
+    behind = math.prod(map(float, shape[2:]))
     room = np.outer(_cell_sizes(height, cells[0]), _cell_sizes(width, cells[1])) * behind
     return np.asarray(np.minimum(counts / room, 1.0))
 

@@ -14,6 +14,7 @@ from sparseloom.conversion import convert
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, is_bfloat16, value_dtype
 from sparseloom.core.errors import DeviceError, DTypeError, NotationError, ShapeError, SparseloomError, StorageError
+from sparseloom.core.signs import printable
 from sparseloom.formats.format import Format
 from sparseloom.formats.pack import stored_count, unpack
 from sparseloom.formats.storage import Storage, apart, copied, lend, open_up
@@ -357,11 +358,11 @@ class Tensor(Arithmetic, Giving):
         return (_rebuilt, parts) if storage is self._storage else (_rebuilt_on_device, parts)
 
     def __repr__(self) -> str:
-        return text_of(self._storage, self.name, self._postponed)
+        return printable(text_of(self._storage, self.name, self._postponed))
 
     def _repr_inline_(self, max_width: int) -> str:
         """One line, as xarray shows it."""
-        return inline_of(self._storage, max_width)
+        return printable(inline_of(self._storage, max_width))
 
     def _repr_html_(self) -> str:
         return html_of(self._storage, self.name, self._postponed)

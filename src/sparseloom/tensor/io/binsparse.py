@@ -8,29 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.errors import SparseloomError, StorageError
+from sparseloom.core.errors import SparseloomError
 from sparseloom.formats.format import Format
 from sparseloom.formats.storage import Storage
 from sparseloom.tensor.interop.binsparse import KEY, described, from_described
-from sparseloom.tensor.io.room import in_format, require_free
+from sparseloom.tensor.io.hdf5 import read_described
+from sparseloom.tensor.io.room import in_format
 from sparseloom.tensor.io.source import fault, open_plain, replacing
 
 
 def read_h5(path: Path, format: Format | str | None = None) -> Storage:
     """Read the tensor that an HDF5 file describes at its top."""
-    import h5py
-
     with open_plain(path) as file:
-        try:
-            with h5py.File(file, "r") as held:
-                if KEY not in held.attrs:
-                    raise fault(path, f"it has no attribute {KEY!r} that describes a tensor")
-                require_free(path, sum(held[name].nbytes for name in held), "what it holds")
-                storage = from_described(held.attrs[KEY], {name: held[name][...] for name in held})
-        except StorageError as problem:
-            raise problem if str(problem).startswith("cannot read") else fault(path, str(problem)) from None
-        except (SparseloomError, OSError, KeyError, RuntimeError, ValueError, TypeError) as problem:
-            raise fault(path, f"it is damaged, or no tensor: {problem}") from None
+        about, arrays = read_described(path, file, KEY)
+    try:
+        storage = from_described(about, arrays)
+    except SparseloomError as problem:
+        raise fault(path, str(problem)) from None
     return in_format(path, storage, format)
 
 

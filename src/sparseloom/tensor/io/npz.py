@@ -9,6 +9,7 @@ Archives with a description of binsparse's are read, too.
 from __future__ import annotations
 
 import errno
+import math
 import struct
 import zipfile
 import zlib
@@ -40,6 +41,7 @@ _NAMED = "dtype"
 # How many bytes one byte can unpack to, for the ways in which NumPy packs.
 _PACKING = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
 _SLACK = 1032
+_WORTH_A_LOOK, _SUSPICIOUS = 1 << 26, 100  # bytes of an array, and how many of them one byte stands for
 _DAMAGES = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError,
 )  # fmt: skip
@@ -102,8 +104,18 @@ class _Members(Mapping[str, NDArray[Any]]):
             raise fault(self._path, f"array {name!r}: it is packed in a way that NumPy does not write")
         if info.file_size > _PACKING[info.compress_type] * info.compress_size + _SLACK:
             raise fault(self._path, f"array {name!r}: {info.compress_size} bytes cannot unpack to {info.file_size}")
+        self._refuse_bomb(name, info)
         with self._whole(), self._archive.open(info) as stream:
             return read_array(self._path, stream, info.file_size, name)
+
+    def _refuse_bomb(self, name: str, info: zipfile.ZipInfo) -> None:
+        """Do not unpack a few bytes to an array that is far larger than the whole tensor would be."""
+        if info.file_size <= max(_WORTH_A_LOOK, _SUSPICIOUS * info.compress_size) or "shape" not in self:
+            return
+        places = 0 if name == "shape" else math.prod(_shape(self["shape"]))
+        if info.file_size > 8 * 16 * places:  # padded formats store more than there are places, but not that much
+            what = f"{info.compress_size} bytes unpack to {info.file_size}, for a tensor with {places} places"
+            raise fault(self._path, f"array {name!r}: {what}")
 
     def besides(self, *names: str) -> _Members:
         """The same archive without some of its arrays."""

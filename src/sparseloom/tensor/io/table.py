@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import FLOAT64, INT32, INT64, DType
 from sparseloom.core.errors import StorageError
+from sparseloom.runtime.ahead import in_order
 from sparseloom.runtime.forks import whole_step
-from sparseloom.runtime.teams import get_threads
 from sparseloom.tensor.io.lines import Block, Lines
 from sparseloom.tensor.io.parser import parse_rows
 from sparseloom.tensor.io.room import Room
@@ -104,18 +104,11 @@ def _parsed_ahead(blocks: Iterator[Block], layout: Layout) -> Iterator[tuple[Blo
     """Every block in order, with its rows if it is plain. Long ones are parsed by several threads while others are read."""
     if layout.order + layout.words == 0:
         return
-    from concurrent.futures import Future, ThreadPoolExecutor
+    yield from in_order(((partial(_parsed, block, layout), len(block.body) >= WORTH) for block in blocks), "sparseloom-parser")
 
-    waiting: deque[tuple[Block, Future[Rows | None] | None]] = deque()
-    with ThreadPoolExecutor(get_threads(), "sparseloom-parser") as pool:
-        for block in blocks:
-            is_long = len(block.body) >= WORTH
-            waiting.append((block, pool.submit(_plain_rows, block.body, layout) if is_long else None))
-            if len(waiting) > 2 * get_threads():
-                first, rows = waiting.popleft()
-                yield first, None if rows is None else rows.result()
-        for block, rows in waiting:
-            yield block, None if rows is None else rows.result()
+
+def _parsed(block: Block, layout: Layout) -> tuple[Block, Rows | None]:
+    return block, _plain_rows(block.body, layout) if len(block.body) >= WORTH else None
 
 
 def _plain_rows(text: bytes, layout: Layout) -> Rows | None:

@@ -29,6 +29,7 @@ from sparseloom.tensor.io.source import Sink, fault, open_plain, write_text
 from sparseloom.tensor.io.table import Layout, Rows, known_sizes, read_rows
 from sparseloom.tensor.io.written import write_rows
 
+_MOST_MODES = 1000  # the time to store entries grows with the square of it
 _REMARK = re.compile(rb"# sparseloom: shape((?: \d+)*) dtype (\w+)\s*")
 
 
@@ -40,6 +41,8 @@ def read_tns(path: Path, format: Format | str | None = None) -> Storage:
         if shape is None:
             shape = _read_sizes(lines)
         order = _order_of_entries(lines) if shape is None else len(shape)
+        if order > _MOST_MODES:
+            raise fault(path, f"its entries have {order} modes, and at most {_MOST_MODES} are read; group some of them", 1)
         names = tuple(f"mode-{mode} coordinate" for mode in range(order))
         layout = Layout(names, shape, 1, dtype.kind in "iub")
         coordinates, numbers = read_rows(lines, layout, lambda block, rows: _refuse_outside(block, rows, dtype))

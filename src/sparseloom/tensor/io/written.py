@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import kind_of
-from sparseloom.runtime.teams import get_threads
+from sparseloom.runtime.ahead import in_order
 from sparseloom.tensor.io.printer import print_rows
 from sparseloom.tensor.io.source import Sink
 
@@ -26,21 +26,14 @@ def write_rows(file: Sink, coordinates: NDArray[np.int64], values: NDArray[Any])
 
 def _printed_ahead(coordinates: NDArray[np.int64], values: NDArray[Any]) -> Iterator[bytes | memoryview]:
     """The text in blocks, in order. Several threads make them while others are written."""
-    from concurrent.futures import Future, ThreadPoolExecutor
+    begins = range(0, len(values), _AT_ONCE)
+    yield from in_order(((partial(_printed, coordinates, values, begin), True) for begin in begins), "sparseloom-printer")
 
-    def block(begin: int) -> bytes | memoryview:
-        part = coordinates[:, begin : begin + _AT_ONCE], values[begin : begin + _AT_ONCE]
-        text = print_rows(*part)
-        return _lines(*part) if text is None else text
 
-    waiting: deque[Future[bytes | memoryview]] = deque()
-    with ThreadPoolExecutor(get_threads(), "sparseloom-printer") as pool:
-        for begin in range(0, len(values), _AT_ONCE):
-            waiting.append(pool.submit(block, begin))
-            if len(waiting) > 2 * get_threads():
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+def _printed(coordinates: NDArray[np.int64], values: NDArray[Any], begin: int) -> bytes | memoryview:
+    part = coordinates[:, begin : begin + _AT_ONCE], values[begin : begin + _AT_ONCE]
+    text = print_rows(*part)
+    return _lines(*part) if text is None else text
 
 
 def _lines(coordinates: NDArray[np.int64], values: NDArray[Any]) -> bytes:

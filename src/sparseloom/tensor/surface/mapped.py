@@ -153,6 +153,7 @@ def _function(name: str) -> Callable[..., Any]:
         return mapped(computed, arguments, MAPPED[name])
 
     function.__name__ = function.__qualname__ = name
+    function.__module__ = "sparseloom"  # where pickle finds it
     function.__doc__ = f"NumPy's ``{name}``, element by element.{example_of(name)}"
     return function
 
