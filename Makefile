@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Targets share .venv, so they run one after another.
 .NOTPARALLEL:
-.PHONY: help demo test lint docs gallery fuzz attack hostile sanitize conformance bench bench-schedules bench-results bench-products clean core dev
+.PHONY: help demo test lint docs gallery fuzz attack hostile sanitize races conformance bench bench-schedules bench-results bench-products clean core dev
 .DEFAULT_GOAL := help
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "make attack SCALE=1    thousands of hostile calls: damaged storage and files, signals, forks; a new seed each time (ARGS are passed on)"
 	@echo "make hostile N=20000   N hostile requests to the explorer's server, under a new seed"
 	@echo "make sanitize SCALE=1  the fuzzers' kernels under ASan, UBSan, MSan or valgrind, and TSan, as far as they are here"
+	@echo "make races SCALE=1     every parallel form of kernels 400 times with more threads than cores, and under ThreadSanitizer"
 	@echo "make conformance       NumPy's, SciPy's and PyData/Sparse's own tests, computed again on tensors: the share that is the same"
 	@echo "make bench             sparseloom bench cpu: kernels beside hand-written C and other libraries (ARGS=--quick: two minutes)"
 	@echo "make bench-schedules   measure what schedules gain, on one and two threads"
@@ -73,6 +74,9 @@ hostile: dev
 
 sanitize: dev
 	@$(python) tests/sanitize/run.py --scale $(SCALE) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+races: dev
+	@$(python) tests/races/campaign.py --scale $(SCALE) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 conformance: dev
 	@$(python) tests/conformance/campaign.py $(ARGS)
