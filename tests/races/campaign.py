@@ -29,6 +29,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from sanitize.tools import TOOLS
 
+QUIET = 30  # seconds between two lines of a log
+
 
 def arguments() -> argparse.Namespace:
     """The command line."""
@@ -67,6 +69,7 @@ def main() -> int:
     firsts = range(0, wanted, BATCH) if options.batch is None else [options.batch]
     console.print(f"seed {seed}, {wanted} of {len(cells())} combinations, {options.jobs} processes")
     total = Found()
+    last = started
     columns = TextColumn("{task.fields[tally]}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console) as progress, ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
         task = progress.add_task("races", total=len(firsts), tally="")
@@ -74,7 +77,11 @@ def main() -> int:
         jobs = {pool.submit(batch, seed, first, ends[first], options.repeats, missing is None): first for first in firsts}
         for done in as_completed(jobs):
             total.add(done.result())
-            progress.update(task, advance=1, tally=f"{total.ran.total()} kernels, {len(total.faults)} faults")
+            tally = f"{total.ran.total()} kernels, {len(total.faults)} faults"
+            progress.update(task, advance=1, tally=tally)
+            if not console.is_terminal and time.monotonic() - last > QUIET:  # a log shows no bar
+                last = time.monotonic()
+                console.print(f"{tally}, {total.calls} calls, {total.checked} under ThreadSanitizer, {last - started:.0f} s")
             for fault in done.result().faults:
                 progress.console.print(f"--seed {seed} --batch {jobs[done]}", markup=False, style="red")
                 progress.console.print(fault, markup=False, highlight=False, soft_wrap=True)
