@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Targets share .venv, so they run one after another.
 .NOTPARALLEL:
-.PHONY: help demo test lint docs gallery fuzz attack hostile metamorphic sanitize conformance bench bench-schedules bench-results bench-products clean core dev
+.PHONY: help demo test lint docs gallery fuzz attack hostile metamorphic sanitize races conformance bench bench-schedules bench-results bench-products clean core dev
 .DEFAULT_GOAL := help
 
 help:
@@ -31,6 +31,7 @@ help:
 	@echo "make hostile N=20000   N hostile requests to the explorer's server, under a new seed"
 	@echo "make metamorphic       N=10000 programs, each compared with variants of itself that must give the same; a new seed each time"
 	@echo "make sanitize SCALE=1  the fuzzers' kernels under ASan, UBSan, MSan or valgrind, and TSan, as far as they are here"
+	@echo "make races SCALE=1     every parallel form of kernels 400 times with more threads than cores, and under ThreadSanitizer"
 	@echo "make conformance       NumPy's, SciPy's and PyData/Sparse's own tests, computed again on tensors: the share that is the same"
 	@echo "make bench             sparseloom bench cpu: kernels beside hand-written C and other libraries (ARGS=--quick: two minutes)"
 	@echo "make bench-schedules   measure what schedules gain, on one and two threads"
@@ -77,6 +78,9 @@ metamorphic: dev
 
 sanitize: dev
 	@$(python) tests/sanitize/run.py --scale $(SCALE) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+races: dev
+	@$(python) tests/races/campaign.py --scale $(SCALE) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 conformance: dev
 	@$(python) tests/conformance/campaign.py $(ARGS)

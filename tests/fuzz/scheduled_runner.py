@@ -17,12 +17,16 @@ from fuzz.shrink import simpler
 
 from sparseloom.compiler import load_together, lower_concrete
 from sparseloom.core.errors import ScheduleError, ShapeError, SparseloomError
+from sparseloom.core.trees import walk
 from sparseloom.formats.storage import Storage
+from sparseloom.loops.nodes import For, LoopKind
 from sparseloom.loops.verify import verify
+from sparseloom.runtime.teams import on_threads
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
 
 MOST_ATTEMPTS = 150
+THREADS, REPEATS = (3, 8), 10
 Choose = Callable[[Job, Drawn], tuple[Primitive, ...]]
 
 
@@ -153,7 +157,23 @@ def _agree(scheduled: ScheduledJob, targets: Sequence[str]) -> str:
     for target, result in results.items():
         if result is not None:
             examine(job, target, result)
+            if target == "c" and _has_threads(job):
+                _again(job, result)
     return "agree"
+
+
+def _has_threads(job: Job) -> bool:
+    return any(isinstance(n, For) and n.kind is LoopKind.THREADS for n in walk(job.prepared.stages.lowered.function))
+
+
+def _again(job: Job, first: Storage) -> None:
+    """Run a kernel with threads again and again, with more of them than there are cores."""
+    for threads in THREADS:
+        with on_threads(threads):
+            for _ in range(REPEATS):
+                made = job.prepared.bind(job.storages, "c").run()  # anew: what accumulates goes on where a call has ended
+                if contents({"": made}) != contents({"": first}):  # in another order, or wrong
+                    examine(job, f"c, again on {threads} threads", made)
 
 
 def attempt(scheduled: Scheduled, targets: Sequence[str] = ("interpret", "c")) -> str | None:

@@ -13,16 +13,18 @@ from fuzz.naming import nasty_step
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.notation.nodes import SERIAL, Stmt, Unit
+from sparseloom.notation.nodes import SERIAL, IndexVar, Races, Stmt, Unit
 from sparseloom.schedule.loops import loops, operands, places, provenance, reads, tag_of
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive
-from sparseloom.schedule.primitives import Divide, Fuse, Parallelize, Pos, Split
+from sparseloom.schedule.primitives import Divide, Fuse, Parallelize, Pos, Precompute, Split
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.schedule.units import CPU_UNITS
 
 MOST_STEPS = 8
 TRIES = 3
+KEEPING = 0.3  # the share of schedules whose threads are also asked to keep a workspace, and reduce
 SPACE_STEPS = ("pos", "fuse", "precompute")  # those that change what a loop runs over, or what it computes
+COMBINING = (Races.Atomics, Races.Temporary, Races.ParallelReduction)
 # How often each step is drawn.
 WEIGHTS = {
     "split": 4, "divide": 3, "fuse": 4, "pos": 4, "coord": 3, "reorder": 3, "precompute": 5, "bound": 2, "unroll": 2, "mergeby": 1,
@@ -77,23 +79,46 @@ def draw_steps(case: Case, concrete: Concrete, drawn: Drawn, weights: Mapping[st
     made = Schedule(concrete)
     for _ in range(random.randint(1, MOST_STEPS)):
         made = with_a_step(made, random, drawn, weights)
+    if random.random() < KEEPING:
+        made = with_kept_workspace(made, random, drawn)
     return made.trace
+
+
+def with_kept_workspace(made: Schedule, random: Random, drawn: Drawn) -> Schedule:
+    """The schedule with threads whose iterations meet, and a workspace inside of their loop, which each of them keeps."""
+    if not _threads(made.stmt):
+        tags = (
+            Parallelize(var, Unit.CPUThread, random.choice(COMBINING)) for var in random.sample(loops(made.stmt), len(loops(made.stmt)))
+        )
+        made = _with_the_first(made, (step for step in tags if is_likely(made.stmt, step)), drawn)
+    inside = {var for loop in _threads(made.stmt) for _, place in places(made.stmt, loop) for var in loops(place.body)}
+    kept = (step for step in PRIMITIVES["precompute"].candidates(made.stmt, random) if isinstance(step, Precompute) and {*step.i} <= inside)
+    return _with_the_first(made, kept, drawn)
+
+
+def _threads(stmt: Stmt) -> list[IndexVar]:
+    """The loops that threads run."""
+    return [loop for loop in loops(stmt) if tag_of(stmt, loop).unit is Unit.CPUThread]
+
+
+def _with_the_first(made: Schedule, steps: Iterator[Primitive], drawn: Drawn) -> Schedule:
+    """The schedule with the first of a few steps that is legal."""
+    for step in islice(steps, TRIES):
+        try:
+            following = made.then(step)
+        except ScheduleError as refusal:
+            drawn.refused[f"{code_of(refusal)} {step.word()}"] += 1
+        else:
+            drawn.taken[step.word()] += 1
+            return following
+    return made
 
 
 def with_a_step(made: Schedule, random: Random, drawn: Drawn, weights: Mapping[str, int] = WEIGHTS) -> Schedule:
     """The schedule with one step more, if a few tries find a legal one."""
     (word,) = random.choices(list(weights), list(weights.values()))
     likely = (step for step in PRIMITIVES[word].candidates(made.stmt, random) if is_likely(made.stmt, step))
-    for step in islice(likely, TRIES):
-        named = nasty_step(step, made, random) if random.random() < 0.15 else step
-        try:
-            following = made.then(named)
-        except ScheduleError as refusal:
-            drawn.refused[f"{code_of(refusal)} {word}"] += 1
-        else:
-            drawn.taken[word] += 1
-            return following
-    return made
+    return _with_the_first(made, (nasty_step(step, made, random) if random.random() < 0.15 else step for step in likely), drawn)
 
 
 def is_likely(stmt: Stmt, step: Primitive) -> bool:

@@ -8,6 +8,7 @@ import pytest
 import sparseloom as sl
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
+from sparseloom.runtime.teams import on_threads
 
 MTTKRP = "A(i,j) = B(i,k,l) * C(k,j) * D(l,j)"
 FIBRES = "reorder(i,k,j,l) precompute(B(i,k,l)*D(l,j),j,jw,w) reorder(l,jw)"
@@ -34,9 +35,7 @@ def inside(function: ir.Function) -> set[object]:
         ("y(i) = A(i,j) * x(j) * z(j)", {"A": "csr"}, "precompute(A(i,j) * x(j), j, jw, w)", True, True),
     ],
 )  # fmt: skip
-def test_memory_is_made_outside_of_the_loops(
-    statement: str, formats: dict[str, str], schedule: str, masked: bool, cleared: bool
-) -> None:
+def test_memory_is_made_outside_of_the_loops(statement: str, formats: dict[str, str], schedule: str, masked: bool, cleared: bool) -> None:
     function = made(statement, formats, schedule)
     assert not any(isinstance(n, ir.Allocate | ir.Free) for n in inside(function))
     arrays = {n.array.name for n in walk(function) if isinstance(n, ir.Allocate)}
@@ -66,3 +65,37 @@ def test_an_empty_fibre_is_absent(units: str, target: str) -> None:
     C, D = np.array([[np.inf, np.nan], [3.0, 4.0]]), np.ones((3, 2))
     kernel = sl.program(MTTKRP, {"B": "csf"}, FIBRES + units, target=target)
     assert kernel(B, C, D).to_numpy().tolist() == [[0.0, 0.0], [6.0, 8.0]]
+
+
+MATRIX = np.where(np.arange(42).reshape(6, 7) % 3 > 0, np.arange(42).reshape(6, 7) % 5, 0).astype(float)
+SHARED = (
+    ("R = A(j,i) * B(l)", "parallelize(i,CPUThread,ParallelReduction) precompute(A(j,i) * B(l),l,wl,ws)", None, "+"),
+    ("R = A(j,i) * B(l)", "parallelize(i,CPUThread,Atomics) precompute(A(j,i) * B(l),l,wl,ws)", None, "+"),
+    (
+        "R = A(j,i) * B(l)",
+        "parallelize(i,CPUThread,ParallelReduction) precompute(A(j,i) + B(l),l,wl,ws)",
+        "min_plus",
+        "reduce_minimum",
+    ),
+    ("y(j) = A(j,i) * B(l)", "parallelize(i,CPUThread,Atomics) precompute(A(j,i) * B(l),l,wl,ws)", None, "+"),
+    ("y(j) += A(j,i) * B(l)", "pos(i,p,A(j,i)) parallelize(p,CPUThread,Atomics) precompute(A(j,i) * B(l),l,wl,ws)", None, "+"),
+    (
+        "R = max({j,i,l}, A(j,i) * B(l))",
+        "parallelize(j,CPUThread,Atomics) precompute(A(j,i) * B(l),l,wl,ws)",
+        None,
+        "reduce_maximum",
+    ),
+    ("R = all({j,i,l}, A(j,i) * B(l))", "parallelize(j,CPUThread,ParallelReduction) precompute(A(j,i) * B(l),l,wl,ws)", None, "&&"),
+)
+
+
+@pytest.mark.parametrize(("statement", "schedule", "semiring", "symbol"), SHARED)
+def test_threads_that_keep_one_also_reduce(statement: str, schedule: str, semiring: str | None, symbol: str) -> None:
+    """The loop of a team combines what its threads have."""
+    plain, kernel = (sl.program(statement, {"A": "csr"}, steps, semiring=semiring) for steps in ("", schedule))
+    operands = {"A": MATRIX, "B": np.arange(1.0, 6)} | ({"y": np.ones(6)} if "+=" in statement else {})
+    wanted = plain(operands).to_numpy()
+    with on_threads(3):
+        assert all(np.array_equal(kernel(operands).to_numpy(), wanted) for _ in range(50))
+    (line,) = [line for line in kernel.source.split("\n") if "#pragma omp for" in line]
+    assert f"reduction({symbol}" in line

@@ -58,7 +58,9 @@ int main(int count, char **words) {{
   int32_t (*const checks[])(void) = {{{names}}};
   const int chosen = count > 1 ? atoi(words[1]) : -1;
   for (int k = 0; k < {total}; k++) {{
-    if (chosen < 0 || chosen == k) printf("%d %d\\n", k, (int)checks[k]());
+    for (int time = 0; time < {times}; time++) {{
+      if (chosen < 0 || chosen == k) printf("%d %d\\n", k, (int)checks[k]());
+    }}
     fflush(stdout);
   }}
   return 0;
@@ -66,14 +68,14 @@ int main(int count, char **words) {{
 """
 
 
-def program(kernels: Sequence[Kernel]) -> str:
-    """The text of a program that calls these kernels one after another, or the one whose number it is given."""
+def program(kernels: Sequence[Kernel], times: int = 1) -> str:
+    """The text of a program that calls these kernels one after another so many times, or the one whose number it is given."""
     functions = [(alpha_rename(kernel.function), f"entry_{k}") for k, kernel in enumerate(kernels)]
     text = translation_unit(functions)
     frees = "give_back" if "void give_back(void *array)" in text else "free"
     checks = [_check(k, kernel, frees) for k, kernel in enumerate(kernels)]
     names = ", ".join(f"check_{k}" for k in range(len(kernels)))
-    return "\n".join([text, _HEAD, *checks, _MAIN.format(names=names, total=len(kernels))])
+    return "\n".join([text, _HEAD, *checks, _MAIN.format(names=names, total=len(kernels), times=times)])
 
 
 def _check(number: int, kernel: Kernel, frees: str) -> str:

@@ -1,8 +1,10 @@
 """Bounds that something in their loop could change are held in a scalar, for targets that look at a bound before every iteration.
 
-for p in pos[i] : pos[i + 1]           p_end = pos[i + 1]
-  pos[k] += 1                   ==>    for p in pos[i] : p_end
-                                         pos[k] += 1
+Where a loop of threads begins is held too: each thread looks there as it comes, and another may have run some iterations by then.
+
+    for p in pos[i] : pos[i + 1]           p_end = pos[i + 1]
+      pos[k] += 1                   ==>    for p in pos[i] : p_end
+                                             pos[k] += 1
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import replace
 
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
-from sparseloom.loops.nodes import Array, Block, Declare, Expr, Fill, For, Function, Load, LoopKind, Role, Search, Stmt, Team, Var
+from sparseloom.loops.nodes import Array, Block, Declare, Expr, Fill, For, Function, Load, LoopKind, Role, Search, Stmt, Store, Team, Var
 from sparseloom.loops.routines import assigned_by
 
 
@@ -22,17 +24,32 @@ def hold_bounds(function: Function) -> Function:
 
     def rule(n: Node) -> Node | None:
         match n:
-            case For(end=end, kind=kind) if kind is not LoopKind.LANES and _may_change(end, n.body, inputs):
-                held = Var(names.fresh(f"{n.var.name}_end"))
-                return Block((Declare(held, end), replace(n, end=held)))
+            case For(kind=kind) if kind is not LoopKind.LANES:
+                return held_around(n)
             case Fill(count=count) if _may_change(count, n, inputs):
                 held = Var(names.fresh(f"{n.array.name}_count"))
                 return Block((Declare(held, count), replace(n, count=held)))
-            case Team(loop=Block((Declare() as declared, For() as loop))):
-                return Block((declared, replace(n, loop=loop)))
+            case Team(loop=Block((*declared, For() as loop))):
+                return Block((*declared, replace(n, loop=loop)))
         return None
 
+    def held_around(loop: For) -> Node | None:
+        declared, made = list[Declare](), loop
+        if loop.kind is LoopKind.THREADS and _is_changed(loop.begin, loop.body):
+            begin = Var(names.fresh(f"{loop.var.name}_begin"))
+            declared, made = [Declare(begin, loop.begin)], replace(made, begin=begin)
+        if _may_change(loop.end, loop.body, inputs):
+            end = Var(names.fresh(f"{loop.var.name}_end"))
+            declared, made = [*declared, Declare(end, loop.end)], replace(made, end=end)
+        return Block((*declared, made)) if declared else None
+
     return rewrite(function, rule)
+
+
+def _is_changed(bound: Expr, body: Stmt) -> bool:
+    """Whether a bound reads what the body of its loop itself assigns or stores."""
+    changed = {n.array for n in walk(body) if isinstance(n, Store | Fill)} | {assigned_by(n) for n in walk(body)}
+    return any((n.array if isinstance(n, Load | Search) else n) in changed for n in walk(bound))
 
 
 def _may_change(bound: Expr, body: Stmt, inputs: set[Array | Var]) -> bool:

@@ -12,7 +12,8 @@ from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import BOOL, is_integer
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
-from sparseloom.loops.nodes import Assign, Declare, Expr, For, Literal, Op, Var
+from sparseloom.loops.nodes import Assign, Declare, Expr, For, Literal, Op, Team, Var
+from sparseloom.loops.routines import Call, assigned_by
 
 
 def check_reductions(loop: For, private: Set[str] = frozenset()) -> None:
@@ -27,6 +28,19 @@ def check_reductions(loop: For, private: Set[str] = frozenset()) -> None:
             case Assign(var, value) if var.name not in own and not (var in declared and _combines(var, declared[var], value)):
                 form = f"{var.name} = {var.name} op ..."
                 raise CompilerBug(stmt, f"a {loop.kind.value} loop assigns {var.name}, declared outside it, only as {form}, as it declares")
+            case Call(assigned=Var(name)) if name not in own:
+                raise CompilerBug(stmt, f"a {loop.kind.value} loop hands a call no scalar to assign from outside it, such as {name}")
+
+
+def check_own(team: Team) -> frozenset[str]:
+    """The scalars of each thread of a team; raise ``CompilerBug`` where what it does first or last assigns others, which all share."""
+    own = frozenset(n.var.name for n in walk(team.first) if isinstance(n, Declare))
+    for part in (team.first, team.last):
+        mine = own | {n.var.name for n in walk(part) if isinstance(n, Declare | For)}
+        for stmt in walk(part):
+            if (var := assigned_by(stmt)) is not None and var.name not in mine:
+                raise CompilerBug(stmt, f"what a thread does around a loop assigns its own scalars only, not {var.name}")
+    return own
 
 
 def _combines(var: Var, op: str, value: Expr) -> bool:

@@ -14,7 +14,7 @@ from sparseloom.core.errors import CompilerBug, SparseloomError
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import is_lanewise
-from sparseloom.loops.reductions import check_reductions
+from sparseloom.loops.reductions import check_own, check_reductions
 from sparseloom.loops.routines import Call, Use, indices_of, may_end
 from sparseloom.loops.segments import Segments
 
@@ -128,7 +128,7 @@ def _check(stmt: ir.Stmt, scope: _Scope, own: Set[str] = frozenset()) -> None:
             _hold(loop.kind is ir.LoopKind.THREADS, stmt, "the loop of a team is a threads loop")
             inside = scope.inner()
             _check(first, inside)
-            _check(loop, inside, {n.var.name for n in walk(first) if isinstance(n, ir.Declare)})
+            _check(loop, inside, check_own(stmt))
             _check(last, inside)
         case _:
             _check_memory(stmt, scope)

@@ -82,6 +82,7 @@ def _kernel(function: Function, name: str, entry: str, entries: Sequence[str] | 
     if any(isinstance(n, Poll) for n in walk(function.body)):
         statements.line("struct poll_state poll = {1, 0, 0};", "int64_t countdown = 1;")
     statements.emit(function.body)
+    statements.written.check(function.body)
     released = [f"release_pieces({made});" for made in pieces]
     statements.line(*released, *(f"*{p.slot} = {p.name};" for p in params if p.slot), "return OK;")
     if fails:

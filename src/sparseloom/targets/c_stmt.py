@@ -10,22 +10,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from sparseloom.core.dtypes import BOOL, INT64, DType, is_half
+from sparseloom.core.dtypes import INT64, DType, is_half
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.lines import Line
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import gathers, lane_dtype
-from sparseloom.loops.routines import Call, Spelled, allocated, may_end
+from sparseloom.loops.routines import KEEP, Call, Spelled, allocated, may_end
+from sparseloom.targets.c_clauses import Clause, of_iterations, of_region
 from sparseloom.targets.c_expr import PLUS, TIMES, UNARY, Expressions, Piece, c_type, is_zero_bits, operate, update_symbol
 from sparseloom.targets.c_prelude import atomic_way
 from sparseloom.targets.c_vectors import SMALLEST_REGISTER, VECTOR_BYTES, LaneExpressions, infix_symbol
+from sparseloom.targets.loop_properties import ATOMIC, FACTOR, THREADS, Written, private, private_arrays, reduction
 from sparseloom.targets.target import Atomic
-
-_CLAUSES = {"add": "+", "multiply": "*", "minimum": "min", "maximum": "max", "logical_or": "||", "logical_and": "&&"}
-_CLAUSES_ON_BOOL = {
-    "add": "||", "maximum": "||", "logical_or": "||", "multiply": "&&", "minimum": "&&", "logical_and": "&&", "logical_xor": "^",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,17 +40,17 @@ def is_on_stack(allocation: ir.Allocate) -> bool:
 
 
 def may_fail(root: Node) -> bool:
-    """Whether a kernel can end with another status than OK."""
-    return any(may_end(n) or (isinstance(n, ir.Allocate) and not is_on_stack(n)) for n in walk(root))
+    """Whether a kernel can end with another status than OK, or looks whether it will: the threads of a team do."""
+    return any(may_end(n) or isinstance(n, ir.Team) or (isinstance(n, ir.Allocate) and not is_on_stack(n)) for n in walk(root))
+
+
+def _gives_away(stmt: ir.Stmt) -> bool:
+    """Whether a statement may also run where an array could not be had."""
+    return isinstance(stmt, ir.Free) or (isinstance(stmt, Call) and stmt.routine is KEEP)
 
 
 def _locks(n: Node) -> bool:
     return isinstance(n, ir.Store) and n.atomic and n.op is not None and atomic_way(n.op, n.array.dtype) is Atomic.LOCK
-
-
-def _copied(loop: ir.For) -> list[str]:
-    """The clause for what each thread begins with a copy of: where the kernel may be cancelled, the count to its next look."""
-    return ["firstprivate(poll, countdown)"] if any(isinstance(n, ir.Poll) for n in walk(loop.body)) else []
 
 
 def pieces_of(stmt: ir.Stmt) -> list[ir.Array]:
@@ -63,8 +60,8 @@ def pieces_of(stmt: ir.Stmt) -> list[ir.Array]:
 
 def heap_arrays(stmt: ir.Stmt) -> list[ir.Array]:
     """The arrays a statement allocates on the heap, outside threads loops, which keep their own."""
-    made = (n for n in ir.walk_outside(stmt, (ir.LoopKind.THREADS,)) if not (isinstance(n, ir.Allocate) and is_on_stack(n)))
-    return list(dict.fromkeys(array for n in made for array in allocated(n) if array.space is not ir.MemorySpace.PIECES))
+    stacked = {n.array for n in walk(stmt) if isinstance(n, ir.Allocate) and is_on_stack(n)}
+    return [array for array in private_arrays(stmt) if array not in stacked]
 
 
 class Statements:
@@ -78,6 +75,8 @@ class Statements:
         self.origin = ""
         self.exit = Exit("status = {};", "fail")
         self.stacked: set[ir.Array] = set()
+        self.written = Written()
+        self.region: ir.Stmt | None = None  # the team or threads loop in which each thread has memory of its own
 
     def line(self, *texts: str) -> None:
         """Append lines at the current depth."""
@@ -119,7 +118,7 @@ class Statements:
                 self._assign(var, value)
             case ir.While(condition, body, factor):
                 if factor:
-                    self.line(f"#pragma GCC unroll {factor}")
+                    self._unroll(stmt, f"#pragma GCC unroll {factor}")
                 with self._braces(f"while ({self.expressions.value(condition)})"):
                     self.emit(body)
             case ir.If():
@@ -191,6 +190,8 @@ class Statements:
             self.line(f"{place} = {value.text};")
             return
         way = atomic_way(op, dtype) if store.atomic else None
+        if way is not None:
+            self.written.note(store, ATOMIC)
         if way is Atomic.SWAP:
             self.line(f"atomic_{op}_{dtype}(&{place}, {value.text});")
             return
@@ -225,12 +226,13 @@ class Statements:
         size = loop.factor * dtype.itemsize
         if size % VECTOR_BYTES and (size != SMALLEST_REGISTER or gathers(loop)):
             self._loop(replace(loop, kind=ir.LoopKind.UNROLLED))
+            self.written.note(loop, FACTOR)
             return
         lane, scalars = self.names.scalar(loop.var.name), self.expressions
         short = size == SMALLEST_REGISTER
         count = None if loop.end == ir.index(loop.factor) else f"{scalars.index_piece(loop.end).at(PLUS)} - {lane}"
         lanes = self.expressions = LaneExpressions(scalars, loop.var, dtype, short, count)
-        self.line(f"#pragma GCC unroll {size // SMALLEST_REGISTER}")
+        self._unroll(loop, f"#pragma GCC unroll {size // SMALLEST_REGISTER}")
         with self._braces(f"for (int64_t {lane} = 0; {lane} < {loop.factor}; {lane} += {loop.factor if short else f'lanes_{dtype}'})"):
             for stmt in ir.stmts_of(loop.body):
                 if isinstance(stmt, ir.Store) and isinstance(stmt.value, ir.Cast) and is_half(stmt.array.dtype):
@@ -251,9 +253,9 @@ class Statements:
         if dtype is not None:
             self._lanes(loop, dtype)
             return
-        self.line(*self._pragmas(loop))
+        self._pragma(loop)
         skips = loop.kind is ir.LoopKind.THREADS and may_fail(loop.body)
-        with self._braces(self._head(loop)):
+        with self._braces(self._head(loop)), self._in_region(loop if loop.kind is ir.LoopKind.THREADS else self.region):
             if skips:
                 self._skippable(loop)
             else:
@@ -268,25 +270,50 @@ class Statements:
     def _team(self, team: ir.Team) -> None:
         """A parallel region: each thread has memory of its own around its share of the iterations.
 
-        A thread that fails at the beginning comes to the loop all the same, for all threads must; there every iteration is skipped.
+        A thread that fails at the beginning comes to the loop all the same, for all threads must; there every iteration is skipped. Behind
+        the loop, where reductions are combined, it only gives its memory back.
         """
         outside, loop = self.exit, team.loop
-        self.line(" ".join(["#pragma omp parallel", *_copied(loop)]))
-        with self._braces():
-            self._leaving_to("ready", heap_arrays(team.first))
+        own, computes = heap_arrays(team.first), not all(map(_gives_away, ir.stmts_of(team.last)))
+        self._clauses(team, "#pragma omp parallel", of_region(team))
+        with self._braces(), self._in_region(team):
+            self._leaving_to("ready", own)
             self.emit(team.first)
-            self._label(f"{self.exit.label}:;")
-            self.line(f"#pragma omp for schedule({f'dynamic, {loop.factor}' if loop.factor else 'guided'})")
-            with self._braces(self._head(loop)):
+            if may_fail(team.first):
+                self._label(f"{self.exit.label}:;")
+            self._clauses(loop, "#pragma omp for", of_iterations(loop, self.names, "schedule(guided)"))
+            with self._braces(self._head(loop)), self._in_region(loop):
                 self._skippable(loop)
+            if computes:
+                self._leaving_to("over")
+                self.line(f"if (__atomic_load_n(&status, __ATOMIC_RELAXED)) goto {self.exit.label};")
             self.emit(team.last)
+            if computes:
+                self._label(f"{self.exit.label}:" + ("" if own else ";"))
+                self.line(*(f"release({self.names.array(array)});" for array in own))
         self.exit = outside
+        self.written.note(team, THREADS)
+        self.written.note(loop, THREADS)
         self.line(f"if (status) goto {self.exit.label};")
 
-    def _leaving_to(self, label: str, own: Sequence[ir.Array]) -> None:
+    @contextmanager
+    def _in_region(self, region: ir.Stmt | None) -> Iterator[None]:
+        """What is declared here is the own of each thread that runs this region."""
+        outside, self.region = self.region, region
+        yield
+        self.region = outside
+
+    def _leaving_to(self, label: str, own: Sequence[ir.Array] = ()) -> None:
         """From here on a failure of a thread goes to a label, and these arrays are its own."""
         self.exit = Exit("__atomic_store_n(&status, {}, __ATOMIC_RELAXED);", self.names.fresh(label), is_shared=True)
-        self.line(*(f"{c_type(array.dtype)} *{self.names.array(array)} = NULL;" for array in own))
+        for array in own:
+            self._declare_array(array, f"*{self.names.array(array)} = NULL;")
+
+    def _declare_array(self, array: ir.Array, text: str) -> None:
+        """An array of whoever runs this."""
+        self.line(f"{c_type(array.dtype)} {text}")
+        if self.region is not None:
+            self.written.note(self.region, private(array))
 
     def _skippable(self, loop: ir.For) -> None:
         """The body of a threads loop in which something can fail; each iteration owns what it allocates."""
@@ -294,34 +321,37 @@ class Statements:
         outside, own = self.exit, heap_arrays(loop.body)
         self._leaving_to(f"next_{loop.var.name}", own)
         self.emit(loop.body)
-        self._label(f"{self.exit.label}:" + ("" if own else ";"))
+        if may_fail(loop.body):
+            self._label(f"{self.exit.label}:" + ("" if own else ";"))
         self.line(*(f"release({self.names.array(array)});" for array in own))
         self.exit = outside
 
-    def _pragmas(self, loop: ir.For) -> list[str]:
+    def _pragma(self, loop: ir.For) -> None:
+        """The line before a loop that says how it runs, if it says anything."""
         match loop.kind:
             case ir.LoopKind.SERIAL:
-                return []
+                pass
             case ir.LoopKind.UNROLLED | ir.LoopKind.LANES:
-                return [f"#pragma GCC unroll {loop.factor}"]
+                self._unroll(loop, f"#pragma GCC unroll {loop.factor}")
             case ir.LoopKind.VECTOR if any(map(_locks, walk(loop.body))):
-                return []  # a lock has no place among lanes
+                # A lock has no place among lanes. One iteration after another, nothing is left to combine.
+                self.written.note(loop, FACTOR, *map(reduction, loop.reduces))
             case ir.LoopKind.VECTOR:
-                words = ["#pragma omp simd", *([f"simdlen({loop.factor})"] if loop.factor else [])]
+                self._clauses(loop, "#pragma omp simd", of_iterations(loop, self.names))
             case ir.LoopKind.THREADS:
-                words = ["#pragma omp parallel for", *([f"schedule(dynamic, {loop.factor})"] if loop.factor else []), *_copied(loop)]
+                self._clauses(loop, "#pragma omp parallel for", [*of_iterations(loop, self.names), *of_region(loop)])
+                self.written.note(loop, THREADS)
             case _:
                 raise CompilerBug(loop, f"a {loop.kind.value} loop runs on a device, not in C")
-        return [" ".join([*words, *(self._clause(one.var, one.op, loop) for one in loop.reduces)])]
 
-    def _clause(self, var: ir.Var, op: str, loop: ir.For) -> str:
-        """How copies of a scalar are combined; OpenMP's own minimum would lose nan."""
-        clause = (_CLAUSES_ON_BOOL if var.dtype == BOOL else _CLAUSES).get(op)
-        if var.dtype.kind == "f" and op in ("minimum", "maximum"):
-            clause = f"reduce_{op}_{var.dtype}"
-        if clause is None:
-            raise CompilerBug(loop, f"{op} of {var.dtype} has no reduction in a {loop.kind.value} loop")
-        return f"reduction({clause}:{self.names.scalar(var.name)})"
+    def _clauses(self, n: ir.Stmt, head: str, clauses: Sequence[Clause]) -> None:
+        """A pragma with all clauses of a loop or a team, which are written then."""
+        self.line(" ".join([head, *(clause.text for clause in clauses)]))
+        self.written.note(n, *(clause.says for clause in clauses))
+
+    def _unroll(self, n: ir.Stmt, pragma: str) -> None:
+        self.line(pragma)
+        self.written.note(n, FACTOR)
 
     def _fail(self, status: str, condition: str | None = None) -> None:
         """Leave the kernel with a status, if the condition holds."""
@@ -348,7 +378,7 @@ class Statements:
         match stmt:
             case ir.Allocate(array, size) if is_on_stack(stmt):
                 self.stacked.add(array)
-                self.line(f"{c_type(array.dtype)} {self.names.array(array)}[{self.expressions.index(size)}];")
+                self._declare_array(array, f"{self.names.array(array)}[{self.expressions.index(size)}];")
             case ir.Allocate(array, size):
                 name = self.names.array(array)
                 self.line(f"{name} = allocate({self.expressions.sized(size)}, sizeof({c_type(array.dtype)}));")

@@ -80,6 +80,7 @@ def _kernels(function: Function, entry: str) -> Iterator[Line]:
         params = [_declaration(one, kernel.launch, names) for one in kernel.params]
         statements = KernelStatements(Expressions(names, indices, nonnegative), kernel.launch)
         statements.emit(kernel.launch.body)
+        statements.written.check(kernel.launch.body)
         head = f'extern "C" __global__ void __launch_bounds__({statements.threads}) {kernel.name}('
         yield from map(Line, in_lines(head, [*params, *(["int32_t *status"] if kernel.fails else [])]))
         yield from (*statements.lines, Line("}"), Line(""))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from enum import Enum
 from itertools import product
 
@@ -20,6 +19,7 @@ from sparseloom.loops.segments import Segments
 from sparseloom.loops.simplify import simplify
 from sparseloom.targets.c_expr import PLUS, TIMES, Expressions, Piece, c_type, literal, operate, update_symbol
 from sparseloom.targets.c_stmt import Statements
+from sparseloom.targets.loop_properties import ATOMIC, TOTAL
 
 _ALL_LANES = 32
 
@@ -107,7 +107,8 @@ class KernelStatements(Statements):
             case ir.Barrier():
                 self._wait()
             case ir.While(condition, body, factor):
-                self.line(*([f"#pragma unroll {factor}"] if factor else []))
+                if factor:
+                    self._unroll(stmt, f"#pragma unroll {factor}")
                 with self._braces(f"while ({self.expressions.value(condition)})"):
                     self.emit(body)
             case ir.Fail(status):
@@ -193,9 +194,11 @@ class KernelStatements(Statements):
         name = self.names.array(array)
         return name if first == ir.ZERO else f"{name} + {self.expressions.index_piece(first).at(PLUS)}"
 
-    def _pragmas(self, loop: ir.For) -> list[str]:
-        unrolled = loop.kind in (ir.LoopKind.UNROLLED, ir.LoopKind.LANES)
-        return [f"#pragma unroll {loop.factor}"] if unrolled else []
+    def _pragma(self, loop: ir.For) -> None:
+        if loop.kind in (ir.LoopKind.UNROLLED, ir.LoopKind.LANES):
+            self._unroll(loop, f"#pragma unroll {loop.factor}")
+        elif loop.kind is not ir.LoopKind.SERIAL:
+            raise CompilerBug(loop, f"a {loop.kind.value} loop runs on a CPU, not in a kernel of a GPU")
 
     @contextmanager
     def _unit(self, loop: ir.For, number: str, count: int, level: Level) -> Iterator[None]:
@@ -267,6 +270,7 @@ class KernelStatements(Statements):
                 near = min(self.threads, _ALL_LANES)
                 self._shuffle(stmt, name, each, near, f"{(1 << near) - 1:#x}u")
                 self._shuffle_warps(stmt, name, self.threads // _ALL_LANES)
+            self.written.note(stmt, TOTAL)
             held, symbol = self.names.scalar(stmt.var.name), update_symbol(stmt.op, stmt.var.dtype)
             combined = operate(stmt.op, [Piece(held), Piece(name)], stmt.var.dtype).text
             self.line(f"{held} {symbol} {name};" if symbol else f"{held} = {combined};")
@@ -312,6 +316,7 @@ class KernelStatements(Statements):
             self.line(f"if ({lane} - {step} >= {begin}) {value} = {operate(op, [Piece(handed), Piece(value)], dtype).text};")
         where = f"{self.names.array(stmt.array)}[{place}]"
         atomic = f"atomic_{op}_{dtype}(&{where}, {value});"
+        self.written.note(stmt, ATOMIC)
         ends = f"{place} >= 0 && ({lane} == {lanes - 1} || {heads} >> ({lane} + 1) & 1)"
         if stmt.scattered:
             self.line(f"if ({ends}) {atomic}")
@@ -339,11 +344,14 @@ class KernelStatements(Statements):
             self._wait()
 
     def _stored(self, store: ir.Store) -> None:
-        if not store.atomic or store.op is None:
-            super()._store(replace(store, atomic=False))
+        if not store.atomic:
+            super()._store(store)
             return
+        if store.op is None:
+            raise CompilerBug(store, "what is stored atomically is combined with what is there")
         place = f"{self.names.array(store.array)}[{self.expressions.index(store.index)}]"
         self.line(f"atomic_{store.op}_{store.array.dtype}(&{place}, {self.expressions.value(store.value)});")
+        self.written.note(store, ATOMIC)
 
     def _fill(self, fill: ir.Fill) -> None:
         """All who run this fill a part each."""
