@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo              compile and run SpMV and a fused expression, show the C, time it beside SciPy"
+	@echo "make demo              run a sampled product, a fused expression and SpMV, time them against SciPy, show the C"
 	@echo "make test              run all tests in parallel (SEED=7 for other random data, ARGS='-k split' for some)"
 	@echo "make lint              ruff, and mypy --strict"
 	@echo "make docs              build the site into build/site"
