@@ -55,7 +55,9 @@ lint: dev
 docs:
 	@.ci/setup docs
 	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --strict --quiet
-	@echo "The site is in build/site: open build/site/index.html, or run '$(python) -m mkdocs serve'."
+	@echo "The site is in build/site. To read it, and to search it, serve it:"
+	@echo "  $(python) -m http.server 8000 --bind 127.0.0.1 --directory build/site"
+	@echo "and open http://127.0.0.1:8000. The pages also open as files, from build/site/index.html, without the search."
 
 gallery: dev
 	@$(python) bench/gallery.py $(ARGS)
