@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo              compile and run SpMV and a fused expression, show the C, time it beside SciPy"
+	@echo "make demo              run a sampled product, a fused expression and SpMV, time them against SciPy, show the C"
 	@echo "make test              run all tests in parallel (SEED=7 for other random data, ARGS='-k split' for some)"
 	@echo "make lint              ruff, and mypy --strict"
 	@echo "make docs              build the site into build/site"
@@ -57,7 +57,9 @@ lint: dev
 docs:
 	@.ci/setup docs
 	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --strict --quiet
-	@echo "The site is in build/site: open build/site/index.html, or run '$(python) -m mkdocs serve'."
+	@echo "The site is in build/site. To read it, and to search it, serve it:"
+	@echo "  $(python) -m http.server 8000 --bind 127.0.0.1 --directory build/site"
+	@echo "and open http://127.0.0.1:8000. The pages also open as files, from build/site/index.html, without the search."
 
 gallery: dev
 	@$(python) bench/gallery.py $(ARGS)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -17,6 +19,9 @@ from mkdocs.structure.pages import Page
 
 import sparseloom as sl
 from sparseloom.tensor.surface.table import TABLE
+
+sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file alone
+from fences import fenced, unmarked
 
 PAGES = {
     "statements": (
@@ -51,7 +56,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Colour sessions as sessions."""
+    """Colour sessions as sessions, and show empty lines of output as such."""
+    markdown = unmarked(markdown)
     return re.sub(r"^```python\n(?=>>>)", "```pycon\n", markdown, flags=re.MULTILINE)
 
 
@@ -119,14 +125,4 @@ def _signature(name: str, found: Any) -> Iterator[str]:
 
 def _told(found: Any) -> Iterator[str]:
     """The docstring, its examples fenced."""
-    inside = False
-    for line in (inspect.getdoc(found) or "").split("\n"):
-        if line.startswith(">>>") and not inside:
-            inside = True
-            yield "```python"
-        elif inside and not line:
-            inside = False
-            yield "```"
-        yield line if inside else line.replace("``", "`")
-    if inside:
-        yield "```"
+    yield fenced(inspect.getdoc(found) or "")

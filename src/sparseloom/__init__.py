@@ -8,6 +8,8 @@ array([ 10., 320.])
 Importing the package loads next to nothing. A name is loaded with its module when it is first asked for.
 """
 
+# ruff: noqa: F401 - what is imported for type checkers is offered by __all__
+
 from __future__ import annotations
 
 import sys
@@ -15,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import sparseloom.core.starting  # first of all: loading the rest takes time in which the command may be interrupted
-import sparseloom.plan  # noqa: F401 - a folder that has the name of a function: loaded now, it cannot take the function's place later
+import sparseloom.plan
 
 if TYPE_CHECKING:  # isort: off
     from sparseloom import accelerate
@@ -38,6 +40,32 @@ if TYPE_CHECKING:  # isort: off
     )  # fmt: skip
     from sparseloom.tensor.bound_kernel import BoundKernel
     from sparseloom.tensor.neighbours import SparsePath, from_networkx
+    from sparseloom.tensor.surface.elementwise import (
+        allclose, angle, array_equal, astype, clip, diff, divmod, fix, frexp, isclose, isin, modf, nan_to_num, positive, round, where,
+    )  # fmt: skip
+    from sparseloom.tensor.surface.joining import block, concat, concatenate, hstack, pad, repeat, stack, tile, unstack, vstack
+    from sparseloom.tensor.surface.linear import (
+        diag, diagonal, dot, inner, kron, matmul, matrix_power, outer, tensordot, trace, tril, triu, vdot, vecdot,
+    )  # fmt: skip
+    from sparseloom.tensor.surface.making import (
+        arange, builder, eliminate_zeros, empty, empty_like, eye, full_like, linspace, meshgrid, ones, ones_like, sum_duplicates,
+        zeros_like,
+    )  # fmt: skip
+    from sparseloom.tensor.surface.order import (
+        argsort, argwhere, flatnonzero, nonzero, searchsorted, sort, take, take_along_axis, topk, unique, unique_all, unique_counts,
+        unique_inverse, unique_values,
+    )  # fmt: skip
+    from sparseloom.tensor.surface.shape import (
+        broadcast_arrays, broadcast_to, expand_dims, flatten, flip, fliplr, flipud, matrix_transpose, moveaxis, permute_dims, ravel,
+        reshape, roll, squeeze, swapaxes, transpose,
+    )  # fmt: skip
+    from sparseloom.tensor.surface.statistics import (
+        argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod, cumulative_sum, mean, norm, ptp, std, var,
+    )  # fmt: skip
+    from sparseloom.tensor.surface.without_nan import (
+        nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
+    )  # fmt: skip
+    from sparseloom.tensor.signatures import Binary, BinaryOfTensors, Extreme, Total, Truth, Unary, UnaryOfTensors
 
     CPUThread, CPUVector = Unit.CPUThread, Unit.CPUVector
     GPUBlock, GPUWarp, GPUThread = Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread
@@ -47,6 +75,96 @@ if TYPE_CHECKING:  # isort: off
     MaxExact, MaxConstraint = BoundType.MaxExact, BoundType.MaxConstraint
     TwoFinger, Gallop = Merge.TwoFinger, Merge.Gallop
     Append, Insert = Assembly.Append, Assembly.Insert
+
+    # Functions that are made and not written.
+    absolute: Unary
+    arccos: Unary
+    arcsin: Unary
+    arctan: Unary
+    cbrt: Unary
+    ceil: Unary
+    conjugate: Unary
+    cos: Unary
+    cosh: Unary
+    exp: Unary
+    expm1: Unary
+    floor: Unary
+    imag: Unary
+    isfinite: Unary
+    isinf: Unary
+    isnan: Unary
+    log: Unary
+    log10: Unary
+    log1p: Unary
+    log2: Unary
+    logical_not: Unary
+    negative: Unary
+    real: Unary
+    sign: Unary
+    sin: Unary
+    sinh: Unary
+    sqrt: Unary
+    square: Unary
+    tan: Unary
+    tanh: Unary
+    trunc: Unary
+    add: Binary
+    arctan2: Binary
+    divide: Binary
+    equal: Binary
+    greater: Binary
+    greater_equal: Binary
+    hypot: Binary
+    less: Binary
+    less_equal: Binary
+    logical_and: Binary
+    logical_or: Binary
+    logical_xor: Binary
+    maximum: Binary
+    minimum: Binary
+    multiply: Binary
+    not_equal: Binary
+    power: Binary
+    subtract: Binary
+    all: Truth
+    any: Truth
+    arccosh: UnaryOfTensors
+    arcsinh: UnaryOfTensors
+    arctanh: UnaryOfTensors
+    deg2rad: UnaryOfTensors
+    degrees: UnaryOfTensors
+    exp2: UnaryOfTensors
+    fabs: UnaryOfTensors
+    invert: UnaryOfTensors
+    rad2deg: UnaryOfTensors
+    radians: UnaryOfTensors
+    reciprocal: UnaryOfTensors
+    rint: UnaryOfTensors
+    signbit: UnaryOfTensors
+    spacing: UnaryOfTensors
+    bitwise_and: BinaryOfTensors
+    bitwise_or: BinaryOfTensors
+    bitwise_xor: BinaryOfTensors
+    copysign: BinaryOfTensors
+    float_power: BinaryOfTensors
+    floor_divide: BinaryOfTensors
+    fmax: BinaryOfTensors
+    fmin: BinaryOfTensors
+    fmod: BinaryOfTensors
+    gcd: BinaryOfTensors
+    heaviside: BinaryOfTensors
+    lcm: BinaryOfTensors
+    ldexp: BinaryOfTensors
+    left_shift: BinaryOfTensors
+    logaddexp: BinaryOfTensors
+    logaddexp2: BinaryOfTensors
+    nextafter: BinaryOfTensors
+    remainder: BinaryOfTensors
+    right_shift: BinaryOfTensors
+    max: Extreme
+    min: Extreme
+    prod: Total
+    sum: Total
 
 __version__ = "0.1.0"
 globals().pop("plan", None)
@@ -77,22 +195,6 @@ _HOMES = {
     "sparseloom.tensor.neighbours": "SparsePath from_networkx",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-# Functions on whole tensors, out of the table of all of them (tensor/surface/table.py).
-_FUNCTIONS = """
-    absolute add all allclose angle any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere
-    array_equal astype bitwise_and bitwise_or bitwise_xor block broadcast_arrays broadcast_to builder cbrt ceil clip concat
-    concatenate conjugate copysign cos cosh count_nonzero cumprod cumsum cumulative_prod cumulative_sum deg2rad degrees diag diagonal
-    diff divide divmod dot eliminate_zeros empty empty_like equal exp exp2 expand_dims expm1 eye fabs fix flatnonzero flatten flip
-    fliplr flipud float_power floor floor_divide fmax fmin fmod frexp full_like gcd greater greater_equal heaviside hstack hypot imag inner
-    invert isclose isfinite isin isinf isnan kron lcm ldexp left_shift less less_equal linspace log log10 log1p log2 logaddexp
-    logaddexp2 logical_and logical_not logical_or logical_xor matmul matrix_power matrix_transpose max maximum mean meshgrid min
-    minimum modf moveaxis multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar
-    negative nextafter nonzero norm not_equal ones ones_like outer pad permute_dims positive power prod ptp rad2deg radians ravel real
-    reciprocal remainder repeat reshape right_shift rint roll round searchsorted sign signbit sin sinh sort spacing sqrt square
-    squeeze stack std subtract sum sum_duplicates swapaxes take take_along_axis tan tanh tensordot tile topk trace transpose tril triu
-    trunc unique unique_all unique_counts unique_inverse unique_values unstack var vdot vecdot vstack where zeros_like
-""".split()
-
 __all__ = [
     "Append", "Atomics", "BoundKernel", "Builder", "CPUThread", "CPUVector", "CompilerBug", "ConversionWarning", "DTypeError",
     "DeviceError", "Expression", "Format", "FormatError", "GPUBlock", "GPUThread", "GPUWarp", "Gallop", "IgnoreRaces", "IndexVar",
@@ -103,18 +205,40 @@ __all__ = [
     "from_networkx", "full", "get_threads", "indices", "plan", "program", "random", "read", "release_memory", "set_threads", "write",
     "zeros",
 ]  # fmt: skip
-__all__ += _FUNCTIONS
+# Functions on whole tensors, out of the table of all of them (tensor/surface/table.py). Type checkers read this list too.
+__all__ += [
+    "absolute", "add", "all", "allclose", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "argmax", "argmin", "argsort", "argwhere", "array_equal", "astype", "bitwise_and", "bitwise_or", "bitwise_xor", "block",
+    "broadcast_arrays", "broadcast_to", "builder", "cbrt", "ceil", "clip", "concat", "concatenate", "conjugate", "copysign", "cos",
+    "cosh", "count_nonzero", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "deg2rad", "degrees", "diag", "diagonal", "diff",
+    "divide", "divmod", "dot", "eliminate_zeros", "empty", "empty_like", "equal", "exp", "exp2", "expand_dims", "expm1", "eye", "fabs",
+    "fix", "flatnonzero", "flatten", "flip", "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod",
+    "frexp", "full_like", "gcd", "greater", "greater_equal", "heaviside", "hstack", "hypot", "imag", "inner", "invert", "isclose",
+    "isfinite", "isin", "isinf", "isnan", "kron", "lcm", "ldexp", "left_shift", "less", "less_equal", "linspace", "log", "log10",
+    "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_power",
+    "matrix_transpose", "max", "maximum", "mean", "meshgrid", "min", "minimum", "modf", "moveaxis", "multiply", "nan_to_num",
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
+    "negative", "nextafter", "nonzero", "norm", "not_equal", "ones", "ones_like", "outer", "pad", "permute_dims", "positive", "power",
+    "prod", "ptp", "rad2deg", "radians", "ravel", "real", "reciprocal", "remainder", "repeat", "reshape", "right_shift", "rint", "roll",
+    "round", "searchsorted", "sign", "signbit", "sin", "sinh", "sort", "spacing", "sqrt", "square", "squeeze", "stack", "std",
+    "subtract", "sum", "sum_duplicates", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "topk", "trace",
+    "transpose", "tril", "triu", "trunc", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "var",
+    "vdot", "vecdot", "vstack", "where", "zeros_like",
+]  # fmt: skip
 __all__.sort()
+_FUNCTIONS = frozenset(__all__) - _HOME.keys() - {"__version__", "accelerate"}
 
 
-def __getattr__(name: str) -> Any:
-    """A public name, found and kept when it is first asked for."""
-    if name == "accelerate":
-        return import_module("sparseloom.accelerate")
-    if name not in _HOME and name not in _FUNCTIONS:
-        raise AttributeError(f"module 'sparseloom' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
-    found = globals()[name] = _at_home(name) if name in _HOME else _load("sparseloom.tensor").TABLE[name].call
-    return found
+if not TYPE_CHECKING:  # a checker that saw it would take every name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        """A public name, found and kept when it is first asked for."""
+        if name == "accelerate":
+            return import_module("sparseloom.accelerate")
+        if name not in _HOME and name not in _FUNCTIONS:
+            raise AttributeError(f"module 'sparseloom' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+        found = globals()[name] = _at_home(name) if name in _HOME else _load("sparseloom.tensor").TABLE[name].call
+        return found
 
 
 def _load(module: str) -> Any:

@@ -46,6 +46,7 @@ from sparseloom.runtime.calling import IndexOverflow
 from sparseloom.runtime.guard import ascends
 from sparseloom.runtime.large import duplicate
 from sparseloom.runtime.settings import settings
+from sparseloom.runtime.worth import HERE
 
 
 def convert(storage: Storage, format: Format, drop_zeros: bool = False) -> Storage:
@@ -210,7 +211,7 @@ def _plan(
     if shares and isinstance(concrete.making, Appended):
         concrete = replace(concrete, making=_taking_leaves(concrete))
     if not isinstance(concrete.making, Appended) or not concrete.making.takes_leaves:
-        concrete = plan_loops(concrete, dict(extents), statistics)
+        concrete = plan_loops(concrete, dict(extents), statistics, HERE)
     stages = lower_concrete(assign, replace(concrete, drops=drops), int32_limit)
     return _Plan(format, target, stages, shares)
 

@@ -50,6 +50,7 @@ from sparseloom.runtime.cuda.storages import Place, is_writable, require_place, 
 from sparseloom.runtime.libraries import EntryPoint
 from sparseloom.runtime.settings import settings
 from sparseloom.runtime.tuned import known_schedule
+from sparseloom.runtime.worth import HERE
 from sparseloom.schedule.loops import relations_of
 from sparseloom.targets.c import C
 from sparseloom.targets.registry import find_target
@@ -112,7 +113,7 @@ class Specialization:
         is_free = self.problem.schedule is None and self.problem.is_stored
         best = known_schedule(problem_text(self.problem, self.statistics)) if is_free else None
         tuned = None if best is None else plan_with(self.problem, self.statistics, best)
-        return tuned or plan(self.problem, self.statistics)
+        return tuned or plan(self.problem, self.statistics, HERE)
 
     @cached_property
     def stages(self) -> Stages:
@@ -141,7 +142,7 @@ class Specialization:
     def _running(self) -> Plan:
         """The plan that is followed. A sum over nothing has no entries, so it cannot have an operand's structure, schedule or no."""
         if self.problem.is_empty and self.stages.concrete.shared is not None:
-            return plan(self.problem.without_schedule(), self.statistics)
+            return plan(self.problem.without_schedule(), self.statistics, HERE)
         return self.plan
 
     @property

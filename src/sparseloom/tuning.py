@@ -21,6 +21,7 @@ from sparseloom.plan.plan import Plan, plan_variants, problem_text
 from sparseloom.runtime.binding import Call
 from sparseloom.runtime.cuda.binding import awaited
 from sparseloom.runtime.tuned import keep_schedule
+from sparseloom.runtime.worth import HERE
 from sparseloom.targets.target import Calling
 
 LEAST_ROUNDS = 3
@@ -80,7 +81,7 @@ def tune(
 def _tuned(link: Specialization, storages: Mapping[str, Storage], seconds: float, advance: Any) -> Tuned:
     if link.problem.schedule is not None:
         raise ScheduleError("there is nothing to tune: the schedule is the user's own\n  help: leave schedule= away")
-    plans = plan_variants(link.problem, link.statistics)
+    plans = plan_variants(link.problem, link.statistics, HERE)
     calls = {plan.schedule: _bound(link, plan, storages) for plan in plans}
     samples: dict[str, list[float]] = {schedule: [] for schedule in calls}
     end, rounds = perf_counter() + seconds, 0

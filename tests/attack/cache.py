@@ -19,7 +19,8 @@ from attack.children import NOBODY, become_nobody, in_child
 
 from sparseloom.core.errors import SparseloomError
 from sparseloom.runtime import libraries as library
-from sparseloom.runtime.libraries import kernel_cache, load
+from sparseloom.runtime.cache import kernel_cache, open_cache
+from sparseloom.runtime.libraries import load
 from sparseloom.runtime.settings import settings
 from sparseloom.runtime.toolchain import find_compiler
 
@@ -100,7 +101,7 @@ def obstructed(rng: np.random.Generator, folder: Path) -> str:
         case 5:
             path.mkdir(mode=0o700)
             (path / "inside").touch()
-    library._open_cache.cache_clear()
+    open_cache.cache_clear()
     answers(1)
     answers(1)
     assert elsewhere.read_bytes() == b"mine"
@@ -186,7 +187,7 @@ def unwritable(rng: np.random.Generator, folder: Path) -> str:
             folder.chmod(mode)
         else:
             _limit_files(rng)
-        library._open_cache.cache_clear()
+        open_cache.cache_clear()
         try:
             answers(1)
             answers(7)
@@ -259,11 +260,11 @@ def trial(rng: np.random.Generator) -> str:
     top = Path(tempfile.mkdtemp(prefix="attacked-"))
     top.chmod(0o755)
     before, settings.cache_folder = settings.cache_folder, top / "cache"
-    library._open_cache.cache_clear()
+    open_cache.cache_clear()
     try:
         return KINDS[rng.integers(len(KINDS))](rng, top / "cache")
     finally:
         settings.cache_folder = before
         library._libraries._loaded.clear()
-        library._open_cache.cache_clear()
+        open_cache.cache_clear()
         shutil.rmtree(top, ignore_errors=True)

@@ -11,6 +11,7 @@ import scipy.io
 import scipy.sparse as sp
 
 import sparseloom as sl
+from sparseloom.cli import run
 from sparseloom.cli.main import main
 from sparseloom.runtime.settings import settings
 
@@ -287,3 +288,12 @@ def test_what_a_sparse_result_held_before_is_read_like_an_operand(capsys: pytest
     scipy.io.mmwrite("r.mtx", sp.coo_array(np.ones((3, 3))))
     printed(capsys, "run", "R(i,j) += A(i,j)", "-i", "A=a.mtx", "-i", "R=r.mtx", "-f", "R:csr", "-o", "R=sum.mtx")
     np.testing.assert_array_equal(sl.read("sum.mtx").to_numpy(), np.eye(3) + 1)
+
+
+def test_without_a_device_that_is_said_before_anything_is_read(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise sl.DeviceError("there is no CUDA device: here is why\n  help: target='c' computes without one")
+
+    monkeypatch.setattr(run, "device", missing)
+    said = refused(capsys, "run", SPMV, "-f", "A:csr", "-i", "A=no-such-file.mtx", "--target", "cuda")
+    assert said == "there is no CUDA device: here is why\n  help: target='c' computes without one"

@@ -37,16 +37,19 @@ def test_the_version_is_that_of_the_project() -> None:
 
 
 def test_the_functions_on_whole_tensors_are_those_of_the_table() -> None:
-    assert set(TABLE) <= set(sparseloom.__all__), "name them in _FUNCTIONS of sparseloom/__init__.py"
+    assert set(TABLE) <= set(sparseloom.__all__), "name them in __all__ of sparseloom/__init__.py"
     assert all(getattr(sparseloom, name) is TABLE[name].call for name in TABLE)
 
 
 def test_names_come_from_where_type_checkers_think() -> None:
     tree = ast.parse(Path(sparseloom.__file__ or "").read_text(encoding="utf-8"))
-    [block] = [item for item in tree.body if isinstance(item, ast.If)]
+    block = next(item for item in tree.body if isinstance(item, ast.If))
     imported = {alias.name: item.module for item in block.body if isinstance(item, ast.ImportFrom) for alias in item.names}
     del imported["accelerate"]
-    assert imported == {name: home for name, home in sparseloom._HOME.items() if ":" not in home}
+    homes = {name: home for name, home in sparseloom._HOME.items() if ":" not in home}
+    assert {name: imported[name] for name in homes} == homes
+    functions = {name: home for name, home in imported.items() if name in TABLE and name not in homes}
+    assert functions == {name: TABLE[name].call.__module__ for name in functions}
 
 
 def test_a_module_never_takes_the_place_of_a_function() -> None:

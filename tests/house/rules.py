@@ -25,6 +25,13 @@ LONGEST_FUNCTION = 50
 # Written apart, so that this file keeps the rule that it states.
 UNFINISHED = re.compile("|".join([r"\bTO" + r"DO\b", r"\bFIX" + r"ME\b", r"\bX" + r"XX\b", r"\braise NotImplemented" + "Error"]))
 
+# What macOS or Windows lacks, and the modules that offer it everywhere.
+NOT_EVERYWHERE = re.compile(
+    r"\bos\.(sched_getaffinity|process_cpu_count|cpu_count|get[eg]?uid|getgid|O_NOFOLLOW|O_NONBLOCK|O_DIRECTORY|O_NOCTTY|O_CLOEXEC|register_at_fork)\b"
+    r"|^\s*(import|from) (fcntl|msvcrt|resource|pwd|grp)\b"
+)
+ASKING_THE_SYSTEM = (f"{PACKAGE}.core.system", f"{PACKAGE}.runtime.filelocks", f"{PACKAGE}.explorer.limits")
+
 Modules = Sequence[Module]
 Rule = Callable[[Modules], list[str]]
 
@@ -166,9 +173,20 @@ def finished_code(modules: Modules) -> list[str]:
     ]
 
 
+def system_differences(modules: Modules) -> list[str]:
+    """What some systems lack is asked in one module, which knows what to do without it."""
+    return [
+        f"{m.path}:{number}: {found[0].strip()} does not exist on every system; ask core/system.py or runtime/filelocks.py"
+        for m in modules
+        if m.name not in ASKING_THE_SYSTEM
+        for number, line in enumerate(m.text.splitlines(), 1)
+        if (found := NOT_EVERYWHERE.search(line))
+    ]
+
+
 RULES: tuple[Rule, ...] = (
     floors, no_cycles, imports_at_the_top, imports_are_absolute, foreign_packages, module_docstrings, public_docstrings,
-    file_length, function_length, telling_names, finished_code,
+    file_length, function_length, telling_names, finished_code, system_differences,
 )  # fmt: skip
 
 

@@ -53,6 +53,16 @@ BAD: list[tuple[Rule, tuple[Module, ...], str]] = [
         "or move the function to tensor/interop, tensor/io or cli",
     ),
     (
+        rules.system_differences,
+        (module("sparseloom.core.a", "import fcntl\n"), module("sparseloom.core.system", "import os\nos.cpu_count()\n")),
+        "src/sparseloom/core/a.py:1: import fcntl does not exist on every system; ask core/system.py or runtime/filelocks.py",
+    ),
+    (
+        rules.system_differences,
+        (module("sparseloom.core.a", "import os\nprint(os.cpu_count())\n"),),
+        "src/sparseloom/core/a.py:2: os.cpu_count does not exist on every system; ask core/system.py or runtime/filelocks.py",
+    ),
+    (
         rules.imports_are_absolute,
         (module("sparseloom.core.a", "from .b import B\n"),),
         "src/sparseloom/core/a.py:1: .b is a relative import; write it out from sparseloom",

@@ -292,7 +292,7 @@ def test_a_kernel_that_was_unloaded_is_loaded_again(tmp_path: Path, monkeypatch:
     kernels = [sl.program(f"y(i) = {n}.75 * x(i)") for n in range(6)]
     for _ in range(3):
         assert [float(kernel(np.ones(1)).to_numpy()[0]) for kernel in kernels] == [n + 0.75 for n in range(6)]
-    assert len(calls()) == 6
+    assert sum("kernel.c" in call for call in calls()) == 6
 
 
 def test_a_broken_compiler_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

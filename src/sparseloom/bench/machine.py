@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import time
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sparseloom.core.system import usable_cores
 from sparseloom.runtime.toolchain import find_compiler
 
 
@@ -22,7 +22,7 @@ def machine() -> dict[str, Any]:
     return {
         "when": time.strftime("%Y-%m-%d %H:%M"),
         "cpu": _cpu_name(),
-        "cores": os.cpu_count(),
+        "cores": usable_cores(),
         "compiler": said,
         "flags": " ".join(compiler.flags),
         "python": platform.python_version(),

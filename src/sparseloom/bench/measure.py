@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from sparseloom.bench.task import OURS, PLAIN, TOLERANCE, Field, Task, everybody
 from sparseloom.bench.threads import use_threads
 from sparseloom.bench.timing import OWN, WALL, race
 from sparseloom.core.errors import CompilerBug, SparseloomError
+from sparseloom.core.system import usable_cores
 from sparseloom.tensor.tensor import Tensor
 
 DTYPES = {"f64": "float64", "f32": "float32"}
@@ -127,7 +127,7 @@ def _checked(step: Step, field: Field) -> Field:
 
 def thread_counts() -> tuple[int, ...]:
     """One, two, and all that this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     return tuple(sorted({1, min(2, cores), cores}))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from types import ModuleType
 
 from sparseloom.runtime.teams import set_threads
@@ -21,7 +22,8 @@ def wait_quietly() -> None:
 def use_threads(count: int, peers: Iterable[ModuleType] = ()) -> None:
     """Let our parallel loops, and these peers, run on so many threads from now on."""
     set_threads(count)
-    ctypes.CDLL("libgomp.so.1").omp_set_num_threads(count)  # for loops that are not ours
+    with suppress(OSError):  # where gcc's OpenMP is not installed, no loop uses it
+        ctypes.CDLL("libgomp.so.1").omp_set_num_threads(count)  # for loops that are not ours
     for peer in peers:
         if hasattr(peer, "use_threads"):
             peer.use_threads(count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
@@ -13,9 +12,12 @@ from sparseloom.cli import cache
 from sparseloom.cli.arguments import Subcommands, add_subcommand
 from sparseloom.core.errors import DeviceError, ToolchainError
 from sparseloom.core.processor import cpu_flags
+from sparseloom.core.system import usable_cores
+from sparseloom.runtime.cache import kernel_cache
 from sparseloom.runtime.cuda import nvrtc
 from sparseloom.runtime.cuda.device import device
-from sparseloom.runtime.libraries import kernel_cache
+from sparseloom.runtime.openmp import has_threads, with_openmp
+from sparseloom.runtime.teams import get_threads
 from sparseloom.runtime.toolchain import Compiler, find_compiler
 
 ABOUT = "Show versions, the C compiler and its flags, the CPU's vector features, what there is of CUDA, and the kernel cache."
@@ -34,7 +36,7 @@ def add_to(subcommands: Subcommands) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the facts. A missing compiler is a fact too, not a failure."""
     python = f"{platform.python_version()}, NumPy {_version('numpy')}, SciPy {_version('scipy')}"
-    print(f"sparseloom {__version__}\nPython     {python}\nsystem     {platform.system()} {platform.machine()}, {os.cpu_count()} CPUs")
+    print(f"sparseloom {__version__}\nPython     {python}\nsystem     {platform.system()} {platform.machine()}, {usable_cores()} CPUs")
     features = set(cpu_flags().split())
     print(f"vectors    {' '.join(name for name in _VECTORS if name in features) or 'unknown'}")
     try:
@@ -44,10 +46,22 @@ def execute(options: argparse.Namespace) -> int:
     else:
         print(f"compiler   {' '.join((compiler.path, *compiler.arguments))}: {_compiler_version(compiler)}")
         print(f"flags      {' '.join(compiler.flags)}")
+        print(f"openmp     {_openmp(compiler)}")
     print(f"cuda       {_nvrtc()}; {_device()}")
     print("cache")
     print("\n".join(f"  {line}" for line in cache.lines(kernel_cache())))
     return 0
+
+
+def _openmp(compiler: Compiler) -> str:
+    """By which flags kernels get threads, and how many."""
+    try:
+        found = with_openmp(compiler, kernel_cache())
+    except ToolchainError as problem:
+        return str(problem).partition("\n")[0]
+    if not has_threads(found):
+        return "none, so kernels run on one thread (macOS: brew install libomp; Debian with clang: apt install libomp-dev)"
+    return f"{' '.join(found.openmp)}; {get_threads()} threads"
 
 
 def _nvrtc() -> str:

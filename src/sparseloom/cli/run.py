@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from statistics import median
 
 import numpy as np
@@ -14,8 +14,10 @@ from sparseloom.cli.inputs import add_inputs, all_operands, asked_extents, given
 from sparseloom.cli.streams import require_output, write_named, written_suffix
 from sparseloom.cli.terminal import facts, plural, say, seconds, working
 from sparseloom.formats.pack import unpack
+from sparseloom.runtime.cuda.device import device
 from sparseloom.supplied import Wanted
 from sparseloom.targets.registry import DEFAULT, TARGETS
+from sparseloom.targets.target import Calling
 from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray, from_coo
 from sparseloom.tensor.tensor import Tensor
@@ -38,7 +40,8 @@ def add_to(subcommands: Subcommands) -> None:
     add_statement(parser)
     add_inputs(parser)
     parser.add_argument("-o", "--output", metavar="[NAME=]FILE", help="where the result goes (- is the standard output), if not a summary")
-    parser.add_argument("--target", choices=tuple(TARGETS), default=DEFAULT, help="what runs: compiled C, or the slow interpreter")
+    told = "what runs: compiled C, CUDA on a GPU, to which operands are copied, or the slow interpreter"
+    parser.add_argument("--target", choices=tuple(TARGETS), default=DEFAULT, help=told)
     parser.add_argument("--time", action="store_true", help="run several times and tell the median")
     parser.add_argument("--repeat", type=int, metavar="N", help="how often to run with --time (default: for about a second)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary of operands and result")
@@ -47,6 +50,9 @@ def add_to(subcommands: Subcommands) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Compute, then write or print the result."""
     problem = read_problem(options)
+    on_device = TARGETS[options.target].calling is Calling.LAUNCHED
+    if on_device:
+        device()  # says what is missing where there is none, before anything is read or made
     if options.repeat is not None and options.repeat < 1:
         raise OptionError(f"--repeat is how often to run, at least once, not {options.repeat}")
     target_file = _output(options.output, problem)
@@ -56,6 +62,9 @@ def execute(options: argparse.Namespace) -> int:
     operands = all_operands(problem, given, sizes, dtype_of, options)
     if not options.quiet:
         _describe(given, operands)
+    if on_device:
+        with working("copying operands to the device"):
+            operands = {name: tensor.to_device() for name, tensor in operands.items()}
     kernel = statement_kernel(problem, sizes, options)
     with working("compiling and running"):
         began = time.perf_counter()
@@ -64,7 +73,8 @@ def execute(options: argparse.Namespace) -> int:
     if not options.quiet:
         say(f"{problem.result}  {facts(result)}; the first call took {seconds(first)}, compiling included")
     if options.time:
-        _tell_times(problem, kernel.bind(**operands), options.repeat)
+        _tell_times(problem, kernel.bind(**operands), options.repeat, device().finish if on_device else _nothing_to_wait_for)
+    result = result.to_host()
     if target_file is None:
         print(result)
     else:
@@ -106,14 +116,19 @@ def _describe(given: Mapping[str, Tensor], operands: Mapping[str, Tensor]) -> No
         say(f"{name:{width}}  {facts(tensor)}{'' if name in given else ', random'}")
 
 
-def _tell_times(problem: Wanted, bound: BoundKernel, repeat: int | None) -> None:
-    """Run the kernel again and again on the same arrays."""
+def _nothing_to_wait_for() -> None:
+    """A kernel in C has ended when its call returns."""
+
+
+def _tell_times(problem: Wanted, bound: BoundKernel, repeat: int | None, finish: Callable[[], object]) -> None:
+    """Run the kernel again and again on the same arrays; ``finish`` waits until it has ended."""
     times: list[float] = []
     with working("timing"):
         began = time.perf_counter()
         while len(times) < (repeat or MOST_RUNS):
             before = time.perf_counter()
             bound.start()
+            finish()
             after = time.perf_counter()
             times.append(after - before)
             if repeat is None and len(times) >= LEAST_RUNS and after - began > LONGEST_TIMING:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import resource
+import mmap
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+resource: Any = None
+with suppress(ImportError):  # Windows has none
+    import resource
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,9 @@ class Limits:
     open_files: int = 1024
 
     def begin(self) -> None:
-        """Bound this process, and every compiler that it starts."""
+        """Bound this process, and every compiler that it starts, on systems that can."""
+        if resource is None:
+            return
         bounds = {
             resource.RLIMIT_DATA: _data() + self.memory,
             resource.RLIMIT_FSIZE: self.file,
@@ -42,6 +49,6 @@ def _data() -> int:
     """How many bytes of data this process has now; 0 where the system does not tell."""
     try:
         with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[5]) * resource.getpagesize()
+            return int(file.read().split()[5]) * mmap.PAGESIZE
     except OSError:
         return 0

@@ -8,6 +8,7 @@ from sparseloom.chain import Chain
 from sparseloom.chain import specialize as specialize_whole
 from sparseloom.explorer.subject import Subject
 from sparseloom.plan.plan import plan_freely, plan_schedule
+from sparseloom.runtime.worth import HERE
 
 
 def planned(subject: Subject) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def planned(subject: Subject) -> dict[str, Any]:
 def planned_steps(subject: Subject) -> list[dict[str, str]]:
     """The steps alone, each with the decision that it belongs to."""
     problem, statistics = subject.special.problem, subject.special.statistics
-    plan = plan_schedule(plan_freely(problem, statistics), problem.sizes, statistics)
+    plan = plan_schedule(plan_freely(problem, statistics), problem.sizes, statistics, HERE)
     return [
         {"text": step.strip(), "what": decision.what, "why": decision.why, "instead": decision.instead}
         for decision in plan.decisions

@@ -5,8 +5,8 @@ What is returned is text in the scheduling language, with the decisions behind i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from sparseloom.core.names import Names
 from sparseloom.iteration.concretize import Concrete
@@ -27,12 +27,21 @@ from sparseloom.schedule.loops import taken_names
 @dataclass(frozen=True)
 class Worth:
     """How many seconds of work there must be: for threads, for vectors, for threads whose parts of a result are joined, and for sums in
-    vectors."""
+    vectors. Whether there are threads at all is asked only if there is work for them."""
 
     threads: float = 50e-6  # a team takes some 10 us to start
     vectors: float = 20e-6  # for a kernel of its own
     parts: float = 300e-6  # entries are copied once more
     sums: float = 1e-6  # which no compiler makes of plain loops
+    has_threads: Callable[[], bool] = field(default=lambda: True, compare=False)
+
+    def shares(self, seconds: float) -> bool:
+        """Whether so much work is shared by threads."""
+        return seconds >= self.threads and self.has_threads()
+
+    def joins(self, seconds: float) -> bool:
+        """Whether threads make parts of a result of so much work, which are then joined."""
+        return seconds >= self.parts and self.has_threads()
 
 
 WORTH = Worth()
@@ -75,9 +84,10 @@ def _in_place(concrete: Concrete, space: Space, worth: Worth, *before: Decision)
     if work < worth.vectors:
         return
     taken = taken_names(concrete.stmt)
-    if blocks := choose_blocks(space, Names(taken), work >= worth.threads):
-        yield _together(*before, *blocks, *_around(space, concrete, Names(taken), work >= worth.threads))
-    if work >= worth.threads:
+    in_threads = worth.shares(work)
+    if blocks := choose_blocks(space, Names(taken), in_threads):
+        yield _together(*before, *blocks, *_around(space, concrete, Names(taken), in_threads))
+    if in_threads:
         for share in choose_threads(space, concrete.assign.lhs):
             names = Names(taken)
             shared = share(names)
@@ -122,12 +132,12 @@ def _appended(concrete: Concrete, space: Space, worth: Worth) -> Iterator[Choice
         return
     result = concrete.assign.lhs
     if isinstance(concrete.making, Inserted) and space.spine and _meet_in_rows(concrete.making, space, result):
-        ways = choose_places(space, result) if space.seconds >= worth.parts else []
+        ways = choose_places(space, result) if worth.joins(space.seconds) else []
         yield from (_together(way(Names(taken_names(concrete.stmt))).decision) for way in ways)
     names = Names(taken_names(concrete.stmt))
     rows = choose_rows(space, names)
     inside = rows or choose_vectors(space, names)
-    if space.spine and space.seconds >= worth.parts:
+    if space.spine and worth.joins(space.seconds):
         why = f"plain loops take about {space.seconds * 1e3:,.1f} ms"
         steps = (f"parallelize({space.spine[0]},CPUThread,NoRaces)",)
         threads = Decision(steps, f"threads take parts of {space.spine[0]}", why)

@@ -66,13 +66,13 @@ class Plan:
 _Under = Callable[[Concrete, str], Concrete]
 
 
-def plan(problem: Problem, statistics: Statistics = NOTHING_KNOWN) -> Plan:
+def plan(problem: Problem, statistics: Statistics = NOTHING_KNOWN, worth: Worth = WORTH) -> Plan:
     """How a problem runs."""
     if problem.schedule:
         return plan_as_asked(problem)
     plain = plan_freely(problem, statistics)
     is_free = problem.schedule is None and problem.is_stored
-    return plan_schedule(plain, problem.sizes, statistics) if is_free else plain
+    return plan_schedule(plain, problem.sizes, statistics, worth) if is_free else plain
 
 
 def plan_schedule(plain: Plan, sizes: Mapping[str, int], statistics: Statistics, worth: Worth = WORTH) -> Plan:
@@ -87,9 +87,9 @@ def _is_for_gpu(plan: Plan) -> bool:
     return plan.target.calling is Calling.LAUNCHED
 
 
-def plan_loops(loops: Concrete, sizes: Mapping[str, int], statistics: Statistics) -> Concrete:
+def plan_loops(loops: Concrete, sizes: Mapping[str, int], statistics: Statistics, worth: Worth = WORTH) -> Concrete:
     """The loops under the best schedule that they allow."""
-    return composed(loops, next(_fitting(loops, choices(loops, Space(loops.stmt, sizes, statistics)), composed)).schedule)
+    return composed(loops, next(_fitting(loops, choices(loops, Space(loops.stmt, sizes, statistics), worth), composed)).schedule)
 
 
 def share_inside(problem: Problem, statistics: Statistics) -> float:
@@ -101,11 +101,11 @@ def share_inside(problem: Problem, statistics: Statistics) -> float:
     return inside.space.runs / space.runs if inside is not None and inside.decision in chosen.decisions else 1.0
 
 
-def plan_variants(problem: Problem, statistics: Statistics) -> tuple[Plan, ...]:
+def plan_variants(problem: Problem, statistics: Statistics, worth: Worth = WORTH) -> tuple[Plan, ...]:
     """Plans to choose from by measuring, the planner's own first."""
     plain = plan_freely(problem, statistics)
     loops = choose_loops(plain.plain)
-    own = plan_schedule(plain, problem.sizes, statistics)
+    own = plan_schedule(plain, problem.sizes, statistics, worth)
     find = choices_on_gpu if _is_for_gpu(plain) else variants
     others = _allowed(plain, loops, find(loops, Space(loops.stmt, problem.sizes, statistics)))
     return tuple({plan.schedule: plan for plan in (own, *others)}.values())

@@ -11,6 +11,7 @@ out the *open file* whose content was checked, not its path, so that nobody can 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import os
@@ -23,8 +24,9 @@ from pathlib import Path
 from typing import IO
 
 from sparseloom.core.notices import notify
-from sparseloom.runtime import turns
-from sparseloom.runtime.toolchain import Compiler, cpu_features
+from sparseloom.core.system import WARILY, is_ours, user
+from sparseloom.runtime import settings, turns
+from sparseloom.runtime.toolchain import Compiler, cpu_features, uses_threads
 from sparseloom.runtime.workroom import UNFINISHED, no_room, sweep, temporary_folder
 
 _MARK = b"SLKERNEL"
@@ -60,7 +62,8 @@ class KernelCache:
     @staticmethod
     def key(source: str, compiler: Compiler) -> str:
         """The name of a kernel: a digest of everything its code depends on."""
-        parts = ("sparseloom kernel 1", source, compiler.path, compiler.arguments, compiler.identity, compiler.flags, cpu_features())
+        flags = compiler.flags + (compiler.openmp if uses_threads(source) else ())
+        parts = ("sparseloom kernel 1", source, compiler.path, compiler.arguments, compiler.identity, flags, cpu_features())
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def get(self, key: str) -> io.FileIO | None:
@@ -93,8 +96,7 @@ class KernelCache:
         if file is None:
             return None
         with file:
-            file.seek(0)
-            return file.read()[:-_TRAILER]
+            return content_of(file)
 
     def put(self, key: str, library: bytes) -> IO[bytes]:
         """Keep a library and return it as an open file. Old entries make room."""
@@ -180,6 +182,23 @@ class KernelCache:
             sweep(self._trusted)
 
 
+def kernel_cache() -> KernelCache:
+    """The disk cache that the settings name."""
+    return open_cache(settings.cache_folder(), settings.cache_limit())
+
+
+@functools.cache
+def open_cache(folder: Path | None, limit: int) -> KernelCache:
+    """The cache in a folder, opened once."""
+    return KernelCache(folder, limit)
+
+
+def content_of(file: IO[bytes]) -> bytes:
+    """What was put, from the open file of an entry: without the mark and the digest."""
+    file.seek(0)
+    return file.read()[:-_TRAILER]
+
+
 def _path(folder: Path, key: str) -> Path:
     return folder / (key + _SUFFIX)
 
@@ -201,9 +220,9 @@ def _distrust(status: os.stat_result) -> str:
     """Why a folder may hold code that is not ours, or nothing. Others may read it: kernels are no secret."""
     if stat.S_ISLNK(status.st_mode):
         return "is a symbolic link"
-    if status.st_uid != os.getuid():
+    if not is_ours(status):
         return "belongs to another user"
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if user() is not None and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return f"can be written by other users (mode {stat.S_IMODE(status.st_mode):o}; chmod 700 would do)"
     return ""
 
@@ -222,13 +241,13 @@ def _digest(key: str, library: bytes) -> bytes:
 
 def _open_warily(path: str, flags: int) -> int:
     """Open for reading; a link is not followed, and a pipe put here by mistake does not block."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    return os.open(path, flags | WARILY)
 
 
 def _is_sound(file: io.FileIO, key: str) -> bool:
     try:
         status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
+        if not stat.S_ISREG(status.st_mode) or not is_ours(status):
             return False
         content = file.read()
     except OSError:
@@ -254,7 +273,7 @@ def _temporary(content: bytes) -> IO[bytes]:
 def _written(content: bytes, folder: Path, then: Callable[[str], None]) -> IO[bytes]:
     """Write a new file, do something with its name, and return it open; leave nothing behind on failure."""
     name = os.path.join(folder, f".{os.urandom(8).hex()}{UNFINISHED}")
-    file = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w+b")
+    file = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | WARILY, 0o600), "w+b")
     try:
         file.write(content)
         file.flush()

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+from sparseloom.core.system import at_fork
+
 # Whoever forks holds it meanwhile, so in the child nobody else does. A handler of signals may fork in the middle of a step of its own
 # thread, so the same thread may enter twice.
 whole_step = threading.RLock()
@@ -58,4 +60,4 @@ def _resume_child() -> None:
         work()
 
 
-os.register_at_fork(before=_prepare, after_in_parent=whole_step.release, after_in_child=_resume_child)
+at_fork(_prepare, whole_step.release, _resume_child)

@@ -9,18 +9,18 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import IO
 
 from sparseloom.core.errors import CompilerBug, ToolchainError
 from sparseloom.runtime import settings
-from sparseloom.runtime.cache import KernelCache
+from sparseloom.runtime.cache import KernelCache, content_of, kernel_cache
 from sparseloom.runtime.failures import failures
 from sparseloom.runtime.forks import in_child
 from sparseloom.runtime.loading import ENTRY, Library
+from sparseloom.runtime.openmp import has_threads, report_one_thread, soon_asleep, with_openmp
 from sparseloom.runtime.shelf import shelf
-from sparseloom.runtime.teams import soon_asleep, teams
+from sparseloom.runtime.teams import teams
 from sparseloom.runtime.toolchain import CompileError, Compiler, compile_library, find_compiler, refused_flags, uses_threads
 from sparseloom.runtime.workroom import clear_away, workroom
 
@@ -48,11 +48,6 @@ def load_routine(source: str, name: str) -> EntryPoint | None:
         return load(source, (name,))[0]
     except ToolchainError:
         return None
-
-
-def kernel_cache() -> KernelCache:
-    """The disk cache that the settings name."""
-    return _open_cache(settings.cache_folder(), settings.cache_limit())
 
 
 class _Libraries:
@@ -111,12 +106,19 @@ in_child(lambda: _libraries.renew_locks())
 
 def _connected(source: str) -> Library:
     """The library of a source, which shares memory and threads with the others."""
-    threads = uses_threads(source)
-    with soon_asleep() if threads else nullcontext():
-        library = _find_or_build(source)
+    if not uses_threads(source):
+        library = _find_or_build(source, find_compiler())
         shelf.connect(library)
-        if threads:
-            teams.connect(library, _find_or_build)
+        return library
+    compiler = with_openmp(find_compiler(), kernel_cache())
+    with soon_asleep():
+        library = _find_or_build(source, compiler)
+        shelf.connect(library)
+        if has_threads(compiler):
+            teams.connect(library, lambda text: _find_or_build(text, compiler))
+        elif "#pragma omp parallel" in source and teams.size > 1:
+            report_one_thread(compiler)
+        teams.alone = not has_threads(compiler)
     return library
 
 
@@ -127,13 +129,8 @@ def _entry(library: Library, name: str) -> EntryPoint:
     return entry
 
 
-@functools.cache
-def _open_cache(folder: Path | None, limit: int) -> KernelCache:
-    return KernelCache(folder, limit)
-
-
-def _find_or_build(source: str) -> Library:
-    compiler, cache = find_compiler(), kernel_cache()
+def _find_or_build(source: str, compiler: Compiler) -> Library:
+    cache = kernel_cache()
     key = cache.key(source, compiler)
     if found := _reopen(cache, key):
         return found
@@ -213,8 +210,7 @@ def _open_library(file: IO[bytes]) -> Library:
         return Library(_unused_spelling(file.fileno()))
     with workroom() as room:
         copy = room.path / "kernel.so"
-        file.seek(0)
-        copy.write_bytes(file.read())
+        copy.write_bytes(content_of(file))  # some systems check that nothing follows a library
         return Library(str(copy))
 
 

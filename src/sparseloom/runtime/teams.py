@@ -24,8 +24,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from sparseloom.core.errors import ToolchainError
+from sparseloom.core.notices import notify
+from sparseloom.core.system import usable_cores
 from sparseloom.runtime.forks import before_fork
 from sparseloom.runtime.loading import ENTRY, TAKES_ADDRESSES, TAKES_NOTHING, Library
+from sparseloom.runtime.openmp import kernels_have_threads, one_thread
+from sparseloom.runtime.toolchain import find_compiler
 
 SOURCE = """\
 #include <pthread.h>
@@ -177,7 +181,6 @@ void ready_team(void) {
 """
 _OMP_PAUSE_HARD = 2
 MOST_THREADS = 65_535
-SPINS = "2000"  # some 50 us
 _STACK_SIZE = re.compile(r"\s*(\d+)\s*([bkmg]?)\s*", re.IGNORECASE)
 _UNITS = {"b": 0, "": 10, "k": 10, "m": 20, "g": 30}
 
@@ -193,6 +196,7 @@ class Teams:
         self._forget: Any = None
         self._pause: Any = None
         self._size: int | None = None
+        self.alone = False  # kernels were compiled without OpenMP
 
     def connect(self, library: Library, load: Callable[[str], Library]) -> None:
         """Let a library's parallel kernels, if they do, ask for their teams here."""
@@ -205,7 +209,7 @@ class Teams:
     @property
     def size(self) -> int:
         """How many threads a kernel has, at most."""
-        return _own.size or self._size or usual_size()
+        return 1 if self.alone else _own.size or self._size or usual_size()
 
     def resize(self, size: int | None) -> None:
         """Let kernels have so many threads, on whatever thread of Python they are called from; None is the usual number."""
@@ -252,7 +256,8 @@ before_fork(teams.end_threads)
 def set_threads(count: int | None) -> None:
     """Let kernels run on so many threads at most; None is as many as the machine has, or ``$OMP_NUM_THREADS`` says.
 
-    Results do not depend on it, unless a schedule adds up in no fixed order.
+    Results do not depend on it, unless a schedule adds up in no fixed order. If the C compiler has no OpenMP, kernels run on one thread
+    whatever is set, and a warning says so.
 
     >>> import sparseloom as sl
     >>> sl.set_threads(2)
@@ -260,7 +265,10 @@ def set_threads(count: int | None) -> None:
     2
     >>> sl.set_threads(None)
     """
-    teams.resize(known_count(count))
+    size = known_count(count)
+    if size is not None and size > 1 and not kernels_have_threads():
+        notify(one_thread(find_compiler()))
+    teams.resize(size)
 
 
 def known_count(count: int | None) -> int | None:
@@ -290,26 +298,13 @@ def get_threads() -> int:
     >>> sl.get_threads() >= 1
     True
     """
-    return teams.size
+    return teams.size if teams.size == 1 or kernels_have_threads() else 1
 
 
 def usual_size() -> int:
     """How many threads kernels have where nothing is set: as the environment says, else one for each core that this process may use."""
     first = (os.environ.get("OMP_NUM_THREADS") or "").split(",")[0].strip()
-    return int(first) if first.isdecimal() and int(first) else len(os.sched_getaffinity(0))
-
-
-@contextmanager
-def soon_asleep() -> Iterator[None]:
-    """While OpenMP is first loaded: let its threads sleep soon after their work, unless the environment says how they wait."""
-    if any(name in os.environ for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")):
-        yield
-        return
-    os.environ["GOMP_SPINCOUNT"] = SPINS
-    try:
-        yield
-    finally:
-        os.environ.pop("GOMP_SPINCOUNT", None)
+    return int(first) if first.isdecimal() and int(first) else usable_cores()
 
 
 def stack_size() -> int:

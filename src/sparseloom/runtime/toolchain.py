@@ -19,11 +19,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparseloom.core.errors import ToolchainError
 from sparseloom.core.processor import cpu_flags
+from sparseloom.core.system import runs_kernels
 from sparseloom.runtime.forks import whole_step
 from sparseloom.runtime.workroom import Workroom, no_room, workroom
 
@@ -49,6 +50,10 @@ _INSTALL = """\
     conda:           conda install -c conda-forge c-compiler
   or name one in $CC; target="interpret" needs no compiler"""
 
+_ELSEWHERE = """\
+kernels are compiled and run on Linux and macOS, and this is neither
+  help: on Windows, use Linux in WSL; target="interpret" needs no compiler"""
+
 Identity = tuple[tuple[str, int, int], ...]
 
 
@@ -57,13 +62,14 @@ class Compiler:
     """A C compiler: the program, the arguments that ``$CC`` puts behind it, and the flags we ask for.
 
     ``identity`` holds real path, size and modification time (ns) of each program in the command, so that an
-    upgrade is noticed, also behind a wrapper such as ccache.
+    upgrade is noticed, also behind a wrapper such as ccache. ``openmp`` is what C with parallel loops is compiled with.
     """
 
     path: str
     arguments: tuple[str, ...]
     identity: Identity
     flags: tuple[str, ...] = FLAGS
+    openmp: tuple[str, ...] = field(default=("-fopenmp",), compare=False)  # found out by runtime/openmp.py
 
 
 class CompileError(ToolchainError):
@@ -85,6 +91,8 @@ class StartError(ToolchainError):
 
 def find_compiler() -> Compiler:
     """Return the compiler that ``$CC`` names, else the first of gcc, clang and cc on the PATH."""
+    if not runs_kernels():
+        raise ToolchainError(_ELSEWHERE)
     if asked := os.environ.get("CC", "").strip():
         return _compiler_from(asked)
     for name in ("gcc", "clang", "cc"):
@@ -111,10 +119,12 @@ def compile_library(source: str, compiler: Compiler, without: Collection[str] = 
     """
     flags = [flag for flag in compiler.flags if flag not in without]
     if uses_threads(source):
-        flags.append("-fopenmp")
+        flags += compiler.openmp
     with workroom(beside) as room:
         text, library = _write(room, "kernel.c", source), room.path / "kernel.so"
-        done = _call(compiler, [*flags, "-o", str(library), str(text), "-lm"], room)
+        # What a library is named after follows the text that needs it.
+        linked = [flag for flag in flags if flag.startswith("-l")]
+        done = _call(compiler, [*(flag for flag in flags if flag not in linked), "-o", str(library), str(text), *linked, "-lm"], room)
         if done.returncode == 0 and library.exists():
             return library.read_bytes()
         said = done.stderr or done.stdout
@@ -123,6 +133,24 @@ def compile_library(source: str, compiler: Compiler, without: Collection[str] = 
             kept = room.keep("kernel.c")
             raise CompileError(_complaint(compiler, done, kept), kept, done.returncode < 0 or any(words in said for words in _SHORT))
     return compile_library(source, compiler, without)  # the disk of the cache is full
+
+
+def compile_small(source: str, compiler: Compiler, flags: Sequence[str]) -> bytes | None:
+    """A library of a few lines, compiled with these flags and what every compiler must know; None if it refuses.
+
+    A shortage of memory, processes or room is no refusal: it is raised, and may be over next time.
+    """
+    with workroom() as room:
+        text, library = _write(room, "probe.c", source), room.path / "probe.so"
+        linked = [flag for flag in flags if flag.startswith("-l")]
+        others = [flag for flag in flags if flag not in linked]
+        done = _call(compiler, [*_ESSENTIAL, *others, "-o", str(library), str(text), *linked], room)
+        if done.returncode == 0 and library.exists():
+            return library.read_bytes()
+        said = done.stderr or done.stdout
+    if done.returncode < 0 or any(words in said for words in _SHORT):
+        raise StartError(f"{compiler.path} ended with status {done.returncode} on a probe\n    {said.strip()}", passing=True)
+    return None
 
 
 def uses_threads(source: str) -> bool:

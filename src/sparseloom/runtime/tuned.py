@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from sparseloom.runtime.libraries import kernel_cache
+from sparseloom.runtime.cache import kernel_cache
 from sparseloom.runtime.teams import get_threads
 from sparseloom.runtime.toolchain import cpu_features
 

@@ -6,7 +6,6 @@ nobody waits: then a kernel is compiled twice, which does no harm.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 import time
@@ -14,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from sparseloom.core.system import WARILY
+from sparseloom.runtime.filelocks import lock, unlock
 from sparseloom.runtime.forks import close, close_in_child, in_child
 
 SUFFIX = ".sparseloom-lock"
@@ -38,28 +39,24 @@ def turn(folder: Path | None, key: str) -> Iterator[None]:
         if descriptor is not None:
             with suppress(OSError):
                 mine[0].unlink()
-            with suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for children that another thread forked meanwhile
+            unlock(descriptor)
             close(descriptor)
 
 
 def _wait(path: Path) -> int | None:
     """A descriptor that holds the lock, or ``None`` if it could not be had."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | WARILY, 0o600)
     except OSError:
         return None
     close_in_child(descriptor)
     end, pause = time.monotonic() + PATIENCE, 0.002
     try:
         while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    break
-            else:
+            if lock(descriptor):
                 return descriptor
+            if time.monotonic() > end:
+                break
             time.sleep(pause)
             pause = min(2 * pause, 0.05)
     except OSError:

@@ -8,7 +8,6 @@ A folder is locked while it is in use. The lock dies with its process, however t
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import stat
@@ -20,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparseloom.core.errors import ToolchainError
+from sparseloom.core.system import DIRECTORY, WARILY, is_ours, user
+from sparseloom.runtime.filelocks import lock
 from sparseloom.runtime.forks import close, close_in_child, whole_step
 
 _IN_USE, _REFUSED = "sparseloom-build-", "sparseloom-refused-"
@@ -108,13 +109,17 @@ def clear_away(folder: Path) -> None:
 
 def _sweep_one(found: Path, status: os.stat_result, wait: float) -> None:
     age = time.time() - status.st_mtime
-    if stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid() and age > _HOUR:
+    if stat.S_ISREG(status.st_mode) and is_ours(status) and age > _HOUR:
         found.unlink()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+    if not stat.S_ISDIR(status.st_mode) or not is_ours(status):
         return
     if age < (_WEEK if found.name.startswith(_REFUSED) else wait):
         return
-    descriptor = os.open(found, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    descriptor = _opened(found)
+    if descriptor is None:  # nobody can lock it here, so only its age tells
+        if age > _DAY:
+            clear_away(found)
+        return
     try:
         if _lock(descriptor) or age > _DAY:
             clear_away(found)
@@ -142,12 +147,19 @@ def _made_in(place: Path) -> tuple[Workroom, int | None]:
     _sweep_once(place)
     path = place / (_IN_USE + os.urandom(8).hex())
     path.mkdir(mode=0o700)
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    descriptor = _opened(path)
+    if descriptor is None:
+        return Workroom(path), None
     close_in_child(descriptor)
     if _lock(descriptor):
         return Workroom(path), descriptor
     close(descriptor)
     return Workroom(path), None
+
+
+def _opened(folder: Path) -> int | None:
+    """A descriptor of a folder; None on a system that does not open folders."""
+    return os.open(folder, os.O_RDONLY | DIRECTORY | WARILY) if DIRECTORY else None
 
 
 _swept: set[Path] = set()
@@ -163,27 +175,28 @@ def _sweep_once(place: Path) -> None:
 def _lock(descriptor: int) -> bool:
     """Whether a file could be locked: nobody else has it, and its file system has locks."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock(descriptor)
     except OSError:
         return False
-    return True
 
 
 def _is_changeable(status: os.stat_result) -> bool:
     """Whether another user can rename what stands in a folder with this status."""
+    if user() is None:  # who may change a folder is not in its mode here; folders for temporary files are a user's own
+        return False
     if status.st_uid not in _trusted_users():
         return True
     if status.st_mode & stat.S_ISVTX:
         return False
-    private = status.st_gid in (0, os.getuid())  # the system's group, or one that has its user's number and no other member
+    private = status.st_gid in (0, user())  # the system's group, or one that has its user's number and no other member
     return bool(status.st_mode & stat.S_IWOTH) or bool(status.st_mode & stat.S_IWGRP and not private)
 
 
-def _trusted_users() -> tuple[int, ...]:
+def _trusted_users() -> tuple[int | None, ...]:
     """Ourselves and the system. In a container that knows few users, whoever it does not know is outside, as its system is."""
     try:
         if Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]:
-            return 0, os.getuid(), int(Path("/proc/sys/kernel/overflowuid").read_text())
+            return 0, user(), int(Path("/proc/sys/kernel/overflowuid").read_text())
     except (OSError, ValueError):
         pass
-    return 0, os.getuid()
+    return 0, user()

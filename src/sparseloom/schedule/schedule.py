@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from html import escape
 from random import Random
-from typing import NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.core.signs import printable
@@ -170,9 +170,11 @@ class Schedule:
         """The places that several iterations of a parallel loop write, and what resolves each."""
         return tuple(analyse(self.stmt, appended_result(self.concrete), own_rows(self.concrete)))
 
-    def __getattr__(self, name: str) -> NoReturn:
-        help = "" if name.startswith("_") else f"\n  help: {instead_of(name)}"
-        raise AttributeError(f"a schedule has no {name!r}{help}", name=name, obj=self)
+    if not TYPE_CHECKING:  # a checker that saw it would take every attribute for one that raises
+
+        def __getattr__(self, name: str) -> NoReturn:
+            help = "" if name.startswith("_") else f"\n  help: {instead_of(name)}"
+            raise AttributeError(f"a schedule has no {name!r}{help}", name=name, obj=self)
 
     def __repr__(self) -> str:
         return str(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from functools import partial
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from sparseloom.runtime.large import duplicate
 from sparseloom.tensor.arithmetic import Arithmetic
 from sparseloom.tensor.arrays import arrays_of, storage_of
 from sparseloom.tensor.assignment import Assignment, TensorSchedule, assign, is_deferred
-from sparseloom.tensor.expression import access, lift
+from sparseloom.tensor.expression import Expression, access, lift
 from sparseloom.tensor.giving import Giving
 from sparseloom.tensor.hints import missing_attribute
 from sparseloom.tensor.indexing import select, transposed
@@ -38,9 +38,10 @@ from sparseloom.tensor.operators import cast
 from sparseloom.tensor.ordered import ordered_entries
 from sparseloom.tensor.repr import html_of, inline_of, text_of
 from sparseloom.tensor.spoken import variables_of
+from sparseloom.tensor.tabled import Tabled
 
 
-class Tensor(Arithmetic, Giving):
+class Tensor(Arithmetic, Giving, Tabled):
     """A tensor of any order, in any format.
 
     ``A[0]``, ``A[1:3]`` and the like give parts. ``A[i, j]`` with index variables gives an expression, and ``y[i] = expression``
@@ -217,6 +218,10 @@ class Tensor(Arithmetic, Giving):
         # Levels and arrays are the same, and so is what was found true of them.
         return type(self)(transposed(self.storage, order), guard=self._guard)
 
+    @overload
+    def __getitem__(self, key: IndexVar | tuple[IndexVar, ...]) -> Expression: ...
+    @overload
+    def __getitem__(self, key: Any) -> Any: ...
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         if not any(isinstance(part, IndexVar) for part in parts) and (parts or self.ndim):
@@ -349,8 +354,10 @@ class Tensor(Arithmetic, Giving):
             raise AttributeError("only dense tensors on a CUDA device have a __cuda_array_interface__")
         return dlpack.cuda_interface(self.storage)
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise missing_attribute("Tensor", name)
+    if not TYPE_CHECKING:  # a checker that saw it would take every attribute for one that raises
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise missing_attribute("Tensor", name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         storage = to_host(self.storage)

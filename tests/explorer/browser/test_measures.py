@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from explorer.browser.opened import Opened, spmv_state
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 SPLIT, THREADS = "split(i,i0,i1,16)", "parallelize(i0,CPUThread,NoRaces)"
 LARGE = {"i": 3000, "j": 3000}
@@ -140,3 +140,84 @@ def test_one_can_edit_while_something_runs(open_page: Callable[..., Opened]) -> 
     window.add("unroll(j,2)")
     window.expect_statuses("legal")
     expect(window.page.get_by_role("tabpanel", name="Run").get_by_label("Result y")).to_be_visible()
+
+
+def choose_example(window: Opened, title: str) -> None:
+    """Another example, when the examples are there."""
+    expect(window.page.get_by_label("Examples").locator("option", has_text=title)).not_to_have_count(0)
+    window.page.get_by_label("Examples").select_option(label=title)
+
+
+def other_example(window: Opened) -> str:
+    """The title of an example that has steps and another statement."""
+    titles = window.page.get_by_label("Examples").locator("optgroup option").all_text_contents()
+    return next(title for title in titles if "SDDMM" in title)
+
+
+def test_a_plan_ends_with_its_problem(open_page: Callable[..., Opened]) -> None:
+    window = open_page(spmv_state(sizes=LARGE))
+    window.button("Plan").click()
+    panel = window.page.get_by_role("region", name="Plan")
+    expect(panel).to_contain_text("0 of 3 steps taken")
+    window.button("Next step of the plan").click()
+    expect(window.rows).to_have_count(1)
+    expect(window.page.get_by_label("Examples").locator("optgroup option")).not_to_have_count(0)
+    choose_example(window, other_example(window))
+    expect(window.statement).not_to_have_value("y(i) = A(i,j) * x(j)")
+    expect(panel).to_be_hidden()
+    steps = window.texts()
+    window.button("Plan").click()
+    expect(panel).to_contain_text("0 of ")
+    assert window.texts() == [] != steps
+
+
+def test_a_plan_continues_only_a_schedule_that_begins_as_it_does(open_page: Callable[..., Opened]) -> None:
+    window = open_page(spmv_state(sizes=LARGE))
+    window.button("Plan").click()
+    panel = window.page.get_by_role("region", name="Plan")
+    window.button("All steps of the plan").click()
+    expect(panel).to_contain_text("3 of 3 steps taken")
+    window.button("Undo (Ctrl+Z)").click()
+    expect(panel).to_contain_text("0 of 3 steps taken")
+    window.button("Next step of the plan").click()
+    expect(panel).to_contain_text("1 of 3 steps taken")
+    window.button("Delete step 1").click()
+    expect(panel).to_contain_text("0 of 3 steps taken")
+    window.add("unroll(j,2)")
+    expect(panel).to_contain_text("The schedule has other steps now.")
+    expect(window.button("Next step of the plan")).to_be_disabled()
+    expect(window.button("All steps of the plan")).to_be_disabled()
+
+
+def test_a_plan_that_arrives_late_does_not_touch_another_example(open_page: Callable[..., Opened]) -> None:
+    window = open_page(spmv_state("unroll(j,2)", sizes=LARGE))
+    expect(window.page.get_by_label("Examples").locator("optgroup option")).not_to_have_count(0)
+    held = []
+
+    def hold(route: Route) -> None:
+        if '"ask":"plan"' in (route.request.post_data or ""):
+            held.append(route)
+        else:
+            route.continue_()
+
+    window.page.route("**/ask", hold)
+    window.button("Plan").click()
+    choose_example(window, other_example(window))
+    window.expect_statuses(*["legal"] * len(window.texts()))
+    steps = window.texts()
+    [late] = held
+    late.continue_()
+    expect(window.page.get_by_role("region", name="Plan")).to_be_hidden()
+    assert window.texts() == steps != []
+
+
+def test_what_was_measured_and_kept_is_for_its_own_problem(open_page: Callable[..., Opened]) -> None:
+    window = open_page(spmv_state(SPLIT))
+    window.button("Compare").click()
+    window.button("Keep this one").click()
+    window.button("Run").click()
+    expect(window.page.get_by_label("Result y")).to_be_visible()
+    window.statement.fill("y(i) = 2 * A(i,j) * x(j)")
+    expect(window.page.get_by_label("Result y")).to_have_count(0)
+    expect(window.page.locator("#with")).to_have_value("none")
+    expect(window.page.locator("#with option[value=kept]")).to_be_disabled()

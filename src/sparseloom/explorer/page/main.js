@@ -57,6 +57,8 @@ async function look() {
 function changed(why) {
   if (why !== "first") notice = null;
   editor.draw();
+  menus.follow();
+  measure.follow();
   ui.undo.disabled = !canUndo();
   ui.redo.disabled = !canRedo();
   for (const [target, radio] of Object.entries(ui.targets)) radio.checked = state().target === target;

@@ -3,10 +3,23 @@
 import { ask } from "./ask.js";
 import { button, element, put, refusal, say, seconds, shape } from "./dom.js";
 import { colour, drawing, exporter, text } from "./draw.js";
-import { plain, state } from "./state.js";
+import { plain, problem, state } from "./state.js";
 
 const ui = {};
+const HINT = "“Run” compiles this, times it, and compares its result with the interpreter and SciPy.";
 let kept = null;
+let shownFor = null; // The problem that times and results were asked for.
+
+/** After every change: what was measured for one problem says nothing of another, and a schedule is kept for one. */
+export function follow() {
+  if (shownFor !== null && shownFor !== problem()) {
+    shownFor = null;
+    put(ui.run, element("p.faint", HINT));
+    put(ui.difference);
+  }
+  ui.keptOption.disabled = !kept || problem(kept) !== problem();
+  if (ui.keptOption.disabled && ui.with.value === "kept") ui.with.value = "none";
+}
 
 const fact = (name, ...words) => [element("dt", name), element("dd", words)];
 const verdict = (same) => same !== null && element("b", { class: same ? "good" : "bad" }, same ? "same" : "different");
@@ -60,8 +73,9 @@ function shown({ seconds: time, runs, result, interpreter, scipy, roofline, time
 export async function run() {
   put(ui.run, element("p.faint", "Running …"));
   say("Running …");
+  const asked = (shownFor = problem());
   const answer = await ask({ ask: "run", state: plain() });
-  if (!answer) return;
+  if (!answer || asked !== problem()) return;
   put(ui.run, answer.ok ? shown(answer) : refusal(answer.error));
   const agreed = answer.interpreter?.same === false ? "; the interpreter disagrees" : "";
   say(answer.ok ? `Ran in ${seconds(answer.seconds)}${agreed}.` : answer.error.text, answer.ok && !agreed ? "" : "bad");
@@ -108,9 +122,10 @@ export async function compare() {
   const name = ui.with.selectedOptions[0].textContent;
   put(ui.difference, element("p.faint", "Both are compiled and run …"));
   say("Comparing …");
+  const asked = (shownFor = problem());
   const second = await other();
   const answer = second && second.ok !== false ? await ask({ ask: "compare", state: plain(), other: second }) : second;
-  if (!answer) return;
+  if (!answer || asked !== problem()) return;
   put(ui.difference, answer.ok ? difference(answer, name) : refusal(answer.error));
   say(answer.ok ? answer.text : answer.error.text, answer.ok ? "" : "bad");
 }
@@ -126,7 +141,7 @@ function keep() {
 }
 
 export function build() {
-  ui.run = element("div", element("p.faint", "“Run” compiles this, times it, and compares its result with the interpreter and SciPy."));
+  ui.run = element("div", element("p.faint", HINT));
   ui.keptOption = element("option", { value: "kept", disabled: true }, "kept: nothing yet");
   ui.with = element("select", { id: "with" }, element("option", { value: "none" }, "no schedule"), element("option", { value: "plan" }, "the planner’s schedule"), ui.keptOption);
   ui.difference = element("div");

@@ -3,15 +3,16 @@
 import { ask } from "./ask.js";
 import { button, element, put, refusal, say, seconds, short } from "./dom.js";
 import { take } from "./editor.js";
-import { change, newStep, plain, state } from "./state.js";
+import { change, newStep, plain, problem, state } from "./state.js";
 
 const next = { open: false, steps: [], measured: new Map() };
-const plan = { steps: [], done: 0, told: "" };
+const plan = { problem: null, waiting: false, steps: [], done: 0, told: "" }; // Nothing is done where the schedule has other steps: null.
 
 async function measure(step, place) {
   put(place, "…");
-  const answer = await ask({ ask: "time", state: plain(), step: step.text }, `time ${step.text}`);
-  if (!answer) return;
+  const asked = plain();
+  const answer = await ask({ ask: "time", state: asked, step: step.text }, `time ${step.text}`);
+  if (!answer || JSON.stringify(asked) !== JSON.stringify(plain())) return;
   const gain = answer.ok && answer.plain_seconds ? `, ${Number((answer.plain_seconds / answer.seconds).toPrecision(2))} × as fast as without it` : "";
   const words = answer.ok ? seconds(answer.seconds) + gain : answer.error.text;
   if (answer.ok) next.measured.set(step.text, words);
@@ -64,17 +65,30 @@ function drawPlan() {
     return element("li", { class: k < plan.done ? "" : "ahead", "aria-current": k === plan.done - 1 ? "step" : null },
       element("code", text), element("dl", facts.map(([word, words]) => [element("dt", word), element("dd", words)])));
   };
-  const left = plan.steps.length - plan.done;
-  put(plan.list, plan.steps.slice(0, plan.done + 1).map(item));
+  const apart = plan.done === null;
+  put(plan.list, plan.steps.slice(0, (plan.done ?? 0) + 1).map(item));
   put(plan.remark, plan.told);
-  plan.text.textContent = plan.steps.length ? `${plan.done} of ${plan.steps.length} steps taken` : "The planner leaves the loops as they are.";
-  plan.next.disabled = plan.all.disabled = left === 0;
+  const taken = apart ? "The schedule has other steps now. “Plan” starts again from the loops without one." : `${plan.done} of ${plan.steps.length} steps taken`;
+  plan.text.textContent = plan.steps.length ? taken : "The planner leaves the loops as they are.";
+  plan.next.disabled = plan.all.disabled = apart || plan.done >= plan.steps.length;
+}
+
+function closePlan() {
+  plan.panel.hidden = true;
+  plan.problem = null;
+}
+
+/** After every change: a plan is for one problem, and continues a schedule that begins as it does. */
+export function follow() {
+  if (plan.panel.hidden || plan.waiting) return;
+  if (problem() !== plan.problem) return closePlan();
+  const steps = plain().steps;
+  plan.done = steps.every(({ text, on }, k) => on && text === plan.steps[k]?.text) ? steps.length : null;
+  drawPlan();
 }
 
 function upTo(count) {
-  plan.done = count;
   change({ steps: plan.steps.slice(0, count).map((step) => newStep(step.text)) });
-  drawPlan();
 }
 
 /** Ask for the planner's schedule, and start from the loops without one. */
@@ -83,11 +97,17 @@ export async function openPlan() {
   plan.panel.hidden = false;
   plan.text.textContent = "…";
   plan.next.disabled = plan.all.disabled = true;
+  plan.problem = problem();
+  plan.steps = [];
+  plan.waiting = true;
   const answer = await ask({ ask: "plan", state: plain({ ...state(), steps: [] }) });
   if (!answer) return;
+  plan.waiting = false;
+  if (plan.problem !== problem()) return closePlan();
   if (!answer.ok) {
     put(plan.list, refusal(answer.error));
     plan.text.textContent = "";
+    plan.problem = null;
     return say(answer.error.text, "bad");
   }
   plan.steps = answer.steps;
@@ -107,7 +127,7 @@ export function build() {
   plan.remark = element("pre");
   plan.next = button("Next", () => upTo(plan.done + 1), { class: "strong", "aria-label": "Next step of the plan" });
   plan.all = button("All", () => upTo(plan.steps.length), { "aria-label": "All steps of the plan" });
-  plan.close = button("Close", () => (plan.panel.hidden = true), { "aria-label": "Close the plan" });
+  plan.close = button("Close", closePlan, { "aria-label": "Close the plan" });
   const bar = element("div.bar", plan.text, plan.next, plan.all, plan.close);
   plan.panel = element("div.panel", { role: "region", "aria-label": "Plan", hidden: true }, element("h3", "The planner’s schedule"), bar, plan.remark, plan.list);
   return [plan.panel, next.button, next.panel];

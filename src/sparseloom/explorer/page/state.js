@@ -41,6 +41,9 @@ export function plain(of = current) {
   return { ...of, formats, steps };
 }
 
+/** What a schedule is for: everything but its steps. What was found for one problem says nothing of another. */
+export const problem = (of = current) => JSON.stringify(plain({ ...of, steps: [] }));
+
 function told(why) {
   const address = `#s=${encodeURIComponent(JSON.stringify(plain()))}`;
   if (location.hash !== address) history.replaceState(null, "", address);

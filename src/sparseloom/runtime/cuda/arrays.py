@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,10 +155,12 @@ class DeviceArray:
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise DeviceError(f"{ELSEWHERE}\n  help: {HELP}")
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if hasattr(np.ndarray, name) and not name.startswith("__"):
-            raise DeviceError(f"{ELSEWHERE}\n  help: {HELP}")
-        raise AttributeError(f"'DeviceArray' object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # a checker that saw it would take every attribute for one that raises
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if hasattr(np.ndarray, name) and not name.startswith("__"):
+                raise DeviceError(f"{ELSEWHERE}\n  help: {HELP}")
+            raise AttributeError(f"'DeviceArray' object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         return f"<{self.count} {self.dtype} on cuda:{self.ordinal}>"

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from sparseloom.core.errors import ToolchainError
+from sparseloom.runtime.cache import kernel_cache
 from sparseloom.runtime.cuda.packages import HELP, package
-from sparseloom.runtime.libraries import kernel_cache
 
 DEFAULT_ARCHITECTURE = "sm_90"
 OPTIONS = ("--std=c++17", "-default-device", "--fmad=true")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from sparseloom.core.errors import StorageError
+from sparseloom.core.system import TO_READ
 
 PIECE = 1 << 18  # bytes that are held at a time; what is made of them should fit into a cache
 _PACKED = 1 << 16  # compressed bytes that are held at a time
@@ -44,7 +45,7 @@ class Sink(Protocol):
 def open_plain(path: Path) -> IO[bytes]:
     """Open a plain file to read it, without waiting for anything."""
     _require_plain(path, _status(path, "read"), "read")  # to open a device may already change something
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    descriptor = os.open(path, TO_READ)
     try:
         _require_plain(path, os.fstat(descriptor), "read")  # something else may stand there by now
         return open(descriptor, "rb", buffering=0)
