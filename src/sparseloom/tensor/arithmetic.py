@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sparseloom.conversion import convert
 from sparseloom.core.algebra import OPERATORS
-from sparseloom.core.dtypes import as_inexact, computed, value_dtype
+from sparseloom.core.dtypes import DType, as_inexact, computed, value_dtype
 from sparseloom.core.errors import CompilerBug, DTypeError, ShapeError
 from sparseloom.formats.storage import Storage, apart
 from sparseloom.notation.nodes import IndexVar
@@ -169,13 +169,18 @@ class Arithmetic:
             return TABLE[_RUNNING[name]].call(inputs[0], options.get("axis", 0), options.get("dtype"))
         if method != "__call__" or options.keys() - {"where", "dtype", "casting"} or as_arguments(inputs) is None:
             raise _not_offered(f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else ""), bool(options) or out is not None)
-        made = self._called(name, inputs)
-        if options.get("dtype") is not None and not isinstance(made, tuple):
-            made = made.astype(options["dtype"], copy=False)
+        wanted = None if options.get("dtype") is None else value_dtype(options["dtype"])
+        made = self._called(name, inputs if wanted is None else self._in_dtype(wanted, name, inputs, options.get("casting", "same_kind")))
+        if wanted is not None and (isinstance(made, tuple) or made.dtype != wanted):
+            raise DTypeError(f"np.{name} has no result of {wanted}\n  help: leave dtype= away, and convert the result with astype")
         where = options.get("where", True)
         if out is None and where is not True:
             raise _not_offered(f"where= of np.{ufunc.__name__} without out=", False)
         return made if out is None else written(made, out[0] if isinstance(out, tuple) else out, where, options.get("casting", "same_kind"))
+
+    def _in_dtype(self, wanted: DType, name: str, inputs: Sequence[Any], casting: Any) -> list[Self]:
+        """The operands of a ufunc as it computes them where a dtype is asked for."""
+        return [self._made(storage) for storage in _to_compute_in(wanted, name, inputs, casting)]
 
     def _called(self, name: str, inputs: Sequence[Any]) -> Any:
         """The function of the name of a ufunc."""
@@ -321,6 +326,21 @@ def _as_arrays(value: Any, name: str) -> Any:
         case list() | tuple():
             return type(value)(_as_arrays(part, name) for part in value)
     return value
+
+
+def _to_compute_in(wanted: DType, name: str, inputs: Sequence[Any], casting: Any) -> list[Storage]:
+    """The operands of a ufunc in the dtype that was asked for; one that gives truth values computes in that of its operands."""
+    converted: list[Storage] = []
+    for argument in as_arguments(inputs) or []:
+        is_number = not isinstance(argument, Storage)
+        given = from_numpy(np.asarray(argument)).storage if is_number else argument
+        if name in OPERATORS and OPERATORS[name].rule == "bool":
+            converted.append(given)
+            continue
+        if not is_number and given.dtype != wanted and not np.can_cast(given.dtype, wanted, casting):
+            raise DTypeError(f"np.{name} cannot cast {given.dtype} to {wanted} by the rule {casting!r}\n  help: convert it with astype")
+        converted.append(cast(given, wanted))
+    return converted
 
 
 def _with_modes_for(value: Any, other: Any) -> Any:

@@ -9,13 +9,14 @@ import numpy as np
 
 from sparseloom.core.algebra import same_value
 from sparseloom.core.dtypes import promoted, value_dtype
-from sparseloom.core.errors import ShapeError
+from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.formats.format import Format
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import apart
 from sparseloom.tensor.rows import has_rows, rows_below, rows_beside
 from sparseloom.tensor.surface.entries import (
     Entries,
+    along,
     are_dense,
     by_numpy,
     common_fill,
@@ -166,7 +167,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Tensor:
     tensor = tensor_of(x)
     if axis is None:
         return repeat(ravel(tensor), repeats, 0)
-    mode = mode_of(axis, tensor.ndim)
+    tensor, mode = along(tensor, axis)
     counts = tensor_of(repeats).to_numpy() if not isinstance(repeats, int) else repeats
     places = np.repeat(np.arange(tensor.shape[mode]), counts)
     return tensor[(slice(None),) * mode + (places,)]  # type: ignore[no-any-return]
@@ -199,6 +200,8 @@ def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: A
     tensor = tensor_of(x)
     if mode != "constant" or np.ndim(constant_values):
         raise ShapeError(f"pad adds one constant, not {mode!r} with {constant_values!r}\n  help: use np.pad(x.to_numpy(), ...)")
+    if not tensor.ndim:
+        return +tensor  # NumPy, too, asks for no widths where there is no mode
     widths = _widths(pad_width, tensor.ndim)
     shape = tuple(size + before + behind for size, (before, behind) in zip(tensor.shape, widths, strict=True))
     if are_dense(tensor) or not same_value(tensor.dtype.type(constant_values).item(), tensor.fill):
@@ -217,7 +220,9 @@ def _widths(pad_width: Any, order: int) -> list[tuple[int, int]]:
         widths = np.broadcast_to(np.asarray(pad_width), (order, 2)).tolist()
     except ValueError:
         raise ShapeError(f"pad has the widths {pad_width!r} for {order} modes\n  help: give a pair (before, behind) for each") from None
-    if not all(isinstance(width, int) and width >= 0 for pair in widths for width in pair):
+    if not all(isinstance(width, int) for pair in widths for width in pair):
+        raise DTypeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")
+    if any(width < 0 for pair in widths for width in pair):
         raise ShapeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")
     return [(before, behind) for before, behind in widths]
 
