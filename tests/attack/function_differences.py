@@ -13,7 +13,7 @@ import numpy as np
 from attack.function_calls import Call
 
 import sparseloom as sl
-from sparseloom.core.errors import FormatError, NotationError, ShapeError, StorageError
+from sparseloom.core.errors import DTypeError, FormatError, NotationError, ShapeError, StorageError
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "semantics.md"
 HEADING = "## Where functions differ from NumPy"
@@ -75,18 +75,21 @@ def as_floats(array: Any) -> Any:
 
 def numbers_that_do_not_fit(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
     """The answer is NumPy's for operands of the wider dtype; a dtype that the function has no values of is an error of types."""
-    if not isinstance(expected, OverflowError):
+    if not isinstance(expected, OverflowError) and call.function != "where":
         return False
     values = plain(found)
     if values is None:
         return isinstance(found, (TypeError, NotationError, tuple))
-    if values.dtype.kind == "b":
+    if values.dtype.kind == "b" or call.function.startswith("logical"):
         return True
-    widened = {
-        name: array.astype(values.dtype) if isinstance(array, (np.ndarray, np.generic)) and array.dtype.kind in "biu" else array
-        for name, array in call.arrays.items()
-    }
-    return not same(found, by_numpy(call, widened))
+    wider = (values.dtype, *map(np.dtype, ("int64", "uint64", "float64")))
+    return any(not same(found, by_numpy(call, in_dtype(call.arrays, dtype))) for dtype in wider)
+
+
+def in_dtype(arrays: dict[str, Any], dtype: Any) -> dict[str, Any]:
+    """Operands with integers in a wider dtype; but for what is written to."""
+    is_whole = {name: isinstance(each, (np.ndarray, np.generic)) and each.dtype.kind in "iu" for name, each in arrays.items()}
+    return {name: each.astype(dtype) if is_whole[name] and name != "out" else each for name, each in arrays.items()}
 
 
 def float16(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
@@ -120,6 +123,19 @@ def raises(*functions: str, ours: type[Exception]) -> Callable[..., bool]:
     return lambda call, found, expected, same, by_numpy: call.function in functions and isinstance(found, ours)
 
 
+def of_one_value(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
+    """``float(A)`` and the like take one value of any shape; several are an error of shapes."""
+    if call.function not in ("number", "part") or not isinstance(expected, TypeError):
+        return False
+    array = call.arrays["A"]
+    return isinstance(found, ShapeError) if array.size != 1 else not same(found, by_numpy(call, {"A": array.reshape(())}))
+
+
+def two_mistakes(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
+    """Dtypes that a function does not take, and shapes that do not broadcast: either is said first."""
+    return isinstance(found, ShapeError) and isinstance(expected, TypeError) and "not supported for the input types" in str(expected)
+
+
 def axis_of_nothing(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
     """A tensor of order 0 that takes an axis."""
     return isinstance(expected, np.exceptions.AxisError) and call.arrays["A"].ndim == 0 and not isinstance(found, Exception)
@@ -127,9 +143,11 @@ def axis_of_nothing(call: Call, found: Any, expected: Any, same: Compare, by_num
 
 def truth_values(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
     """Truth values stay truth values, or have no such function."""
-    if not any(np.asarray(each).dtype == bool for each in call.arrays.values()) or call.function not in ("conjugate", "square", "power", "**", "sign"):
+    if not any(np.asarray(each).dtype == bool for each in call.arrays.values()) or call.function not in ("conjugate", "square", "power", "**", "sign", "positive"):
         return False
     values = plain(found)
+    if "+A" in call.text or call.function == "positive":
+        return not same(values, call.arrays["A"])
     return isinstance(found, TypeError) if values is None else not same(values.astype(np.asarray(expected).dtype), expected)
 
 
@@ -145,7 +163,9 @@ DIFFERENCES: dict[str, Callable[..., bool]] = {
     "fills that differ": raises("concatenate", "stack", "vstack", "hstack", "block", ours=FormatError),
     "reductions without an identity": raises("subtract", ours=NotationError),
     "norms from singular values": raises("norm", ours=ShapeError),
-    "numbers of several values": raises("number", "part", ours=ShapeError),
+    "numbers": of_one_value,
+    "two mistakes": two_mistakes,
+    "sign of complex numbers": raises("sign", ours=DTypeError),
     "axis of order 0": axis_of_nothing,
 }
 

@@ -102,4 +102,6 @@ def _stored(access: Access) -> Formula:
 
 
 def _is_canonical(levels: Sequence[Level]) -> bool:
-    return all(level.ordered for level in levels) and levels[-1].unique
+    """Whether loops walk these levels as they are: in order, and what repeats coordinates stands above a singleton."""
+    walked = all(level.unique or below.branchless for level, below in zip(levels, levels[1:], strict=False))
+    return walked and all(level.ordered for level in levels) and levels[-1].unique

@@ -143,6 +143,8 @@ def _elementwise(op: str, given: Sequence[Given]) -> Storage:
     ]
     rhs = in_order(op, nodes[0], nodes[1]) if compares_complex(op, _weak(arguments)) else Apply(op, tuple(nodes))
     made = statement.run(loops, rhs, shape)
+    if op == "where" and made.dtype != (common := algebra.compute_dtype(op, _weak(arguments))):
+        return cast(made, common)  # numbers of NumPy's promote by their dtype, and stand in the statement without it
     # An operand that was converted first is none that a door has seen, and neither is a number that stands in the statement.
     stored = [argument if isinstance(argument, Storage) else became for argument, became in zip(arguments, settled, strict=True)]
     statement.learn(op, given, stored, by_value=not all(isinstance(became, Storage) for became in settled))

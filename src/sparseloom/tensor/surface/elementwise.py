@@ -211,9 +211,15 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     array([3, 5])
     """
     made = tensor_of(x)
+    if n < 0:
+        raise ShapeError(f"diff takes differences {n} times; n must be at least 0")
+    if n == 0:
+        return +made
     if not made.ndim:
         raise ShapeError("diff needs a tensor with at least one mode")
     mode = mode_of(axis, made.ndim)
+    if (prepend is not None or append is not None) and made.fill != 0:
+        made = made.to("dense")  # what goes before it has no such fill
     rows = (*made.shape[:mode], 1, *made.shape[mode + 1 :])
     parts = [made if part is made else _rows_of(part, rows) for part in (prepend, made, append) if part is not None]
     made = concatenate(parts, mode) if len(parts) > 1 else made

@@ -200,13 +200,15 @@ def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: A
     tensor = tensor_of(x)
     if mode != "constant" or np.ndim(constant_values):
         raise ShapeError(f"pad adds one constant, not {mode!r} with {constant_values!r}\n  help: use np.pad(x.to_numpy(), ...)")
-    if not tensor.ndim:
-        return +tensor  # NumPy, too, asks for no widths where there is no mode
     widths = _widths(pad_width, tensor.ndim)
     shape = tuple(size + before + behind for size, (before, behind) in zip(tensor.shape, widths, strict=True))
-    if are_dense(tensor) or not same_value(tensor.dtype.type(constant_values).item(), tensor.fill):
+    with np.errstate(all="ignore"):
+        constant = np.asarray(constant_values).astype(tensor.dtype)  # whole numbers wrap, as where an array is assigned to another
+    if not tensor.ndim:
+        return +tensor
+    if are_dense(tensor) or not same_value(constant.item(), tensor.fill):
         require_array(shape, tensor.dtype.itemsize)
-        return by_numpy(np.pad, tensor, widths, constant_values=constant_values)  # type: ignore[no-any-return]
+        return by_numpy(np.pad, tensor, widths, constant_values=constant)  # type: ignore[no-any-return]
     entries = entries_of(tensor)
     return entries.moved(shape, [column + before for column, (before, _) in zip(entries.coordinates, widths, strict=True)]).tensor()
 
@@ -217,10 +219,11 @@ def _widths(pad_width: Any, order: int) -> list[tuple[int, int]]:
         pad_width = [pad_width.get(mode, pad_width.get(mode - order, 0)) for mode in range(order)]
         pad_width = [(width, width) if isinstance(width, int) else width for width in pad_width]
     try:
-        widths = np.broadcast_to(np.asarray(pad_width), (order, 2)).tolist()
+        given = np.asarray(pad_width)
+        widths = np.broadcast_to(given, (order, 2)).tolist()
     except ValueError:
         raise ShapeError(f"pad has the widths {pad_width!r} for {order} modes\n  help: give a pair (before, behind) for each") from None
-    if not all(isinstance(width, int) for pair in widths for width in pair):
+    if given.size and given.dtype.kind not in "iu":
         raise DTypeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")
     if any(width < 0 for pair in widths for width in pair):
         raise ShapeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")

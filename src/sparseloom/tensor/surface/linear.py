@@ -203,9 +203,10 @@ def diag(x: Any, /, k: int = 0) -> Tensor:
             raise ShapeError(f"diag takes a vector or a matrix, not a tensor of shape {tensor.shape}")
         return diagonal(tensor, k)
     entries = entries_of(tensor)
-    if entries.fill != 0:
-        raise ShapeError(f"diag needs a vector whose absent entries are 0, not {entries.fill}")
     size = tensor.shape[0] + abs(k)
+    if entries.fill != 0:
+        require_array((size, size), tensor.dtype.itemsize)
+        return by_numpy(np.diag, tensor, k)  # type: ignore[no-any-return]
     return entries.moved((size, size), (entries.coordinates[0] - min(k, 0), entries.coordinates[0] + max(k, 0))).tensor()
 
 
@@ -248,17 +249,19 @@ def triu(x: Any, /, k: int = 0, format: Format | str | None = None) -> Tensor:
 
 @offered("linear algebra", methods=None)
 def matrix_power(x: Any, n: int, /) -> Tensor:
-    """A square matrix multiplied by itself so many times, by repeated squaring.
+    """A square matrix, or a stack of them, multiplied by itself so many times, by repeated squaring.
 
     >>> sl.matrix_power(2 * sl.eye(2), 3).to_numpy()
     array([[8., 0.],
            [0., 8.]])
     """
     tensor = tensor_of(x)
-    if tensor.ndim != 2 or tensor.shape[0] != tensor.shape[1] or n < 0:
-        raise ShapeError(f"matrix_power needs a square matrix and a power of at least 0, not shape {tensor.shape} and {n}")
+    if tensor.ndim < 2 or tensor.shape[-2] != tensor.shape[-1] or n < 0:
+        raise ShapeError(f"matrix_power needs square matrices and a power of at least 0, not shape {tensor.shape} and {n}")
     if n == 0:
-        return diag(np.ones(tensor.shape[0], tensor.dtype))
+        return broadcast_to(diag(np.ones(tensor.shape[-1], tensor.dtype)), tensor.shape)
+    if n == 1:
+        return +tensor
     made: Tensor | None = None
     while n:
         if n % 2:

@@ -44,7 +44,7 @@ MAPPED: dict[str, tuple[int, ...]] = {**dict.fromkeys(_UNARY, ()), **{name: deci
 
 def mapped(function: Callable[..., Any], arguments: Sequence[Any], decides: Sequence[int] = ()) -> Tensor:
     """A function of NumPy's on storages and numbers, element by element."""
-    arguments = _widened(arguments)
+    arguments = arguments if function is np.ldexp else _widened(arguments)  # which takes its second operand apart from the first
     storages = [argument for argument in arguments if isinstance(argument, Storage)]
     shape = broadcast_shape(function.__name__, [storage.shape for storage in storages])
     sparse = [storage for storage in storages if not storage.format.is_dense]
@@ -86,7 +86,9 @@ def _computed(function: Callable[..., Any], numbers: Sequence[Any]) -> NDArray[A
         try:
             made = np.asarray(function(*numbers))
             if made.dtype.kind == "f" and made.dtype.itemsize < 8 and all(np.asarray(number).dtype.kind in "biu" for number in numbers):
-                made = np.asarray(function(*(np.asarray(number).astype(FLOAT64) for number in numbers)))  # as kernels do
+                first, *rest = (np.asarray(number) for number in numbers)
+                whole = rest if function is np.ldexp else [number.astype(FLOAT64) for number in rest]
+                made = np.asarray(function(first.astype(FLOAT64), *whole))  # as kernels do
         except TypeError as problem:
             raise DTypeError(f"{function.__name__} is not defined on these dtypes: {problem}") from None
         return made.astype(value_dtype(made.dtype))

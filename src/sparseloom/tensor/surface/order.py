@@ -59,8 +59,7 @@ def argsort(
     >>> sl.argsort([3, 1, 2]).to_numpy()
     array([1, 2, 0])
     """
-    tensor = tensor_of(x) if axis is not None else ravel(x)
-    mode = mode_of(-1 if axis is None else axis, tensor.ndim)
+    tensor, mode = along(tensor_of(x), axis) if axis is not None else (ravel(x), 0)
     require_array(tensor.shape, 8)
     if not descending:
         return by_numpy(np.argsort, tensor, mode, "stable")  # type: ignore[no-any-return]

@@ -174,9 +174,11 @@ def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddo
     if is_half(kind := tensor.dtype if dtype is None else value_dtype(dtype)):
         return nanvar(tensor.astype(computed(kind)), axis, None, out, ddof, keepdims).astype(kind)
     center = nanmean(tensor, axis, dtype, None, True)
-    apart = functions.absolute(functions.subtract(tensor, center))
+    apart = functions.absolute(functions.subtract(_without_nan(tensor, 0), center))
+    if kind_of(tensor.dtype) in "fc":  # infinities may be NaN apart from their mean, and are not left out
+        apart = functions.where(functions.isnan(tensor), apart.dtype.type(0).item(), apart)
     kind = real_part(as_inexact(tensor.dtype) if dtype is None else value_dtype(dtype))
-    total = nansum(functions.square(apart), axis, None, None, keepdims)
+    total = functions.square(apart).sum(axis, None, None, keepdims)
     return _shared(total, _counted(tensor, axis, keepdims) - ddof).astype(kind, copy=False)
 
 
