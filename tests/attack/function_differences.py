@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attack.function_calls import Call
+from attack.function_call import Call
 
 import sparseloom as sl
 from sparseloom.core.errors import DTypeError, FormatError, NotationError, ShapeError, StorageError
@@ -21,7 +21,9 @@ Compare = Callable[[Any, Any], str]
 """How two answers differ; empty if they do not."""
 Answer = Callable[[Call, dict[str, Any]], Any]
 """What NumPy gives with other operands."""
-PRODUCTS = "* / // % multiply divide floor_divide remainder fmod divmod matmul dot tensordot outer inner vdot vecdot kron matrix_power shift ldexp".split()
+PRODUCTS = (
+    "* / // % multiply divide floor_divide remainder fmod divmod matmul dot tensordot outer inner vdot vecdot kron matrix_power shift ldexp"
+).split()
 
 
 def rows() -> list[str]:
@@ -82,6 +84,8 @@ def numbers_that_do_not_fit(call: Call, found: Any, expected: Any, same: Compare
         return isinstance(found, (TypeError, NotationError, tuple))
     if values.dtype.kind == "b" or call.function.startswith("logical"):
         return True
+    if call.function == "where" and np.asarray(expected).dtype.kind in "iu":
+        return np.iinfo(values.dtype).max > np.iinfo(np.asarray(expected).dtype).max and not same(values.astype(expected.dtype), expected)
     wider = (values.dtype, *map(np.dtype, ("int64", "uint64", "float64")))
     return any(not same(found, by_numpy(call, in_dtype(call.arrays, dtype))) for dtype in wider)
 
@@ -143,7 +147,14 @@ def axis_of_nothing(call: Call, found: Any, expected: Any, same: Compare, by_num
 
 def truth_values(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
     """Truth values stay truth values, or have no such function."""
-    if not any(np.asarray(each).dtype == bool for each in call.arrays.values()) or call.function not in ("conjugate", "square", "power", "**", "sign", "positive"):
+    if not any(np.asarray(each).dtype == bool for each in call.arrays.values()) or call.function not in (
+        "conjugate",
+        "square",
+        "power",
+        "**",
+        "sign",
+        "positive",
+    ):
         return False
     values = plain(found)
     if "+A" in call.text or call.function == "positive":

@@ -40,7 +40,9 @@ def draw_numbers(rng: Rng, shape: tuple[int, ...], dtype: Any, tame: bool = Fals
         if tame or rng.random() < 0.5:
             return small
         edges = np.array([limits.min, limits.max, limits.max - 1, limits.min + 1, limits.max // 2, 0, 1], kind)
-        wild = edges[rng.integers(len(edges), size=shape)] if rng.random() < 0.5 else rng.integers(limits.min, limits.max, shape, kind, True)
+        wild = (
+            edges[rng.integers(len(edges), size=shape)] if rng.random() < 0.5 else rng.integers(limits.min, limits.max, shape, kind, True)
+        )
         return np.where(rng.random(shape) < 0.5, small, wild).astype(kind)
     made = np.asarray(rng.integers(-4, 6, shape)) / pick(rng, (1, 1, 2))
     if not tame and rng.random() < 0.35:

@@ -330,16 +330,17 @@ def _as_arrays(value: Any, name: str) -> Any:
 
 def _to_compute_in(wanted: DType, name: str, inputs: Sequence[Any], casting: Any) -> list[Storage]:
     """The operands of a ufunc in the dtype that was asked for; one that gives truth values computes in that of its operands."""
+    gives_truths = name in OPERATORS and OPERATORS[name].rule == "bool"
     converted: list[Storage] = []
     for argument in as_arguments(inputs) or []:
-        is_number = not isinstance(argument, Storage)
-        given = from_numpy(np.asarray(argument)).storage if is_number else argument
-        if name in OPERATORS and OPERATORS[name].rule == "bool":
-            converted.append(given)
-            continue
-        if not is_number and given.dtype != wanted and not np.can_cast(given.dtype, wanted, casting):
-            raise DTypeError(f"np.{name} cannot cast {given.dtype} to {wanted} by the rule {casting!r}\n  help: convert it with astype")
-        converted.append(cast(given, wanted))
+        if not isinstance(argument, Storage):
+            given = from_numpy(np.asarray(argument)).storage
+        elif gives_truths or argument.dtype == wanted or np.can_cast(argument.dtype, wanted, casting):
+            given = argument
+        else:
+            help = "convert it with astype"
+            raise DTypeError(f"np.{name} cannot cast {argument.dtype} to {wanted} by the rule {casting!r}\n  help: {help}")
+        converted.append(given if gives_truths else cast(given, wanted))
     return converted
 
 

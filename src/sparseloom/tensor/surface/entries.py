@@ -162,7 +162,7 @@ def mode_of(axis: Any, order: int) -> int:
 
 
 def along(x: Tensor, axis: Any) -> tuple[Tensor, int]:
-    """A tensor, and the mode that an axis names; one of order 0 is a vector of one value to functions that run along a mode, as in NumPy."""
+    """A tensor, and the mode that an axis names. As in NumPy, one of order 0 is a vector of one value to functions along a mode."""
     if is_only_one(axis, x.ndim):
         return dense_tensor(x.to_numpy().reshape(1)), 0
     return x, mode_of(axis, x.ndim)

@@ -217,16 +217,16 @@ def _widths(pad_width: Any, order: int) -> list[tuple[int, int]]:
     """How much is added before and behind each mode, out of what ``np.pad`` takes."""
     if isinstance(pad_width, dict):
         pad_width = [pad_width.get(mode, pad_width.get(mode - order, 0)) for mode in range(order)]
-        pad_width = [(width, width) if isinstance(width, int) else width for width in pad_width]
+        pad_width = [(width, width) if isinstance(width, int) else width for width in pad_width] or 0
+    given = np.asarray(pad_width)
+    if given.dtype.kind not in "iu":
+        raise DTypeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")
+    if (given < 0).any():
+        raise ShapeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")
     try:
-        given = np.asarray(pad_width)
         widths = np.broadcast_to(given, (order, 2)).tolist()
     except ValueError:
         raise ShapeError(f"pad has the widths {pad_width!r} for {order} modes\n  help: give a pair (before, behind) for each") from None
-    if given.size and given.dtype.kind not in "iu":
-        raise DTypeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")
-    if any(width < 0 for pair in widths for width in pair):
-        raise ShapeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")
     return [(before, behind) for before, behind in widths]
 
 

@@ -81,7 +81,8 @@ def ranked(values: NDArray[Any], starts: Index, descending: bool = False) -> Ind
 
 def nan_class(values: NDArray[Any]) -> NDArray[np.int8]:
     """Where NaN puts complex numbers: behind those without it come those with a NaN imaginary part, then real part, then both."""
-    return np.isnan(values.imag).astype(np.int8) + 2 * np.isnan(values.real).astype(np.int8)
+    classes: NDArray[np.int8] = np.isnan(values.imag) + 2 * np.isnan(values.real).astype(np.int8)
+    return classes
 
 
 def _keys(values: NDArray[Any]) -> Index:

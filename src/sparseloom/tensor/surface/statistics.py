@@ -63,7 +63,8 @@ def position_of(x: Any, axis: Any, keepdims: bool, largest: bool, explicit: bool
     else:
         made = _first_extreme(grouped(given, (mode,), name), largest, explicit)
     if keepdims:
-        return reshape(made, (1,) * tensor.ndim if axis is None or not tensor.ndim else (*tensor.shape[:mode], 1, *tensor.shape[mode + 1 :]))
+        is_all = axis is None or not tensor.ndim
+        return reshape(made, (1,) * tensor.ndim if is_all else (*tensor.shape[:mode], 1, *tensor.shape[mode + 1 :]))
     return scalar_of(made, axis)
 
 
