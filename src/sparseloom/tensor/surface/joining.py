@@ -13,6 +13,7 @@ from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.formats.format import Format
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import apart
+from sparseloom.tensor.arrays import plain_array
 from sparseloom.tensor.rows import has_rows, rows_below, rows_beside
 from sparseloom.tensor.surface.entries import (
     Entries,
@@ -216,9 +217,11 @@ def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: A
 def _widths(pad_width: Any, order: int) -> list[tuple[int, int]]:
     """How much is added before and behind each mode, out of what ``np.pad`` takes."""
     if isinstance(pad_width, dict):
+        for mode in pad_width:
+            mode_of(mode, order)
         pad_width = [pad_width.get(mode, pad_width.get(mode - order, 0)) for mode in range(order)]
         pad_width = [(width, width) if isinstance(width, int) else width for width in pad_width] or 0
-    given = np.asarray(pad_width)
+    given = plain_array(pad_width)
     if given.dtype.kind not in "iu":
         raise DTypeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")
     if (given < 0).any():
