@@ -137,7 +137,8 @@ def of_one_value(call: Call, found: Any, expected: Any, same: Compare, by_numpy:
 
 def two_mistakes(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
     """Dtypes that a function does not take, and shapes that do not broadcast: either is said first."""
-    return isinstance(found, ShapeError) and isinstance(expected, TypeError) and "not supported for the input types" in str(expected)
+    said = ("not supported for the input types", "Cannot cast ufunc")
+    return isinstance(found, ShapeError) and isinstance(expected, TypeError) and any(words in str(expected) for words in said)
 
 
 def axis_of_nothing(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:

@@ -15,6 +15,7 @@ REDUCTIONS = {
     "running": "cumsum cumprod nancumsum nancumprod cumulative_sum cumulative_prod",
 }
 METHODS = "sum prod min max any all mean var std argmin argmax cumsum cumprod".split()
+FILLING = ("sum", "prod", "min", "max", "any", "all", "mean")  # those that take out=
 OF_DTYPE = "sum prod mean nansum nanprod cumsum cumprod cumulative_sum cumulative_prod".split()
 
 
@@ -41,7 +42,7 @@ def reduction(call: Call) -> None:
         options += ", ddof=1"
     if name.startswith("cumulative") and rng.random() < 0.3:
         options += ", include_initial=True"
-    if name in METHODS and family != "running" and rng.random() < 0.1:
+    if name in FILLING and rng.random() < 0.1:
         call.plain(
             "out", np.zeros(shape_of(array, name, options), pick(rng, (np.result_type(array), "int64", "float64", "uint64", "complex128")))
         )
