@@ -181,3 +181,12 @@ def test_operators_on_formats_that_nothing_is_appended_to(form: str) -> None:
         (tensor + tensor, array + array),
     ):
         same(made, wanted)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "var", "std", "cumsum", "cumprod", "nansum", "nanmax", "sum", "mean"])
+def test_numpy_functions_fill_out(name: str) -> None:
+    array = np.array([[1.0, 0.0, 3.0], [0.0, 5.0, 0.0]])
+    wanted = getattr(np, name)(array, axis=0)
+    out = np.full_like(wanted, 7)
+    assert getattr(np, name)(sl.asarray(array).to("csr"), axis=0, out=out) is out
+    np.testing.assert_allclose(out, wanted)

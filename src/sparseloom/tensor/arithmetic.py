@@ -210,7 +210,12 @@ class Arithmetic:
             return +first
         found = for_numpy(name) if func.__module__ == "numpy" or name in _OF_LINALG else None
         if found is not None:
-            return found(*args, **{key: value for key, value in kwargs.items() if value is not np._NoValue})
+            options = {key: value for key, value in kwargs.items() if value is not np._NoValue}
+            if options.get("out") is None or found.__annotations__.get("out") != "None":
+                return found(*args, **options)
+            made = found(*args, **{**options, "out": None})  # which does not fill it itself
+            filled = made if isinstance(made, Arithmetic) else self._made(from_numpy(np.asarray(made)).storage)
+            return _put(filled, options["out"], "same_kind")
         return func(*_as_arrays(args, name), **{key: _as_arrays(value, name) for key, value in kwargs.items()})
 
     def _reduced(self, op: str, axis: Any, dtype: Any, out: Any, keepdims: bool, explicit: bool = False) -> Any:
