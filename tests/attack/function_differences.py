@@ -143,7 +143,8 @@ def two_mistakes(call: Call, found: Any, expected: Any, same: Compare, by_numpy:
 
 def axis_of_nothing(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
     """A tensor of order 0 that takes an axis."""
-    return isinstance(expected, np.exceptions.AxisError) and call.arrays["A"].ndim == 0 and not isinstance(found, Exception)
+    is_rejected = isinstance(found, Exception) and "out=" not in call.text  # what holds the result is looked at afterwards
+    return isinstance(expected, np.exceptions.AxisError) and call.arrays["A"].ndim == 0 and not is_rejected
 
 
 def truth_values(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:

@@ -221,6 +221,9 @@ class Arithmetic:
     def _reduced(self, op: str, axis: Any, dtype: Any, out: Any, keepdims: bool, explicit: bool = False) -> Any:
         """A tensor, or a NumPy scalar where nothing but one value is left; or ``out``, if that is to be filled."""
         wanted = None if dtype is None else value_dtype(dtype)
+        own = self.storage.dtype
+        if wanted is None and op in ("add", "multiply") and hasattr(out, "dtype") and np.can_cast(own, out.dtype, "same_kind"):
+            wanted = value_dtype(out.dtype)  # as NumPy does: sums are counted in the dtype of what holds them
         result = reduce(op, self.storage, axis, wanted, keepdims, explicit)
         if out is not None:
             return _put(self._made(result), out, "same_kind")
