@@ -61,3 +61,28 @@ def test_what_a_diagonal_does_not_reach_is_the_zero(form: str) -> None:
     want = np.full((3, 3), np.inf)
     want[0, 0] = 6
     assert made.to_numpy().tolist() == want.tolist()
+
+
+PADDING = ("csr", "coo", "sd", "pd", "bcsr(2,2)", "dia", "do:1,0", "ell", "db", "ssdd:0,1,0,1/2,3")
+
+
+FACTORS = (np.array([-1, -3, -5]), np.array([-1, 2, -5], np.int8), np.array([-1.0, -np.inf, np.nan]))
+
+
+@pytest.mark.parametrize(
+    ("target", "forms", "ring"),
+    [*(("interpret", PADDING, ring) for ring in ("min_times", "max_times", "min_plus", "max_plus")), ("c", PADDING[::2], "min_times")],
+)
+def test_padding_is_never_multiplied(target: str, forms: tuple[str, ...], ring: str) -> None:
+    places, values = np.array([[0, 0, 2], [0, 2, 1]]), np.array([3, -2, 4])
+    for x in FACTORS if target == "interpret" else FACTORS[::2]:
+        dtype = x.dtype
+        A = sl.from_coo(places, values.astype(dtype), (3, 3), format="coo")
+        made = []
+        for form in forms:
+            kernel = sl.program("y(i) = A(i,j) * x(j)", formats={"A": form}, semiring=ring, target=target)
+            made.append(kernel(A, x).to_numpy().tolist())
+        assert all(str(one) == str(made[0]) for one in made), dict(zip(forms, made, strict=True))
+    add, multiply = (np.minimum if "min" in ring else np.maximum), (np.multiply if "times" in ring else np.add)
+    assert made[0][2] == multiply(4.0, -np.inf)
+    assert made[0][1] == (np.inf if add is np.minimum else -np.inf)

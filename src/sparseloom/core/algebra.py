@@ -245,6 +245,11 @@ def _whole(name: str, values: Sequence[int]) -> int:
     return value
 
 
+def negative_power(what: str, instead: str) -> NotationError:
+    """The error for integers to a negative power, in the words of NumPy's."""
+    return NotationError(f"Integers to negative integer powers are not allowed: {what}\n  help: write {instead}")
+
+
 def integer_power(base: Any, exponent: Any) -> Any:
     """Integer powers by wrapping multiplication; a negative exponent gives the truncated reciprocal (0 for |base| > 1)."""
     base, exponent = np.broadcast_arrays(base, exponent)

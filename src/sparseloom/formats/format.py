@@ -70,6 +70,12 @@ class Format(Node):
         return all(level.full for level in self.levels)
 
     @property
+    def holds_padding(self) -> bool:
+        """Whether values are stored that no entry asked for: in full levels below others, in blocks, and along diagonals."""
+        first = next((k for k, level in enumerate(self.levels) if not level.full), len(self.levels))
+        return any(level.full for level in self.levels[first:]) or any(level.padded for level in self.levels)
+
+    @property
     def is_unique(self) -> bool:
         """Whether no entry can be stored twice: the coordinates of every chain of levels are unique."""
         return all(self.levels[end].unique for _, end in self.chains)

@@ -100,6 +100,7 @@ class Level(Node):
     full: ClassVar[bool] = False
     branchless: ClassVar[bool] = False
     compact: ClassVar[bool] = True
+    padded: ClassVar[bool] = False  # whether values are stored at positions that are no entries, and look like them
     has_holes: ClassVar[bool] = False  # whether positions between the bounds of one parent may be unused
     can_locate: ClassVar[bool] = False
     can_append: ClassVar[bool] = False

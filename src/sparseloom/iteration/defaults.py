@@ -10,7 +10,7 @@ from sparseloom.formats.level import Level
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.named import dense
-from sparseloom.iteration.layout import block_sizes, can_append, plain, walks_blocks
+from sparseloom.iteration.layout import block_sizes, can_append, plain, streams, walks_blocks
 from sparseloom.iteration.sharing import shared_pattern
 from sparseloom.notation.contents import accesses_in
 from sparseloom.notation.dtyping import fill_of
@@ -64,7 +64,9 @@ def _can_be_assembled(assign: Assign, form: Format) -> bool:
     """Whether a result can be stored this way: entries can be appended, block by block if it has blocks; or it shares a structure."""
     lhs = Access(replace(assign.lhs.tensor, format=form), assign.lhs.indices)
     accesses = [lhs, *accesses_in(assign.rhs)]
-    if can_append(form) and (not form.blocks or walks_blocks(lhs, block_sizes(accesses))):
+    # An operand whose entries must be put in order first loses its blocks, and the result would have none to follow.
+    keeps_blocks = all(streams(access, assign) for access in accesses[1:] if access.tensor.format.blocks)
+    if can_append(form) and (not form.blocks or (keeps_blocks and walks_blocks(lhs, block_sizes(accesses)))):
         return True
     return shared_pattern(Assign(lhs, assign.rhs, assign.op)) is not None
 

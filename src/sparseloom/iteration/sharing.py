@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sparseloom.core.trees import walk
 from sparseloom.formats.level import Level
@@ -102,4 +103,6 @@ def _stored(access: Access) -> Formula:
 
 
 def _is_canonical(levels: Sequence[Level]) -> bool:
-    return all(level.ordered for level in levels) and levels[-1].unique
+    """Whether loops walk these levels as they are: in order, and what repeats coordinates stands above a singleton."""
+    walked = all(level.unique or below.branchless for level, below in pairwise(levels))
+    return walked and all(level.ordered for level in levels) and levels[-1].unique

@@ -9,12 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from sparseloom.core import algebra
+from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, FLOAT32, FLOAT64, DType, is_half, is_integer
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import annihilating
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.scope import Scope, Value
 from sparseloom.lower.views import value_at
+from sparseloom.notation.contents import holds_padding
 from sparseloom.notation.dtyping import compute_dtype_of, constant_of, dtype_of, fill_of
 from sparseloom.notation.nodes import Access, Apply, Expr, Literal
 
@@ -59,11 +61,24 @@ def _lower_apply(expr: Apply, scope: Scope) -> Value:
         if present == ir.FALSE:
             return Value(ir.constant(fill, dtype), ir.FALSE, fill)
         values = [arg.computed if k in deciding else arg.full for k, arg in enumerate(args)]
-        return Value(operate(expr.op, values, compute, dtype), present, fill)
+        made = operate(expr.op, values, compute, dtype)
+        padded = [] if expr.zero is None else [values[k] for k in deciding if holds_padding(expr.args[k])]
+        return Value(_without_padding(made, padded, expr.zero, compute), present, fill)
     present = ir.either(*(arg.present for arg in args if not arg.constant))
     if present == ir.FALSE and fill is not None:
         return Value(ir.constant(fill, dtype), ir.FALSE, fill)
     return Value(operate(expr.op, _without_identities(expr.op, args, compute), compute, dtype), present, fill)
+
+
+def _without_padding(made: ir.Expr, factors: list[ir.Expr], zero: Scalar | None, compute: DType) -> ir.Expr:
+    """A product under a semiring, whose zero decides it where a factor is padding.
+
+    Arithmetic does not see to that: infinity times -1 is minus infinity, and the largest integer plus 1 the smallest.
+    """
+    for factor in factors:
+        is_zero = ir.Op("equal", (cast(factor, compute), ir.constant(zero, compute)), BOOL)
+        made = ir.Select(is_zero, ir.constant(zero, made.dtype), made)
+    return made
 
 
 def _without_identities(op: str, args: list[Value], compute: DType) -> list[ir.Expr]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparseloom.core.once import once_for_each
 from sparseloom.core.trees import Node, walk
-from sparseloom.notation.nodes import Access, Fixed, IndexVar, Reduce, TensorVar
+from sparseloom.notation.nodes import Access, Apply, Expr, Fixed, IndexVar, Reduce, TensorVar
 
 
 @once_for_each
@@ -41,3 +41,13 @@ def identifiers_in(root: Node) -> frozenset[str]:
 def reductions_in(root: Node) -> tuple[Reduce, ...]:
     """The sums and other reductions, outer ones first."""
     return tuple(found for found in _nodes(root) if isinstance(found, Reduce))
+
+
+def holds_padding(expr: Expr) -> bool:
+    """Whether a value may come from a place that is stored without being an entry; what is reduced is one value of many."""
+    match expr:
+        case Access(tensor):
+            return tensor.format.holds_padding
+        case Apply(_, args):
+            return any(holds_padding(arg) for arg in args)
+    return False

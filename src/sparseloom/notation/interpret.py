@@ -30,6 +30,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, computed
 from sparseloom.core.errors import CompilerBug, ShapeError
 from sparseloom.core.trees import walk
+from sparseloom.notation.contents import holds_padding
 from sparseloom.notation.dtyping import cast, fill_of
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Literal, Reduce
 from sparseloom.notation.terms import free_variables
@@ -164,6 +165,10 @@ class _Space:
             if decided.any():
                 values = np.where(decided, arg.values.astype(dtype), values)
                 absent = absent | decided
+        if apply.zero is not None:
+            for arg, part in zip(args, apply.args, strict=True):
+                if not arg.is_constant and holds_padding(part):  # which is not multiplied, entry or not
+                    values = np.where(_same(arg.values, apply.zero), np.asarray(apply.zero).astype(dtype), values)
         return _Value(values, absent, dtype)
 
     def reduce(self, reduce: Reduce) -> _Value:

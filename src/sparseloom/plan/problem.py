@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sparseloom.core.dtypes import INT32, DType, computed, promoted, widest, width_for
+from sparseloom.core.algebra import negative_power
+from sparseloom.core.dtypes import INT32, DType, computed, is_integer, promoted, widest, width_for
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import Node, rewrite, walk
@@ -21,7 +22,15 @@ from sparseloom.iteration.defaults import default_format
 from sparseloom.iteration.rows import RowKind
 from sparseloom.notation import printer
 from sparseloom.notation.contents import accesses_in, reductions_in, variables_in
-from sparseloom.notation.dtyping import dtype_of, reduced_dtype, result_fill, stored_dtype_of, with_sums_in
+from sparseloom.notation.dtyping import (
+    compute_dtype_of,
+    constant_of,
+    dtype_of,
+    reduced_dtype,
+    result_fill,
+    stored_dtype_of,
+    with_sums_in,
+)
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Reduce, TensorVar
 from sparseloom.targets.c import C
 from sparseloom.targets.target import Target
@@ -208,11 +217,21 @@ def check_length(assign: Assign) -> None:
         )
 
 
+def check_powers(assign: Assign) -> None:
+    """Reject integers to a power that is a negative whole number, as NumPy does. Among numbers alone it is Python's: 2**-1 is 0.5."""
+    for found in walk(assign.rhs):
+        match found:
+            case Apply("power", (_, exponent)) if type(number := constant_of(exponent)) is int and number < 0:
+                if constant_of(found) is None and is_integer(compute_dtype_of(found)):
+                    raise negative_power(printer.show(found), f"a float as the exponent, {float(number)}")
+
+
 def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assign:
     """Settle the result's format, dtype and fill."""
     check_length(assign)
     if dtype is not None and any(dtype_of(part) != computed(dtype) for part in _partial_results(assign.rhs)):
         assign = Assign(assign.lhs, _with_room(assign.rhs, dtype), assign.op)
+    check_powers(assign)
     form = default_format(assign) if format is None else format
     own = own_dtype(assign)
     if dtype is not None and assign.op is not None and own.kind == "b" != dtype.kind and assign.op.startswith("logical"):

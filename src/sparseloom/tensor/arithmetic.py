@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sparseloom.conversion import convert
 from sparseloom.core.algebra import OPERATORS
-from sparseloom.core.dtypes import as_inexact, computed, value_dtype
+from sparseloom.core.dtypes import DType, as_inexact, computed, value_dtype
 from sparseloom.core.errors import CompilerBug, DTypeError, ShapeError
 from sparseloom.formats.storage import Storage, apart
 from sparseloom.notation.nodes import IndexVar
@@ -169,13 +169,18 @@ class Arithmetic:
             return TABLE[_RUNNING[name]].call(inputs[0], options.get("axis", 0), options.get("dtype"))
         if method != "__call__" or options.keys() - {"where", "dtype", "casting"} or as_arguments(inputs) is None:
             raise _not_offered(f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else ""), bool(options) or out is not None)
-        made = self._called(name, inputs)
-        if options.get("dtype") is not None and not isinstance(made, tuple):
-            made = made.astype(options["dtype"], copy=False)
+        wanted = None if options.get("dtype") is None else value_dtype(options["dtype"])
+        made = self._called(name, inputs if wanted is None else self._in_dtype(wanted, name, inputs, options.get("casting", "same_kind")))
+        if wanted is not None and (isinstance(made, tuple) or made.dtype != wanted):
+            raise DTypeError(f"np.{name} has no result of {wanted}\n  help: leave dtype= away, and convert the result with astype")
         where = options.get("where", True)
         if out is None and where is not True:
             raise _not_offered(f"where= of np.{ufunc.__name__} without out=", False)
         return made if out is None else written(made, out[0] if isinstance(out, tuple) else out, where, options.get("casting", "same_kind"))
+
+    def _in_dtype(self, wanted: DType, name: str, inputs: Sequence[Any], casting: Any) -> list[Self]:
+        """The operands of a ufunc as it computes them where a dtype is asked for."""
+        return [self._made(storage) for storage in _to_compute_in(wanted, name, inputs, casting)]
 
     def _called(self, name: str, inputs: Sequence[Any]) -> Any:
         """The function of the name of a ufunc."""
@@ -205,12 +210,20 @@ class Arithmetic:
             return +first
         found = for_numpy(name) if func.__module__ == "numpy" or name in _OF_LINALG else None
         if found is not None:
-            return found(*args, **{key: value for key, value in kwargs.items() if value is not np._NoValue})
+            options = {key: value for key, value in kwargs.items() if value is not np._NoValue}
+            if options.get("out") is None or found.__annotations__.get("out") != "None":
+                return found(*args, **options)
+            made = found(*args, **{**options, "out": None})  # which does not fill it itself
+            filled = made if isinstance(made, Arithmetic) else self._made(from_numpy(np.asarray(made)).storage)
+            return _put(filled, options["out"], "same_kind")
         return func(*_as_arrays(args, name), **{key: _as_arrays(value, name) for key, value in kwargs.items()})
 
     def _reduced(self, op: str, axis: Any, dtype: Any, out: Any, keepdims: bool, explicit: bool = False) -> Any:
         """A tensor, or a NumPy scalar where nothing but one value is left; or ``out``, if that is to be filled."""
         wanted = None if dtype is None else value_dtype(dtype)
+        own = self.storage.dtype
+        if wanted is None and op in ("add", "multiply") and hasattr(out, "dtype") and np.can_cast(own, out.dtype, "same_kind"):
+            wanted = value_dtype(out.dtype)  # as NumPy does: sums are counted in the dtype of what holds them
         result = reduce(op, self.storage, axis, wanted, keepdims, explicit)
         if out is not None:
             return _put(self._made(result), out, "same_kind")
@@ -321,6 +334,22 @@ def _as_arrays(value: Any, name: str) -> Any:
         case list() | tuple():
             return type(value)(_as_arrays(part, name) for part in value)
     return value
+
+
+def _to_compute_in(wanted: DType, name: str, inputs: Sequence[Any], casting: Any) -> list[Storage]:
+    """The operands of a ufunc in the dtype that was asked for; one that gives truth values computes in that of its operands."""
+    gives_truths = name in OPERATORS and OPERATORS[name].rule == "bool"
+    converted: list[Storage] = []
+    for argument in as_arguments(inputs) or []:
+        if not isinstance(argument, Storage):
+            given = from_numpy(np.asarray(argument)).storage
+        elif gives_truths or argument.dtype == wanted or np.can_cast(argument.dtype, wanted, casting):
+            given = argument
+        else:
+            help = "convert it with astype"
+            raise DTypeError(f"np.{name} cannot cast {argument.dtype} to {wanted} by the rule {casting!r}\n  help: {help}")
+        converted.append(given if gives_truths else cast(given, wanted))
+    return converted
 
 
 def _with_modes_for(value: Any, other: Any) -> Any:

@@ -6,6 +6,7 @@ A @ B        R(i,j) = sum(k, A(i,k) * B(k,j))
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,12 +17,13 @@ from numpy.typing import NDArray
 from sparseloom.conversion import convert
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import DType, value_dtype
+from sparseloom.core.dtypes import DType, is_half, is_integer, is_value_dtype, value_dtype
 from sparseloom.core.errors import DeviceError, ShapeError
 from sparseloom.doors import doors, specialized
 from sparseloom.execution import Specialization
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csc, csr
+from sparseloom.formats.pack import stored_count, unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.text import placeholder
@@ -94,9 +96,32 @@ def variables(count: int) -> tuple[IndexVar, ...]:
 
 def elementwise(op: str, *given: Given) -> Storage:
     """An operator of ``core.algebra`` on tensors, arrays and numbers, broadcast as NumPy does."""
+    if op == "power":
+        _require_powers(*given)
     made = doors.through(op, *given)
     found = _elementwise(op, given) if made is None else made
     return found if found.values.dtype.kind != "b" or found.format.is_dense else _without_falsehoods(found)
+
+
+def _require_powers(base: Given, exponent: Given) -> None:
+    """Reject integers to powers some of which are negative integers, as NumPy does."""
+    kinds = [each.dtype if isinstance(each, (Storage, np.generic, np.ndarray)) else each for each in (base, exponent)]
+    if any(is_half(kind) or not is_value_dtype(kind) for kind in kinds if isinstance(kind, np.dtype)):
+        return
+    if not is_integer(algebra.compute_dtype("multiply", kinds)) or not _has_negative(exponent):
+        return
+    shape = broadcast_shape("power", [each.shape for each in (base, exponent) if isinstance(each, (Storage, np.ndarray))])
+    if math.prod(shape):
+        help = "floats as exponents, or convert one of them with astype('float64')"
+        raise algebra.negative_power(f"power of {' and '.join(map(str, kinds))}", help)
+
+
+def _has_negative(exponent: Given) -> bool:
+    """Whether some value is below 0."""
+    if not isinstance(exponent, Storage):
+        return bool(np.any(np.asarray(exponent) < 0))
+    has_absent = exponent.fill < 0 and stored_count(exponent) < math.prod(exponent.shape)  # type: ignore[operator]
+    return has_absent or bool((unpack(exponent)[1] < 0).any())
 
 
 def _without_falsehoods(made: Storage) -> Storage:
@@ -118,6 +143,8 @@ def _elementwise(op: str, given: Sequence[Given]) -> Storage:
     ]
     rhs = in_order(op, nodes[0], nodes[1]) if compares_complex(op, _weak(arguments)) else Apply(op, tuple(nodes))
     made = statement.run(loops, rhs, shape)
+    if op == "where" and made.dtype != (common := algebra.compute_dtype(op, _weak(arguments))):
+        return cast(made, common)  # numbers of NumPy's promote by their dtype, and stand in the statement without it
     # An operand that was converted first is none that a door has seen, and neither is a number that stands in the statement.
     stored = [argument if isinstance(argument, Storage) else became for argument, became in zip(arguments, settled, strict=True)]
     statement.learn(op, given, stored, by_value=not all(isinstance(became, Storage) for became in settled))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sparseloom.conversion import convert, store
 from sparseloom.core import algebra
-from sparseloom.core.dtypes import BOOL, INT64, DType, computed, is_half, summed
+from sparseloom.core.dtypes import BOOL, INT64, DType, computed, is_half, is_integer, summed
 from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.doors import doors
 from sparseloom.formats.format import Format
@@ -84,7 +84,7 @@ def reduced_count(shape: Sequence[int], axis: Any) -> int:
 
 def _axes(axis: Any, order: int) -> tuple[int, ...]:
     """The modes that an axis argument names."""
-    if axis is None:
+    if axis is None or is_only_one(axis, order):
         return tuple(range(order))
     given = axis if isinstance(axis, tuple) else (axis,)
     axes = []
@@ -99,6 +99,11 @@ def _axes(axis: Any, order: int) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise ShapeError(f"axis {axis} names a mode twice")
     return tuple(sorted(axes))
+
+
+def is_only_one(axis: Any, order: int) -> bool:
+    """Whether an axis names the mode that NumPy sees in an array of order 0: its reductions take ``axis=0`` and ``axis=-1`` there."""
+    return not order and type(axis) is int and axis in (0, -1)
 
 
 def _accumulator(op: str, dtype: DType) -> DType:
@@ -178,6 +183,18 @@ def _wrapped(number: int, dtype: DType) -> Any:
     return np.array(number % 2**64, np.uint64).astype(dtype)[()]
 
 
+def _of_fills(op: str, fill: Any, absent: NDArray[np.int64]) -> NDArray[Any]:
+    """What so many absent entries make, for each number of them; ``fill`` is a value of the result's dtype.
+
+    Integers wrap in 64 bits of the fill's own sign: beside signed numbers, NumPy would make floats of uint64.
+    """
+    dtype = fill.dtype
+    wide = np.dtype(f"{dtype.kind}8") if is_integer(dtype) else dtype
+    counts = absent.astype(wide) if is_integer(dtype) else absent
+    made = wide.type(fill) * counts if op == "add" else wide.type(fill) ** counts
+    return np.asarray(made).astype(dtype)
+
+
 def as_float(count: int) -> float:
     """A count as a float, however large it is."""
     return float(count) if count.bit_length() <= 1023 else math.inf
@@ -203,9 +220,5 @@ def _with_absent(op: str, stored: NDArray[Any], storage: Storage, axes: tuple[in
             rest = np.array(repeated, stored.dtype).reshape(stored.shape)
             return np.where(present < places, algebra.compute(op, (stored, rest), stored.dtype), stored)
         absent = places - present
-        match op:
-            case "add":
-                return np.where(absent > 0, stored + fill * absent, stored).astype(stored.dtype)
-            case "multiply":
-                return np.where(absent > 0, stored * fill**absent, stored).astype(stored.dtype)
-        return np.where(absent > 0, algebra.compute(op, (stored, fill), stored.dtype), stored)
+        rest = _of_fills(op, fill, absent) if op in ("add", "multiply") else fill
+        return np.where(absent > 0, algebra.compute(op, (stored, rest), stored.dtype), stored)

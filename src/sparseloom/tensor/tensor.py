@@ -224,7 +224,7 @@ class Tensor(Arithmetic, Giving, Tabled):
     def __getitem__(self, key: Any) -> Any: ...
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
-        if not any(isinstance(part, IndexVar) for part in parts) and (parts or self.ndim):
+        if not any(isinstance(part, IndexVar) for part in parts):
             storage = self.storage
             part = select(storage, tuple(_plain(part) for part in parts))
             if not part.shape:
@@ -279,6 +279,8 @@ class Tensor(Arithmetic, Giving, Tabled):
 
     def nonzero(self) -> tuple[NDArray[np.int64], ...]:
         """The coordinates of the values that are not zero, one array per mode, in the order of the first mode."""
+        if not self.ndim:
+            raise ShapeError("a tensor of order 0 has no coordinates; ask it with bool(), or give it a mode with reshape(1)")
         if self.fill != 0:
             raise StorageError(f"absent entries are {self.fill}, so almost all coordinates are nonzero; use to_numpy().nonzero()")
         coordinates, values = ordered_entries(self.storage, range(self.ndim))
@@ -309,9 +311,10 @@ class Tensor(Arithmetic, Giving, Tabled):
         return self.to_numpy().item()
 
     def __bool__(self) -> bool:
-        if self.size > 1:
-            raise ShapeError("the truth of a tensor with several entries is ambiguous; use any() or all()")
-        return bool(self.item()) if self.size else False
+        if self.size != 1:
+            several = "several entries" if self.size else "no entries"
+            raise ShapeError(f"the truth of a tensor with {several} is ambiguous; use any() or all()")
+        return bool(self.item())
 
     def __float__(self) -> float:
         return float(self.item())

@@ -36,6 +36,7 @@ class Offset(Level):
     array_names: ClassVar[tuple[str, ...]] = ("offsets",)
     scalar_names: ClassVar[tuple[str, ...]] = ("diagonals", "width")
     compact: ClassVar[bool] = False
+    padded: ClassVar[bool] = True
 
     letter = "o"
 

@@ -16,6 +16,7 @@ from sparseloom.tensor.operators import elementwise
 from sparseloom.tensor.surface.entries import mode_of, tensor_of
 from sparseloom.tensor.surface.joining import concatenate
 from sparseloom.tensor.surface.mapped import mapped
+from sparseloom.tensor.surface.shape import broadcast_to
 from sparseloom.tensor.surface.table import enter, offered
 from sparseloom.tensor.tensor import Tensor
 
@@ -61,6 +62,10 @@ def clip(x: Any, /, min: Any = None, max: Any = None, out: Any = None, *, a_min:
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     made = tensor_of(x)
     kind = made.dtype
+    if kind.kind in "iu":  # a limit beyond all values of the dtype is none, and widens nothing
+        limits = np.iinfo(kind)
+        low = None if type(low) is int and low < limits.min else low
+        high = None if type(high) is int and high > limits.max else high
     if low is not None:
         made = functions.maximum(made, low)
     if high is not None:
@@ -206,16 +211,29 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     array([3, 5])
     """
     made = tensor_of(x)
+    if n < 0:
+        raise ShapeError(f"diff takes differences {n} times; n must be at least 0")
+    if n == 0:
+        return +made
     if not made.ndim:
         raise ShapeError("diff needs a tensor with at least one mode")
     mode = mode_of(axis, made.ndim)
-    parts = [tensor_of(part) for part in (prepend, made, append) if part is not None]
+    if (prepend is not None or append is not None) and made.fill != 0:
+        made = made.to("dense")  # what goes before it has no such fill
+    rows = (*made.shape[:mode], 1, *made.shape[mode + 1 :])
+    parts = [made if part is made else _rows_of(part, rows) for part in (prepend, made, append) if part is not None]
     made = concatenate(parts, mode) if len(parts) > 1 else made
     ahead = (slice(None),) * mode
     for _ in range(n):
         op = "not_equal" if made.dtype.kind == "b" else "subtract"
         made = Tensor(elementwise(op, made[(*ahead, slice(1, None))].storage, made[(*ahead, slice(None, -1))].storage))
     return made
+
+
+def _rows_of(part: Any, shape: tuple[int, ...]) -> Tensor:
+    """What goes before or behind the values of ``diff``; a number stands in every row."""
+    given = tensor_of(part)
+    return given if given.ndim else broadcast_to(given, shape)
 
 
 @offered("element-wise", methods=None)

@@ -27,6 +27,7 @@ from sparseloom.iteration.layout import plain
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.ordered import ordered_entries
+from sparseloom.tensor.reductions import is_only_one
 from sparseloom.tensor.tensor import Tensor
 
 Index = NDArray[np.int64]
@@ -158,6 +159,18 @@ def mode_of(axis: Any, order: int) -> int:
     if not -order <= mode < order:
         raise ShapeError(f"axis {mode} is outside the {order} modes of the tensor")
     return mode % order
+
+
+def along(x: Tensor, axis: Any) -> tuple[Tensor, int]:
+    """A tensor, and the mode that an axis names. As in NumPy, one of order 0 is a vector of one value to functions along a mode."""
+    if is_only_one(axis, x.ndim):
+        return dense_tensor(x.to_numpy().reshape(1)), 0
+    return x, mode_of(axis, x.ndim)
+
+
+def reduced_modes(axis: Any, order: int) -> tuple[int, ...]:
+    """As ``modes_of``, for reductions: of order 0 there is nothing to reduce."""
+    return () if is_only_one(axis, order) else modes_of(axis, order)
 
 
 def modes_of(axis: Any, order: int) -> tuple[int, ...]:

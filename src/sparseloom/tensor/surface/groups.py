@@ -108,11 +108,18 @@ def grouped(x: Tensor, axes: Sequence[int], what: str) -> Groups:
 
 def without_fill(groups: Groups) -> Groups:
     """The groups without entries that are worth what absent ones are."""
-    same = np.isnan(groups.values) if groups.fill != groups.fill else groups.values == groups.fill
+    same = _equal(groups.values, groups.fill)
     kept = ~same
     numbers = groups.numbers[kept]
     starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])) if len(numbers) else np.empty(0, np.int64)
     return replace(groups, keys=groups.keys[numbers[starts]], starts=starts, places=groups.places[kept], values=groups.values[kept])
+
+
+def _equal(values: NDArray[Any], fill: Any) -> NDArray[np.bool_]:
+    """Which values are the fill; NaN is NaN, in each part of complex numbers."""
+    if values.dtype.kind == "c":
+        return _equal(values.real, fill.real) & _equal(values.imag, fill.imag)
+    return np.isnan(values) if fill != fill else np.asarray(values == fill)
 
 
 def spread(groups: Groups, mode: int, positions: Index, values: NDArray[Any], shape: Sequence[int], fill: Scalar) -> Tensor:

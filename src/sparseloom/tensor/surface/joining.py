@@ -9,13 +9,15 @@ import numpy as np
 
 from sparseloom.core.algebra import same_value
 from sparseloom.core.dtypes import promoted, value_dtype
-from sparseloom.core.errors import ShapeError
+from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.formats.format import Format
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import apart
+from sparseloom.tensor.arrays import plain_array
 from sparseloom.tensor.rows import has_rows, rows_below, rows_beside
 from sparseloom.tensor.surface.entries import (
     Entries,
+    along,
     are_dense,
     by_numpy,
     common_fill,
@@ -166,7 +168,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Tensor:
     tensor = tensor_of(x)
     if axis is None:
         return repeat(ravel(tensor), repeats, 0)
-    mode = mode_of(axis, tensor.ndim)
+    tensor, mode = along(tensor, axis)
     counts = tensor_of(repeats).to_numpy() if not isinstance(repeats, int) else repeats
     places = np.repeat(np.arange(tensor.shape[mode]), counts)
     return tensor[(slice(None),) * mode + (places,)]  # type: ignore[no-any-return]
@@ -201,9 +203,13 @@ def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: A
         raise ShapeError(f"pad adds one constant, not {mode!r} with {constant_values!r}\n  help: use np.pad(x.to_numpy(), ...)")
     widths = _widths(pad_width, tensor.ndim)
     shape = tuple(size + before + behind for size, (before, behind) in zip(tensor.shape, widths, strict=True))
-    if are_dense(tensor) or not same_value(tensor.dtype.type(constant_values).item(), tensor.fill):
+    with np.errstate(all="ignore"):
+        constant = np.asarray(constant_values).astype(tensor.dtype)  # whole numbers wrap, as where an array is assigned to another
+    if not tensor.ndim:
+        return +tensor
+    if are_dense(tensor) or not same_value(constant.item(), tensor.fill):
         require_array(shape, tensor.dtype.itemsize)
-        return by_numpy(np.pad, tensor, widths, constant_values=constant_values)  # type: ignore[no-any-return]
+        return by_numpy(np.pad, tensor, widths, constant_values=constant)  # type: ignore[no-any-return]
     entries = entries_of(tensor)
     return entries.moved(shape, [column + before for column, (before, _) in zip(entries.coordinates, widths, strict=True)]).tensor()
 
@@ -211,14 +217,19 @@ def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: A
 def _widths(pad_width: Any, order: int) -> list[tuple[int, int]]:
     """How much is added before and behind each mode, out of what ``np.pad`` takes."""
     if isinstance(pad_width, dict):
+        for mode in pad_width:
+            mode_of(mode, order)
         pad_width = [pad_width.get(mode, pad_width.get(mode - order, 0)) for mode in range(order)]
-        pad_width = [(width, width) if isinstance(width, int) else width for width in pad_width]
+        pad_width = [(width, width) if isinstance(width, int) else width for width in pad_width] or 0
+    given = plain_array(pad_width)
+    if given.dtype.kind not in "iu":
+        raise DTypeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")
+    if (given < 0).any():
+        raise ShapeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")
     try:
-        widths = np.broadcast_to(np.asarray(pad_width), (order, 2)).tolist()
+        widths = np.broadcast_to(given, (order, 2)).tolist()
     except ValueError:
         raise ShapeError(f"pad has the widths {pad_width!r} for {order} modes\n  help: give a pair (before, behind) for each") from None
-    if not all(isinstance(width, int) and width >= 0 for pair in widths for width in pair):
-        raise ShapeError(f"the widths of pad are whole numbers from 0 on, not {pad_width!r}")
     return [(before, behind) for before, behind in widths]
 
 

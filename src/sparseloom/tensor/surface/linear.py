@@ -11,11 +11,12 @@ import numpy as np
 
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.formats.format import Format
+from sparseloom.formats.room import require_array
 from sparseloom.notation.nodes import Apply, Reduce
 from sparseloom.tensor import functions
 from sparseloom.tensor.operators import Statement, variables
-from sparseloom.tensor.surface.entries import Entries, are_dense, by_numpy, common_fill, entries_of, in_format, mode_of, modes_of, tensor_of
-from sparseloom.tensor.surface.shape import expand_dims, ravel
+from sparseloom.tensor.surface.entries import Entries, are_dense, by_numpy, entries_of, in_format, mode_of, modes_of, tensor_of
+from sparseloom.tensor.surface.shape import broadcast_to, expand_dims, ravel
 from sparseloom.tensor.surface.table import offered, stands_for
 from sparseloom.tensor.tensor import Tensor
 
@@ -142,15 +143,14 @@ def kron(x: Any, y: Any, /, format: Format | str | None = None) -> Tensor:
     left, right = tensor_of(x), tensor_of(y)
     order = max(left.ndim, right.ndim)
     left, right = (expand_dims(t, tuple(range(order - t.ndim))) if t.ndim < order else t for t in (left, right))
-    if are_dense(left, right):
+    shape = tuple(m * n for m, n in zip(left.shape, right.shape, strict=True))
+    if are_dense(left, right) or left.fill != 0 or right.fill != 0:
+        require_array(shape, np.result_type(left.dtype, right.dtype).itemsize)
         return in_format(by_numpy(np.kron, left, right), format)
-    if common_fill((left, right), "kron") != 0:
-        raise ShapeError("kron needs tensors whose absent entries are 0")
     a, b = entries_of(left), entries_of(right)
     rows, columns = np.repeat(np.arange(a.count), b.count), np.tile(np.arange(b.count), a.count)
     values = a.values[rows] * b.values[columns]
     coordinates = a.coordinates[:, rows] * np.array(right.shape, np.int64)[:, None] + b.coordinates[:, columns]
-    shape = tuple(m * n for m, n in zip(left.shape, right.shape, strict=True))
     like = a.like if not left.format.is_dense else b.like
     return in_format(Entries(shape, coordinates, values, 0, like).tensor(), format)
 
@@ -203,22 +203,24 @@ def diag(x: Any, /, k: int = 0) -> Tensor:
             raise ShapeError(f"diag takes a vector or a matrix, not a tensor of shape {tensor.shape}")
         return diagonal(tensor, k)
     entries = entries_of(tensor)
-    if entries.fill != 0:
-        raise ShapeError(f"diag needs a vector whose absent entries are 0, not {entries.fill}")
     size = tensor.shape[0] + abs(k)
+    if entries.fill != 0:
+        require_array((size, size), tensor.dtype.itemsize)
+        return by_numpy(np.diag, tensor, k)  # type: ignore[no-any-return]
     return entries.moved((size, size), (entries.coordinates[0] - min(k, 0), entries.coordinates[0] + max(k, 0))).tensor()
 
 
 def _triangle(x: Any, k: int, lower: bool) -> Tensor:
     tensor = tensor_of(x)
     name = "tril" if lower else "triu"
-    if tensor.ndim < 2:
-        raise ShapeError(f"{name} needs a tensor of at least two modes, not one of shape {tensor.shape}")
-    if are_dense(tensor):
+    if not tensor.ndim:
+        raise DTypeError(f"{name} needs a tensor of at least one mode, not a number")
+    if tensor.ndim == 1:
+        tensor = broadcast_to(tensor, tensor.shape * 2)  # in every row the same, as in NumPy
+    if are_dense(tensor) or tensor.fill != 0:
+        require_array(tensor.shape, tensor.dtype.itemsize)
         return by_numpy(getattr(np, name), tensor, k)  # type: ignore[no-any-return]
     entries = entries_of(tensor)
-    if entries.fill != 0:
-        raise ShapeError(f"{name} needs a tensor whose absent entries are 0, not {entries.fill}")
     apart = entries.coordinates[-1] - entries.coordinates[-2]
     return entries.chosen(apart <= k if lower else apart >= k).tensor()
 
@@ -247,17 +249,19 @@ def triu(x: Any, /, k: int = 0, format: Format | str | None = None) -> Tensor:
 
 @offered("linear algebra", methods=None)
 def matrix_power(x: Any, n: int, /) -> Tensor:
-    """A square matrix multiplied by itself so many times, by repeated squaring.
+    """A square matrix, or a stack of them, multiplied by itself so many times, by repeated squaring.
 
     >>> sl.matrix_power(2 * sl.eye(2), 3).to_numpy()
     array([[8., 0.],
            [0., 8.]])
     """
     tensor = tensor_of(x)
-    if tensor.ndim != 2 or tensor.shape[0] != tensor.shape[1] or n < 0:
-        raise ShapeError(f"matrix_power needs a square matrix and a power of at least 0, not shape {tensor.shape} and {n}")
+    if tensor.ndim < 2 or tensor.shape[-2] != tensor.shape[-1] or n < 0:
+        raise ShapeError(f"matrix_power needs square matrices and a power of at least 0, not shape {tensor.shape} and {n}")
     if n == 0:
-        return diag(np.ones(tensor.shape[0], tensor.dtype))
+        return broadcast_to(diag(np.ones(tensor.shape[-1], tensor.dtype)), tensor.shape)
+    if n == 1:
+        return +tensor
     made: Tensor | None = None
     while n:
         if n % 2:

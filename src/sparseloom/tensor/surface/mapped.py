@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.dtypes import FLOAT64, value_dtype
+from sparseloom.core.algebra import compute_dtype
+from sparseloom.core.dtypes import FLOAT64, is_value_dtype, promoted, value_dtype
 from sparseloom.core.errors import DTypeError, NotationError
 from sparseloom.formats.storage import Storage, lend
 from sparseloom.tensor.arithmetic import as_arguments
 from sparseloom.tensor.examples import example_of
 from sparseloom.tensor.expression import Expression
-from sparseloom.tensor.operators import broadcast_shape
+from sparseloom.tensor.operators import broadcast_shape, cast
 from sparseloom.tensor.surface.entries import Entries, dense_tensor, entries_of, linear, require_linear, unraveled
 from sparseloom.tensor.surface.shape import broadcast_to, stretched
 from sparseloom.tensor.surface.table import enter
@@ -43,16 +44,36 @@ MAPPED: dict[str, tuple[int, ...]] = {**dict.fromkeys(_UNARY, ()), **{name: deci
 
 def mapped(function: Callable[..., Any], arguments: Sequence[Any], decides: Sequence[int] = ()) -> Tensor:
     """A function of NumPy's on storages and numbers, element by element."""
+    arguments = arguments if function is np.ldexp else _widened(arguments)  # which takes its second operand apart from the first
     storages = [argument for argument in arguments if isinstance(argument, Storage)]
     shape = broadcast_shape(function.__name__, [storage.shape for storage in storages])
     sparse = [storage for storage in storages if not storage.format.is_dense]
     numbers = [_fill(argument) for argument in arguments]
     if len(storages) == 1 and sparse:
         return _of_one(function, arguments, shape)
-    alone = any(isinstance(arguments[k], Storage) and not arguments[k].format.is_dense and _is_zero(numbers[k]) for k in decides)
+    alone = [k for k in decides if _is_sparse(arguments[k]) and _is_zero(numbers[k])]
     if not sparse or not (alone or (len(sparse) == len(storages) and _is_zero(_computed(function, numbers)))):
         return _everywhere(function, arguments)
-    return _on_union(function, arguments, shape, alone, decides)
+    return _on_union(function, arguments, shape, alone)
+
+
+def _is_sparse(argument: Any) -> bool:
+    """Whether an argument may have absent entries."""
+    return isinstance(argument, Storage) and not argument.format.is_dense
+
+
+def _widened(arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments, in a wider dtype where a whole number does not fit the others' (``uint8`` and 300), as operators compute."""
+    if not any(type(argument) is int for argument in arguments):
+        return arguments
+    kinds = [argument.dtype if isinstance(argument, Storage | np.generic) else argument for argument in arguments]
+    if any(not is_value_dtype(kind) for kind in kinds if isinstance(kind, np.dtype)):
+        return arguments
+    common = promoted(kinds)
+    wide = compute_dtype("multiply", kinds)
+    if common == wide or common.kind not in "iu":
+        return arguments
+    return [cast(argument, wide) if isinstance(argument, Storage) else wide.type(argument) for argument in arguments]
 
 
 def _fill(argument: Any) -> Any:
@@ -65,7 +86,9 @@ def _computed(function: Callable[..., Any], numbers: Sequence[Any]) -> NDArray[A
         try:
             made = np.asarray(function(*numbers))
             if made.dtype.kind == "f" and made.dtype.itemsize < 8 and all(np.asarray(number).dtype.kind in "biu" for number in numbers):
-                made = np.asarray(function(*(np.asarray(number).astype(FLOAT64) for number in numbers)))  # as kernels do
+                first, *rest = (np.asarray(number) for number in numbers)
+                whole = rest if function is np.ldexp else [number.astype(FLOAT64) for number in rest]
+                made = np.asarray(function(first.astype(FLOAT64), *whole))  # as kernels do
         except TypeError as problem:
             raise DTypeError(f"{function.__name__} is not defined on these dtypes: {problem}") from None
         return made.astype(value_dtype(made.dtype))
@@ -92,21 +115,20 @@ def _of_one(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple
     return compact(Tensor(replace(lend(storage), values=values, fill=values.dtype.type(0).item())))
 
 
-def _on_union(
-    function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[int, ...], alone: bool, decides: Sequence[int]
-) -> Tensor:
-    """On the coordinates where some operand has an entry; where one decides alone, on its entries."""
+def _on_union(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[int, ...], alone: Sequence[int]) -> Tensor:
+    """On the coordinates where some operand has an entry; where some decide ``alone``, where all of these have one."""
     require_linear(shape, function.__name__)
     broad: dict[int, Entries] = {
         k: stretched(entries_of(Tensor(each)), shape)
         for k, each in enumerate(arguments)
-        if isinstance(each, Storage) and not each.format.is_dense
+        if _is_sparse(each)
     }
     keys = {k: linear(entries.coordinates, shape, function.__name__) for k, entries in broad.items()}
-    driving = [keys[k] for k in decides if k in keys] if alone else list(keys.values())
-    union = driving[0] if len(driving) == 1 else np.unique(np.concatenate(driving))
-    if alone and len(driving) > 1:
-        union = driving[0][np.isin(driving[0], driving[1])]
+    if alone:
+        first, *others = (keys[k] for k in alone)
+        union = first[np.isin(first, others[0])] if others else first
+    else:
+        union = np.unique(np.concatenate(list(keys.values())))
     columns = unraveled(union, shape)
     given = []
     for k, argument in enumerate(arguments):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.formats.room import require_array
-from sparseloom.tensor.surface.entries import Index, are_dense, by_numpy, dense_tensor, entries_of, linear, mode_of, tensor_of
+from sparseloom.tensor.surface.entries import Index, along, are_dense, by_numpy, dense_tensor, entries_of, linear, mode_of, tensor_of
 from sparseloom.tensor.surface.groups import Groups, filled, grouped, spread, without_fill
 from sparseloom.tensor.surface.ranks import ranked
 from sparseloom.tensor.surface.shape import ravel
@@ -43,9 +43,9 @@ def sort(
 def _precedes(values: NDArray[Any], fill: Any) -> NDArray[np.bool_]:
     """Which values stand before the fill when sorted; NaN comes last, and complex numbers go by their real parts first."""
     if values.dtype.kind == "c":
-        keys = np.append(values, fill)
-        ranks = np.argsort(np.argsort(keys, kind="stable"), kind="stable")
-        before: NDArray[np.bool_] = ranks[:-1] < ranks[-1]
+        order = ranked(np.append(values, values.dtype.type(fill)), np.zeros(1, np.int64))
+        before = np.zeros(len(values), np.bool_)
+        before[order[: int(np.flatnonzero(order == len(values))[0])]] = True
         return before
     return np.asarray((values < fill) | ((values == values) & bool(fill != fill)))
 
@@ -59,8 +59,7 @@ def argsort(
     >>> sl.argsort([3, 1, 2]).to_numpy()
     array([1, 2, 0])
     """
-    tensor = tensor_of(x) if axis is not None else ravel(x)
-    mode = mode_of(-1 if axis is None else axis, tensor.ndim)
+    tensor, mode = along(tensor_of(x), axis) if axis is not None else (ravel(x), 0)
     require_array(tensor.shape, 8)
     if not descending:
         return by_numpy(np.argsort, tensor, mode, "stable")  # type: ignore[no-any-return]
@@ -283,7 +282,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, out: None = None, mod
     array([30, 10])
     """
     tensor = tensor_of(x) if axis is not None else ravel(x)
-    place = mode_of(0 if axis is None else axis, tensor.ndim)
+    tensor, place = along(tensor, 0 if axis is None else axis)
     wanted = tensor_of(indices).to_numpy()
     if mode != "raise":
         size = tensor.shape[place]

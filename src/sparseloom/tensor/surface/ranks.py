@@ -68,7 +68,7 @@ def ranked(values: NDArray[Any], starts: Index, descending: bool = False) -> Ind
     """The order in which the values of each group ascend, or descend; NaN is the largest, and equal ones stay in their order."""
     bounds = np.append(starts, len(values)).astype(INT64)
     counts = np.diff(bounds)
-    parts = (values.imag, values.real) if values.dtype.kind == "c" else (values,)
+    parts = (values.imag, values.real, nan_class(values)) if values.dtype.kind == "c" else (values,)
     *lesser, keys = (~_keys(part) if descending else _keys(part) for part in parts)
     entry = load_routine(SOURCE, "rank_groups") if len(values) >= WORTH and not lesser else None
     if entry is None:
@@ -77,6 +77,12 @@ def ranked(values: NDArray[Any], starts: Index, descending: bool = False) -> Ind
     pack = array("q", [len(starts), *map(address_of, (bounds, keys, order, room))])
     entry(pack.buffer_info()[0])
     return order
+
+
+def nan_class(values: NDArray[Any]) -> NDArray[np.int8]:
+    """Where NaN puts complex numbers: behind those without it come those with a NaN imaginary part, then real part, then both."""
+    classes: NDArray[np.int8] = np.isnan(values.imag) + 2 * np.isnan(values.real).astype(np.int8)
+    return classes
 
 
 def _keys(values: NDArray[Any]) -> Index:

@@ -21,6 +21,7 @@ from sparseloom.tensor.surface.entries import (
     linear,
     mode_of,
     modes_of,
+    reduced_modes,
     tensor_of,
     unraveled,
 )  # fmt: skip
@@ -104,7 +105,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     (3,)
     """
     tensor = tensor_of(x)
-    gone = [m for m, size in enumerate(tensor.shape) if size == 1] if axis is None else modes_of(axis, tensor.ndim)
+    gone = [m for m, size in enumerate(tensor.shape) if size == 1] if axis is None else reduced_modes(axis, tensor.ndim)
     if wrong := [mode for mode in gone if tensor.shape[mode] != 1]:
         raise ShapeError(f"mode {wrong[0]} of shape {tensor.shape} cannot be squeezed: its size is not 1")
     return reshape(tensor, [size for mode, size in enumerate(tensor.shape) if mode not in gone])

@@ -12,7 +12,16 @@ from sparseloom.core.dtypes import INT64, as_inexact, computed, is_half, real_pa
 from sparseloom.core.errors import ShapeError
 from sparseloom.formats.room import require_array
 from sparseloom.tensor import functions
-from sparseloom.tensor.surface.entries import are_dense, by_numpy, dense_tensor, mode_of, modes_of, revalued, tensor_of
+from sparseloom.tensor.surface.entries import (
+    along,
+    are_dense,
+    by_numpy,
+    dense_tensor,
+    modes_of,
+    reduced_modes,
+    revalued,
+    tensor_of,
+)  # fmt: skip
 from sparseloom.tensor.surface.groups import Groups, grouped
 from sparseloom.tensor.surface.shape import ravel, reshape
 from sparseloom.tensor.surface.table import enter, offered
@@ -44,8 +53,7 @@ def position_of(x: Any, axis: Any, keepdims: bool, largest: bool, explicit: bool
     """Where the largest or the smallest value is, the first one of those that are equal."""
     tensor = tensor_of(x)
     name = "argmax" if largest else "argmin"
-    given = tensor if axis is not None else ravel(tensor)
-    mode = 0 if axis is None else mode_of(axis, tensor.ndim)
+    given, mode = along(tensor, axis) if axis is not None else (ravel(tensor), 0)
     if not given.shape[mode]:
         raise ShapeError(f"no entries: {name} along mode {mode} of shape {given.shape} does not exist")
     if explicit and axis is None and not given.nnz:
@@ -55,7 +63,8 @@ def position_of(x: Any, axis: Any, keepdims: bool, largest: bool, explicit: bool
     else:
         made = _first_extreme(grouped(given, (mode,), name), largest, explicit)
     if keepdims:
-        return reshape(made, (1,) * tensor.ndim if axis is None else (*tensor.shape[:mode], 1, *tensor.shape[mode + 1 :]))
+        is_all = axis is None or not tensor.ndim
+        return reshape(made, (1,) * tensor.ndim if is_all else (*tensor.shape[:mode], 1, *tensor.shape[mode + 1 :]))
     return scalar_of(made, axis)
 
 
@@ -114,7 +123,7 @@ def var(
     1.0
     """
     tensor = tensor_of(x)
-    modes, taken = modes_of(axis, tensor.ndim), ddof if correction is None else correction
+    modes, taken = reduced_modes(axis, tensor.ndim), ddof if correction is None else correction
     kind = as_inexact(tensor.dtype) if dtype is None else value_dtype(dtype)
     if is_half(kind):
         return var(tensor.astype(computed(kind)), axis, None, out, ddof, keepdims, correction=correction).astype(kind)
@@ -180,8 +189,7 @@ def ptp(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -
 
 def _running(function: Any, x: Any, axis: Any, dtype: Any) -> Tensor:
     tensor = tensor_of(x)
-    given = ravel(tensor) if axis is None else tensor
-    mode = 0 if axis is None else mode_of(axis, tensor.ndim)
+    given, mode = (ravel(tensor), 0) if axis is None else along(tensor, axis)
     require_array(given.shape, 8)
     kind = given.dtype if dtype is None else value_dtype(dtype)
     if is_half(kind):
@@ -213,7 +221,7 @@ def _cumulative(function: Callable[..., Tensor], initial: int, x: Any, axis: Any
     tensor = tensor_of(x)
     if axis is None and tensor.ndim > 1:
         raise ShapeError(f"a tensor of shape {tensor.shape} has several modes; name the axis to run along")
-    mode = 0 if axis is None else mode_of(axis, tensor.ndim)
+    tensor, mode = along(tensor, 0 if axis is None else axis)
     made = function(tensor, mode, dtype).to_numpy()
     if include_initial:
         made = np.concatenate((np.full((*made.shape[:mode], 1, *made.shape[mode + 1 :]), initial, made.dtype), made), mode)

@@ -10,7 +10,7 @@ import numpy as np
 from sparseloom.core.dtypes import INT64, as_inexact, computed, is_half, kind_of, real_part, value_dtype
 from sparseloom.core.errors import ShapeError
 from sparseloom.tensor import functions
-from sparseloom.tensor.surface.entries import are_dense, modes_of, revalued, tensor_of
+from sparseloom.tensor.surface.entries import are_dense, reduced_modes, revalued, tensor_of
 from sparseloom.tensor.surface.groups import grouped
 from sparseloom.tensor.surface.statistics import cumprod, cumsum, position_of, scalar_of
 from sparseloom.tensor.surface.table import offered
@@ -35,7 +35,7 @@ def _counted(x: Any, axis: Any, keepdims: bool) -> Any:
     """How many values along modes are not NaN."""
     tensor = tensor_of(x)
     missing = functions.isnan(tensor).sum(axis, INT64, None, keepdims)
-    return math.prod(tensor.shape[mode] for mode in modes_of(axis, tensor.ndim)) - missing
+    return math.prod(tensor.shape[mode] for mode in reduced_modes(axis, tensor.ndim)) - missing
 
 
 @offered("reductions", methods=None)
@@ -62,7 +62,7 @@ def _nan_extreme(x: Any, axis: Any, keepdims: bool, largest: bool, explicit: boo
     tensor = tensor_of(x)
     name, instead = ("max", -np.inf) if largest else ("min", np.inf)
     if explicit and not are_dense(tensor):
-        modes = modes_of(axis, tensor.ndim)
+        modes = reduced_modes(axis, tensor.ndim)
         groups = grouped(tensor, modes, f"nan{name}")
         return scalar_of(groups.result(groups.reduced(np.fmax if largest else np.fmin), groups.fill, modes, keepdims), axis)
     found = getattr(_without_nan(tensor, instead), name)(axis, None, keepdims)
@@ -174,9 +174,11 @@ def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddo
     if is_half(kind := tensor.dtype if dtype is None else value_dtype(dtype)):
         return nanvar(tensor.astype(computed(kind)), axis, None, out, ddof, keepdims).astype(kind)
     center = nanmean(tensor, axis, dtype, None, True)
-    apart = functions.absolute(functions.subtract(tensor, center))
+    apart = functions.absolute(functions.subtract(_without_nan(tensor, 0), center))
+    if kind_of(tensor.dtype) in "fc":  # infinities may be NaN apart from their mean, and are not left out
+        apart = functions.where(functions.isnan(tensor), apart.dtype.type(0).item(), apart)
     kind = real_part(as_inexact(tensor.dtype) if dtype is None else value_dtype(dtype))
-    total = nansum(functions.square(apart), axis, None, None, keepdims)
+    total = functions.square(apart).sum(axis, None, None, keepdims)
     return _shared(total, _counted(tensor, axis, keepdims) - ddof).astype(kind, copy=False)
 
 
