@@ -107,7 +107,8 @@ def test_transposing_shares_all_arrays(format: str) -> None:
     turned = tensor.T
     assert turned.shape == (5, 7)
     np.testing.assert_array_equal(turned.to_numpy(), tensor.to_numpy().T)
-    assert all(turned.arrays[name] is array for name, array in tensor.arrays.items() if array.ndim)
+    assert all(mine is theirs for mine, theirs in zip(turned.storage.indices, tensor.storage.indices, strict=True))
+    assert turned.storage.values is tensor.storage.values
     assert turned.T.format == tensor.format
 
 

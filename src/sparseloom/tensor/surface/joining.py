@@ -17,6 +17,7 @@ from sparseloom.tensor.rows import has_rows, rows_below, rows_beside
 from sparseloom.tensor.surface.entries import (
     Entries,
     are_dense,
+    array_of,
     by_numpy,
     common_fill,
     entries_of,
@@ -167,7 +168,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Tensor:
     if axis is None:
         return repeat(ravel(tensor), repeats, 0)
     mode = mode_of(axis, tensor.ndim)
-    counts = tensor_of(repeats).to_numpy() if not isinstance(repeats, int) else repeats
+    counts = array_of(tensor_of(repeats)) if not isinstance(repeats, int) else repeats
     places = np.repeat(np.arange(tensor.shape[mode]), counts)
     return tensor[(slice(None),) * mode + (places,)]  # type: ignore[no-any-return]
 

@@ -12,7 +12,7 @@ from sparseloom.core.dtypes import INT64, as_inexact, computed, is_half, real_pa
 from sparseloom.core.errors import ShapeError
 from sparseloom.formats.room import require_array
 from sparseloom.tensor import functions
-from sparseloom.tensor.surface.entries import are_dense, by_numpy, dense_tensor, mode_of, modes_of, revalued, tensor_of
+from sparseloom.tensor.surface.entries import are_dense, array_of, by_numpy, dense_tensor, mode_of, modes_of, revalued, tensor_of
 from sparseloom.tensor.surface.groups import Groups, grouped
 from sparseloom.tensor.surface.shape import ravel, reshape
 from sparseloom.tensor.surface.table import enter, offered
@@ -214,7 +214,7 @@ def _cumulative(function: Callable[..., Tensor], initial: int, x: Any, axis: Any
     if axis is None and tensor.ndim > 1:
         raise ShapeError(f"a tensor of shape {tensor.shape} has several modes; name the axis to run along")
     mode = 0 if axis is None else mode_of(axis, tensor.ndim)
-    made = function(tensor, mode, dtype).to_numpy()
+    made = array_of(function(tensor, mode, dtype))
     if include_initial:
         made = np.concatenate((np.full((*made.shape[:mode], 1, *made.shape[mode + 1 :]), initial, made.dtype), made), mode)
     return dense_tensor(made)
