@@ -1,12 +1,13 @@
 """Tensors are values: a pool of tensors made of each other, arrays of some of which are written to. No other tensor may change.
 
 What is expected of every tensor is a copy of its values. Whoever writes through an array that a tensor gave him changes that tensor alone;
-views of his own arrays are the exceptions that docs/copies.md lists.
+views of his own arrays are the exceptions that docs/copies-and-views.md lists.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import pickle
 import warnings
@@ -230,9 +231,12 @@ class Pool:
 _OUT = sl.program("C(i,j) = 2 * A(i,j)")
 
 
+_interpret = functools.cache(interpret_small_kernels)
+
+
 def trial(rng: Rng) -> str:
     """Make tensors of tensors, take arrays of them, write to these, and compute into some of them."""
-    interpret_small_kernels()
+    _interpret()
     pool = Pool()
     pool.add(made_in(str(rng.choice(FORMATS)), rng, rng.random() < 0.2))
     names = list(OPERATIONS)

@@ -1,6 +1,6 @@
 """What shares memory: every operation in every format, with arrays that were asked for before it and after it.
 
-The table is docs/copies.md: a tensor shares memory that anybody can see with the caller's arrays it was made over and with arrays that it
+The table is docs/copies-and-views.md: a tensor shares memory that anybody can see with the caller's arrays it was made over and with arrays that it
 gave away, and with no other tensor.
 """
 
