@@ -54,6 +54,8 @@ def asarray(
         entry = Intake(x.storage, x.notes)
     else:
         entry = enter(x)
+        if entry.storage.owner is not None:  # what was made just now, or a tensor that a wrapper such as xarray's holds
+            entry = entry._replace(storage=apart(entry.storage, entry.storage, duplicate))
         if entry.unexpected and copy is None:
             warn(entry)
     if format is None and dtype is None and fill is None and copy is None and not isinstance(x, Tensor):
