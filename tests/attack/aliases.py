@@ -116,7 +116,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "astype": lambda x: x.astype(np.complex128),
     "x.copy": lambda x: x.copy(),
     "to copy": lambda x: x.to(x.format, copy=True), "to without zeros": lambda x: x.to(x.format, drop_zeros=True),
-    **{f"to {form}": (lambda form: lambda x: x.to(form))(form) for form in FORMATS},
+    **{f"to {form}": (lambda x, form=form: x.to(form)) for form in FORMATS},
     "asarray name": lambda x: sl.asarray(x, name="other"),
     "asarray fill": lambda x: sl.asarray(x, fill=x.fill, name="other"),
     "asarray dtype": lambda x: sl.asarray(x, dtype=x.dtype, name="other"),
