@@ -25,7 +25,7 @@ from sparseloom.execution import Specialization
 from sparseloom.formats.format import Format
 from sparseloom.formats.lending import built_beside, is_filled_below, lent_room
 from sparseloom.formats.level import LevelData
-from sparseloom.formats.storage import NO_INDICES, Storage
+from sparseloom.formats.storage import NO_INDICES, Owner, Storage
 from sparseloom.iteration.rows import RowKind
 from sparseloom.notation import printer
 from sparseloom.notation.contents import variables_in
@@ -398,7 +398,7 @@ class _Ready:
 
 def _dense(tensor: TensorVar, shape: tuple[int, ...], values: NDArray[Any]) -> Storage:
     """A dense tensor of these values."""
-    return Storage(tensor.format, shape, (LevelData(),) * len(tensor.format.levels), values, tensor.fill, NO_INDICES)
+    return Storage(tensor.format, shape, (LevelData(),) * len(tensor.format.levels), values, tensor.fill, NO_INDICES, Owner())
 
 
 def _drop(_: Storage) -> None:

@@ -33,7 +33,7 @@ from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.formats.named import coo, name_of
 from sparseloom.formats.room import require_room
-from sparseloom.formats.storage import Storage, copied, derived, same_arrays, sealed, share_memory, with_own_indices
+from sparseloom.formats.storage import Storage, copied, derived, lend, same_arrays, sealed, share_memory
 from sparseloom.iteration.assembly import can_insert
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.making import Appended, Inserted, Making
@@ -288,8 +288,8 @@ def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[]
     plans, key = _plans.setdefault(storage, {}), (target.format, target.index_dtype)
     plan = plans.get(key)
     if plan is None or not plan.is_of(storage):
-        own = storage if storage.is_sealed else with_own_indices(storage)
-        numbered = replace(own, values=np.arange(1, len(storage.values) + 1), fill=0)
+        own = lend(storage)  # so that they are copied before a caller can change them
+        numbered = replace(own, owner=None, values=np.arange(1, len(storage.values) + 1), fill=0)
         placed = convert(numbered, target.format)
         plan = plans[key] = _ConversionPlan(own.indices, with_indices_as(placed, target.index_dtype), placed.values - 1)
     sources = plan.sources

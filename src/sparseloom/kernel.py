@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -38,7 +37,7 @@ from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.doorway import Doorway
 from sparseloom.tensor.intake import enter_aloud
-from sparseloom.tensor.outputs import as_output, is_stored_alike, overlaps, structure_of
+from sparseloom.tensor.outputs import Assembled, as_output, overlaps, remember_assembled
 from sparseloom.tensor.recall import DeviceRecall, Recall, recall
 from sparseloom.tensor.ring_operands import dtype_under, under_semiring
 from sparseloom.tensor.tensor import Tensor
@@ -101,7 +100,7 @@ class Kernel(Shown):
         is_plain = found and statement.op is None and ring is None and not self._before
         self._doorway = Doorway(self.operand_names, MOST_SPECIALIZED) if is_plain else None
         self._recalled: dict[tuple[Any, ...], Recall | DeviceRecall] = {}
-        self._assembled: weakref.WeakKeyDictionary[Storage, Mapping[str, Storage]] = weakref.WeakKeyDictionary()
+        self._assembled: dict[int, Assembled] = {}
         self._last: Specialization | Chain | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -161,8 +160,8 @@ class Kernel(Shown):
     ) -> Tensor:
         """Compute into an existing tensor."""
         tensor = as_output(out)
-        given = tensor.storage
-        special.check_output(given)
+        special.check_output(tensor.storage)
+        given = tensor.writable() if special.fills_values else tensor.storage
         if not special.fills_values and tensor is not out:
             raise StorageError(
                 f"out cannot be {type(out).__name__}: {self.result_name} is sparse, and gets new arrays with every call\n"
@@ -203,6 +202,10 @@ class Kernel(Shown):
         >>> run().to_numpy()
         array([10., 10., 10.])
         """
+        # The arrays are read and written whenever the bound kernel is called, so no tensor may come to share them unseen.
+        for value in self._by_name(args, named, out).values():
+            if isinstance(value, Tensor):
+                value.pinned()
         storages = self._operands(args, named, out)
         special = self.specialized(storages)
         values = None
@@ -211,7 +214,7 @@ class Kernel(Shown):
             special.check_output(tensor.storage)
             if not special.fills_values or overlaps(tensor.storage, storages, self.result_name):
                 raise ShapeError("bind cannot fill this output in place: it is sparse, or overlaps an operand\n  help: leave out= away")
-            values = tensor.storage.values
+            values = tensor.pinned().values
         call = special.bind(storages, values=values)
         return BoundKernel(call, self.result_name, special.fills_values, self._threads, (self.bind, storages))
 
@@ -222,41 +225,26 @@ class Kernel(Shown):
         >>> A = sl.asarray(sp.csr_array([[1.0, 0, 2], [0, 3, 0], [4, 0, 0]]))
         >>> k = sl.program("C(i,j) = A(i,k) * B(k,j)", formats={"A": "csr", "B": "csr", "C": "csr"})
         >>> C = k.assemble(A, A)
-        >>> A.storage.values[:] = 1
+        >>> A.arrays["values"][:] = 1
         >>> k.compute(A, A, out=C).to_numpy()
         array([[2., 0., 1.],
                [0., 1., 0.],
                [1., 0., 1.]])
         """
         storages = self._operands(args, named, None)
-        made = self.specialized(storages).run(storages)
-        self._assembled[made] = {name: structure_of(storage) for name, storage in storages.items()}
-        return Tensor(made, self.result_name)
+        tensor = Tensor(self.specialized(storages).run(storages), self.result_name)
+        remember_assembled(self._assembled, tensor, storages)
+        return tensor
 
     def compute(self, /, *args: Any, out: Tensor, **named: Any) -> Tensor:
         """Compute the values of ``out``, which ``assemble`` made of operands with the same structure as these."""
         storages = self._operands(args, named, None)
-        known = self._assembled.get(out.storage)
-        if known is None:
+        known = self._assembled.get(id(out))
+        if known is None or not known.is_of(out):
             raise StorageError(f"out was not assembled by this kernel\n  help: make it with {self.result_name} = kernel.assemble(...)")
-        self._check_structures(storages, known)
-        if out.storage.seal is not None and out.storage.seal.shared:
-            # Others read the same values: give this one its own before they change.
-            own = replace(out.storage, values=out.storage.values.copy())
-            self._assembled[own] = known
-            out.replace_storage(own)
-        self.specialized(storages).compute(storages, out.storage)
+        known.check(storages, self.result_name)
+        self.specialized(storages).compute(storages, out.with_structure(known.structure, known.places))
         return out
-
-    def _check_structures(self, operands: Mapping[str, Storage], assembled: Mapping[str, Storage]) -> None:
-        """Refuse operands whose entries are elsewhere than those that a result was assembled from."""
-        for name, storage in operands.items():
-            if not is_stored_alike(storage, assembled[name]):
-                result = self.result_name
-                raise StorageError(
-                    f"{name} is not stored as it was when {result} was assembled, and only values may change\n"
-                    f"  help: assemble again: {result} = kernel.assemble(...)"
-                )
 
     def _operands(self, args: Sequence[Any], named: Mapping[str, Any], out: Any) -> dict[str, Storage]:
         given = self._by_name(args, named, out)

@@ -26,7 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("storage", "changed", "files", "damaged", "modes", "process", "cache", "injection", "functions")
+PARTS = ("storage", "changed", "aliases", "files", "damaged", "modes", "process", "cache", "injection", "functions")
 KINDS = {"wrong": "silently wrong", "exception": "exceptions", "signal": "signals", "hang": "hangs"}
 
 

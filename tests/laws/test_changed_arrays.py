@@ -142,7 +142,12 @@ def test_what_is_handed_out_is_checked_from_then_on() -> None:
     with pytest.raises(StorageError, match="1000000"):
         a.sum()
     b = sl.random((30, 30), 0.2, format="csr", seed=3)
-    b.T.arrays["crd1"][0] = -1
+    turned, total = b.T, b.sum()
+    turned.arrays["crd1"][0] = -1
+    with pytest.raises(StorageError, match="-1"):
+        turned.sum()
+    assert b.sum() == total
+    b.arrays["crd1"][0] = -1
     with pytest.raises(StorageError, match="-1"):
         b.sum()
 

@@ -14,7 +14,7 @@ from sparseloom.execution import Specialization
 from sparseloom.explorer.subject import Subject
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.named import dense
-from sparseloom.formats.storage import NO_INDICES, Storage
+from sparseloom.formats.storage import NO_INDICES, Owner, Storage
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.routines import Call, Routine, Spelled, Use
 from sparseloom.lower.views import Slot
@@ -62,7 +62,7 @@ def _watched(function: ir.Function, loop: ir.For) -> ir.Function:
 def _run(special: Specialization, operands: Mapping[str, Storage]) -> list[tuple[int, int, int]]:
     """Thread, begin and end of every iteration, of the second run: the first one meets cold caches."""
     times = np.zeros(3 * _ROOM, np.int64)
-    held = Storage(dense(1), times.shape, (LevelData(),), times, 0, NO_INDICES)
+    held = Storage(dense(1), times.shape, (LevelData(),), times, 0, NO_INDICES, Owner())
     call = special.bind({**operands, _NAME: held})
     call.run()
     times[:] = 0

@@ -17,7 +17,7 @@ from sparseloom.core.algebra import Scalar
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData, Mask
 from sparseloom.formats.pack import pack, position_counts, unpack
-from sparseloom.formats.storage import Copy, Storage, copy_of, lend, lend_levels, sealed
+from sparseloom.formats.storage import Copy, Owner, Storage, copy_of, lend, lend_levels, sealed
 
 
 def lent_room(source: Storage, depth: int, form: Format, shape: tuple[int, ...]) -> int:
@@ -35,7 +35,7 @@ def built_on(
     """
     if depth == len(source.levels) == len(form.levels):
         levels, seal = lend_levels(source, copy)
-        return Storage(form, shape, levels, values, fill, seal)
+        return Storage(form, shape, levels, values, fill, seal, Owner())
     lender = lend(replace(source, levels=source.levels[:depth]), copy)
     made = built_beside(lender, depth, form, shape, values, fill)
     return made if is_filled_below(source, depth) else _taking(made, _used(source, depth))
@@ -44,7 +44,7 @@ def built_on(
 def built_beside(source: Storage, depth: int, form: Format, shape: tuple[int, ...], values: NDArray[Any], fill: Scalar) -> Storage:
     """Values as a tensor that has the arrays of a storage for its first levels."""
     levels = (*source.levels[:depth], *(LevelData() for _ in form.levels[depth:]))
-    return Storage(form, shape, levels, values, fill, source.seal)
+    return Storage(form, shape, levels, values, fill, source.seal, Owner())
 
 
 _filled: WeakKeyDictionary[Storage, dict[int, bool]] = WeakKeyDictionary()

@@ -1,7 +1,8 @@
 """The stored form of one tensor: its format, shape, arrays and values.
 
 Storage is what kernels take and return. We never change it after it is made, except for the values of an output. A caller may:
-arrays that came from outside, or were handed out, can be written to at any time. A *seal* tells them apart from our own.
+arrays that came from outside, or were handed out, can be written to at any time. A *seal* (index arrays) and an *owner* (values) tell them
+apart from our own, and know whether several tensors have them in common. Such arrays are copied before a caller can write to them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import methodcaller
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +38,53 @@ class Seal:
         self.broken = False
         self.shared = False
 
+    def share(self) -> bool:
+        """Let another storage have the index arrays too, unless a caller can change them."""
+        self.shared = True  # before the question: another thread sets ``broken`` and then asks for ``shared``
+        return not self.broken
+
+    def open(self) -> bool:
+        """Let a caller write to the index arrays, unless several storages have them."""
+        was_broken, self.broken = self.broken, True
+        if self.shared and not was_broken:
+            self.broken = False
+        return self.broken
+
 
 NO_INDICES = Seal()
-"""For our own storage without index arrays: values may change at any time, and nothing else can."""
+"""For storage without index arrays."""
 
-CALLERS_VALUES = Seal()
-"""For storage without index arrays whose values are a caller's."""
+
+class Owner:
+    """One tensor's ownership of values that we made. Owners of the same memory know of each other as long as they live.
+
+    Most values have one owner all their life, so nothing is set before a second one comes.
+    """
+
+    is_open = False  # whether a caller may have the array, and write to it
+    _group: WeakSet[Owner] | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether another tensor has the same memory."""
+        return self._group is not None and len(self._group) > 1
+
+    def another(self) -> Owner | None:
+        """An owner of the same memory for another tensor; None if a caller can write to it."""
+        if self.is_open:
+            return None
+        group = self.__dict__.setdefault("_group", WeakSet((self,)))  # which is one step, so that two threads get the same group
+        made = Owner()
+        made._group = group
+        group.add(made)
+        return None if self.is_open else made  # asked last: ``open`` in another thread looks at the group after it has set ``is_open``
+
+    def open(self) -> bool:
+        """Let a caller write to the memory, unless another tensor has it."""
+        was_open, self.is_open = self.is_open, True
+        if self.is_shared and not was_open:
+            self.is_open = False
+        return self.is_open
 
 
 class _Passable:
@@ -55,7 +98,7 @@ class _Passable:
 class Storage(_Passable):
     """One tensor's arrays. ``values`` is one-dimensional and C-contiguous, one value per position of the last level.
 
-    Without a ``seal`` the arrays may be a caller's, who may change them.
+    Without a ``seal`` the index arrays may be a caller's, who may change them; without an ``owner`` the values may be.
     """
 
     format: Format
@@ -64,6 +107,7 @@ class Storage(_Passable):
     values: NDArray[Any]
     fill: Scalar = 0
     seal: Seal | None = None
+    owner: Owner | None = None
 
     @property
     def dtype(self) -> DType:
@@ -96,6 +140,14 @@ def same_arrays(some: Iterable[NDArray[Any]], others: Iterable[NDArray[Any]]) ->
     return all(mine is theirs or np.array_equal(mine, theirs) for mine, theirs in zip(some, others, strict=True))
 
 
+def is_stored_alike(one: Storage, other: Storage) -> bool:
+    """Whether two tensors have their entries at the same places."""
+    if one.format != other.format or one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    has_same_scalars = all(a.scalars == b.scalars for a, b in zip(one.levels, other.levels, strict=True))
+    return has_same_scalars and same_arrays(one.indices, other.indices)
+
+
 def share_memory(some: Sequence[NDArray[Any]], others: Iterable[NDArray[Any]]) -> bool:
     """Whether some array may be changed by writing to one of the others."""
     return any(_may_overlap(mine, theirs) for theirs in others for mine in some)
@@ -103,24 +155,41 @@ def share_memory(some: Sequence[NDArray[Any]], others: Iterable[NDArray[Any]]) -
 
 def _may_overlap(mine: Any, theirs: Any) -> bool:
     """Whether two arrays may have memory in common; those on a device know that of each other."""
+    if mine is theirs:
+        return bool(mine.nbytes)
     if mine.device != "cpu" or theirs.device != "cpu":
         return mine.device == theirs.device and bool(mine.overlaps(theirs))
     return np.may_share_memory(mine, theirs)
 
 
+def _new_seal(storage: Storage) -> Seal:
+    return Seal() if storage.indices else NO_INDICES
+
+
 def sealed(storage: Storage) -> Storage:
     """A storage whose arrays we made, and nobody else has."""
-    return replace(storage, seal=Seal() if storage.indices else NO_INDICES)
+    return replace(storage, seal=_new_seal(storage), owner=Owner())
+
+
+def with_values(storage: Storage, values: NDArray[Any], fill: Scalar | None = None) -> Storage:
+    """The same structure with other values, which we made."""
+    return replace(storage, values=values, fill=storage.fill if fill is None else fill, owner=Owner())
 
 
 def copied(storage: Storage, copy: Copy = copy_of) -> Storage:
     """The same tensor with arrays of its own."""
-    return replace(with_own_indices(storage, copy), values=copy(storage.values))
+    return with_values(with_own_indices(storage, copy), copy(storage.values))
 
 
 def with_own_indices(storage: Storage, copy: Copy = copy_of) -> Storage:
     """The same tensor with index arrays of its own."""
-    return replace(storage, levels=_own(storage.levels, copy), seal=Seal() if storage.indices else NO_INDICES)
+    return replace(storage, levels=_own(storage.levels, copy), seal=_new_seal(storage))
+
+
+def with_own_values(storage: Storage, copy: Copy = copy_of) -> Storage:
+    """The storage, for values to be written into: itself, or a copy if another tensor has the same values."""
+    owner = storage.owner
+    return with_values(storage, copy(storage.values)) if owner is not None and owner.is_shared else storage
 
 
 def _own(levels: tuple[LevelData, ...], copy: Copy = copy_of) -> tuple[LevelData, ...]:
@@ -137,43 +206,45 @@ def lend(storage: Storage, copy: Copy = copy_of) -> Storage:
 def lend_levels(storage: Storage, copy: Copy = copy_of) -> tuple[tuple[LevelData, ...], Seal | None]:
     """The levels that a result may have in common with a storage, and their seal: its own if they are sealed, else copies."""
     seal = storage.seal
-    if seal is not None and not seal.broken:
-        seal.shared = True
-    elif storage.indices:
+    if storage.indices and (seal is None or not seal.share()):
         return _own(storage.levels, copy), Seal()
     return storage.levels, seal
 
 
-def open_up(storage: Storage) -> Storage:
-    """The storage, of which a caller may see all arrays, and could change them."""
-    if storage.seal is not None and storage.indices:
-        storage.seal.broken = True
+def open_up(storage: Storage, copy: Copy = copy_of) -> Storage:
+    """The storage whose arrays a caller may see and change. What other tensors need too is copied."""
+    if storage.seal is not None and storage.indices and not storage.seal.open():
+        storage = with_own_indices(storage, copy)
+        return open_up(storage, copy)
+    return open_values(storage, copy)
+
+
+def open_values(storage: Storage, copy: Copy = copy_of) -> Storage:
+    """The storage whose values a caller may change, and that keeps the memory that it has. Values that other tensors need are copied."""
+    if storage.owner is not None and not storage.owner.open():
+        return open_values(with_values(storage, copy(storage.values)), copy)
     return storage
 
 
-def hand_out(storage: Storage) -> Storage:
-    """The storage whose arrays become those of an object that may change. Index arrays that other tensors need too are copied."""
-    is_shared = storage.seal is not None and storage.seal.shared
-    return open_up(with_own_indices(storage) if is_shared and storage.indices else storage)
-
-
 def derived(made: Storage, source: Storage) -> Storage:
-    """What was made from another storage, with the seal it deserves: of its own, unless they have arrays in common."""
+    """What was made from another storage, with the seal and the owner it deserves: of its own, unless they have arrays in common."""
     if made is source:
         return made
-    if not share_memory(made.indices, source.indices):
-        return sealed(made)
-    if source.seal is not None:
-        source.seal.shared = True
-    return replace(made, seal=source.seal)
+    seal: Seal | None = _new_seal(made)
+    owner: Owner | None = Owner()
+    if share_memory(made.indices, source.indices):
+        seal = source.seal if source.seal is not None and source.seal.share() else None
+    if _may_overlap(made.values, source.values):
+        owner = None if source.owner is None else source.owner.another()
+    return replace(made, seal=seal, owner=owner)
 
 
 def apart(made: Storage, source: Storage, copy: Copy = copy_of) -> Storage:
-    """A result without any array that a caller may change: those it has in common with such a source are copied."""
-    if source.is_sealed and source.seal is not CALLERS_VALUES:
-        return made
-    if share_memory(made.indices, source.indices):
+    """What was made from another storage, as a tensor that nobody changes through that, nor the other way round.
+
+    They may have arrays in common for now, which are copied when a caller asks for them; what a caller can change already is copied here.
+    """
+    made = derived(replace(source) if made is source else made, source)
+    if made.seal is None:
         made = with_own_indices(made, copy)
-    if _may_overlap(made.values, source.values):
-        made = replace(made, values=copy(made.values))
-    return made
+    return made if made.owner is not None else with_values(made, copy(made.values))

@@ -15,7 +15,7 @@ from sparseloom.core.errors import FormatError
 from sparseloom.core.room import require_room
 from sparseloom.formats.lending import built_on
 from sparseloom.formats.level import Level, LevelData
-from sparseloom.formats.storage import NO_INDICES, Seal, Storage
+from sparseloom.formats.storage import NO_INDICES, Owner, Seal, Storage
 from sparseloom.loops import interpret
 from sparseloom.loops.nodes import Function, Role
 from sparseloom.lower.kernel import Lowered
@@ -148,13 +148,13 @@ def read_result(lowered: Lowered, shape: tuple[int, ...], storages: Mapping[str,
     """The result as storage: its own arrays, or new values with the structure of an operand that nobody else can change."""
     tensor = lowered.result.tensor
     if tensor.format.is_dense:
-        return Storage(tensor.format, shape, (LevelData(),) * len(tensor.format.levels), found[0], lowered.fill, NO_INDICES)
+        return Storage(tensor.format, shape, (LevelData(),) * len(tensor.format.levels), found[0], lowered.fill, NO_INDICES, Owner())
     mine = {place: found[k] for place, k in lowered.parts.items()}
     values = as_stored(mine[None, "values"], tensor)
     if lowered.shared is not None:
         return built_on(storages[lowered.shared.name], lowered.shared.depth, tensor.format, shape, values, lowered.fill, duplicate)
     levels = tuple(_level_data(level, k, mine) for k, level in enumerate(tensor.format.levels))
-    return Storage(tensor.format, shape, levels, values, lowered.fill, Seal())
+    return Storage(tensor.format, shape, levels, values, lowered.fill, Seal(), Owner())
 
 
 def as_stored(values: NDArray[Any], tensor: TensorVar) -> NDArray[Any]:

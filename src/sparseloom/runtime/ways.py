@@ -25,7 +25,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.lending import built_on, lent_room
 from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.room import least_size
-from sparseloom.formats.storage import NO_INDICES, Seal, Storage
+from sparseloom.formats.storage import NO_INDICES, Owner, Seal, Storage
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.runtime.binding import aligned, as_stored
@@ -87,7 +87,7 @@ class Filled:
 
     def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage:
         """The result."""
-        return Storage(self.format, self.shape, self.levels, self.values(laid), self.fill, NO_INDICES)
+        return Storage(self.format, self.shape, self.levels, self.values(laid), self.fill, NO_INDICES, Owner())
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Grown:
         tensor, k = lowered.result.tensor, lowered.parts[None, "values"]
         values = as_stored(adopt(found[1 + k], positions, lowered.function.params[k].target.dtype), tensor)
         self.learn(max([found[1 + k] for k in lowered.counted], default=0), entries)
-        return Storage(tensor.format, self.shape, tuple(made), values, lowered.fill, Seal())
+        return Storage(tensor.format, self.shape, tuple(made), values, lowered.fill, Seal(), Owner())
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -14,8 +13,9 @@ from sparseloom.conversion import convert
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import DType, as_inexact, computed, value_dtype
 from sparseloom.core.errors import CompilerBug, DTypeError, ShapeError
-from sparseloom.formats.storage import Storage, apart
+from sparseloom.formats.storage import Storage, apart, with_values
 from sparseloom.notation.nodes import IndexVar
+from sparseloom.runtime.large import duplicate
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.indexing import transposed
 from sparseloom.tensor.intake import enter_aloud
@@ -54,6 +54,14 @@ class Arithmetic:
     @property
     def storage(self) -> Storage:
         """The stored form."""
+        raise CompilerBug(self, "a tensor must give its storage")
+
+    def opened(self) -> Storage:
+        """The stored form, whose arrays a caller may see and change."""
+        raise CompilerBug(self, "a tensor must open its storage")
+
+    def writable(self) -> Storage:
+        """The stored form, whose values may be written."""
         raise CompilerBug(self, "a tensor must give its storage")
 
     def _made(self, storage: Storage) -> Self:
@@ -106,7 +114,7 @@ class Arithmetic:
 
     def __pos__(self) -> Self:
         storage = self.storage
-        return self._made(apart(storage, storage))
+        return self._made(apart(storage, storage, duplicate))
 
     def __abs__(self) -> Self:
         return self._unary("absolute")
@@ -265,7 +273,7 @@ class Arithmetic:
                 return made if out is None else _put(self._made(from_numpy(np.asarray(made)).storage), out, "unsafe")
             storage = total.storage
             fill = wanted.type(storage.fill / count).item() if not storage.format.is_dense else storage.fill
-            mean = self._made(replace(storage, values=(storage.values / count).astype(wanted), fill=fill))
+            mean = self._made(with_values(storage, (storage.values / count).astype(wanted), fill))
             return mean if out is None else _put(mean, out, "unsafe")
 
     def matvec(self, x: Any) -> NDArray[Any]:
@@ -330,7 +338,7 @@ def _as_arrays(value: Any, name: str) -> Any:
         case Arithmetic():
             if not value.storage.format.is_dense:
                 raise DTypeError(f"np.{name} is not offered on sparse tensors; convert with to_numpy() first")
-            return to_numpy(value.storage)
+            return to_numpy(value.opened())
         case list() | tuple():
             return type(value)(_as_arrays(part, name) for part in value)
     return value
@@ -364,7 +372,7 @@ def written(made: Any, out: Any, where: Any, casting: Any) -> Any:
         raise _not_offered("out= of two results", False)
     if isinstance(out, Arithmetic) and not out.storage.format.is_dense:
         return _taken_over(made, out, where, casting)
-    target = to_numpy(out.storage) if isinstance(out, Arithmetic) else out
+    target = to_numpy(out.writable()) if isinstance(out, Arithmetic) else out
     chosen = to_numpy(where.storage) if isinstance(where, Arithmetic) else where
     try:
         np.copyto(target, to_numpy(made.storage), casting, chosen)

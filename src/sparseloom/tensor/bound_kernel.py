@@ -59,6 +59,7 @@ class BoundKernel:
         with on_threads(self._threads):
             made = Tensor(self._call.run(), self._name)
         if self._fills:
+            made.pinned()  # later calls write there
             self._tensor = made
         return made
 

@@ -19,7 +19,9 @@ from sparseloom.core.dtypes import DType, computed, kind_of
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.room import require_array
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, apart
+from sparseloom.runtime.cuda.storages import to_host
+from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.keys import parts_of, picked, run_of
 from sparseloom.tensor.tensor import Tensor
 
@@ -37,7 +39,7 @@ class Builder:
     __slots__ = ("_notes", "_storage")
 
     def __init__(self, start: Tensor) -> None:
-        self._storage = start.storage
+        self._storage = apart(start.storage, start.storage)
         self._notes: list[tuple[NDArray[np.int64], NDArray[Any]]] = []
 
     @property
@@ -62,7 +64,7 @@ class Builder:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         columns, shape = self._places(key)
-        given = value.to_numpy() if isinstance(value, Tensor) else np.asarray(value)
+        given = to_numpy(to_host(value.storage)) if isinstance(value, Tensor) else np.asarray(value)
         if kind_of(given.dtype) not in "biufc" or not np.can_cast(computed(given.dtype), computed(self.dtype), "same_kind"):
             raise DTypeError(f"a value of type {given.dtype} cannot be set in a tensor of {self.dtype}; convert it with astype")
         try:
@@ -101,7 +103,7 @@ class Builder:
         if self._notes:
             self._storage = _merged(self._storage, self._notes)
             self._notes = []
-        return Tensor(self._storage)
+        return Tensor(apart(self._storage, self._storage))
 
 
 def _merged(storage: Storage, notes: list[tuple[NDArray[np.int64], NDArray[Any]]]) -> Storage:

@@ -18,8 +18,9 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import entries
 from sparseloom.formats.pack import from_dense, pack
 from sparseloom.formats.room import require_array
-from sparseloom.formats.storage import Storage, sealed
+from sparseloom.formats.storage import Storage, apart, copied, derived, sealed
 from sparseloom.formats.text import as_format
+from sparseloom.runtime.large import duplicate
 from sparseloom.tensor.arrays import plain_array, storage_of
 from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.intake import enter, warn
@@ -48,14 +49,16 @@ def asarray(
     2
     """
     if isinstance(x, Tensor):
-        entry = Intake(x.storage, x.notes)
         if format is None and dtype is None and fill is None and not copy and name in (None, x.name):
             return x
+        entry = Intake(x.storage, x.notes)
     else:
         entry = enter(x)
+        if entry.storage.owner is not None:  # what was made just now, or a tensor that a wrapper such as xarray's holds
+            entry = entry._replace(storage=apart(entry.storage, entry.storage, duplicate))
         if entry.unexpected and copy is None:
             warn(entry)
-    if format is None and dtype is None and fill is None and copy is None:
+    if format is None and dtype is None and fill is None and copy is None and not isinstance(x, Tensor):
         return Tensor(entry.storage, name, entry.notes, entry.guard)
     return _adapted(x, entry, format, dtype, name, copy, fill)
 
@@ -74,9 +77,16 @@ def _adapted(
         storage = convert(storage, wanted)
     shares = storage.values is entry.storage.values or np.may_share_memory(storage.values, entry.storage.values)
     if copy is False and (entry.notes or not shares):
-        raise StorageError(f"copy=False, but this needs a copy: {'; '.join(entry.notes) or 'another format or dtype was asked for'}")
-    tensor = Tensor(storage, name or (x.name if isinstance(x, Tensor) else None), entry.notes)
-    return tensor.copy() if copy and shares else tensor
+        raise StorageError(
+            f"copy=False, but this needs a copy: {'; '.join(entry.notes) or 'another format or dtype was asked for'}"
+        )
+    if copy and shares:
+        storage = copied(storage, duplicate)
+    elif copy or (copy is None and isinstance(x, Tensor)):
+        storage = apart(storage, entry.storage, duplicate)
+    else:
+        storage = derived(replace(storage) if isinstance(x, Tensor) else storage, entry.storage)
+    return Tensor(storage, name or (x.name if isinstance(x, Tensor) else None), entry.notes)
 
 
 def _refilled(storage: Storage, fill: Scalar) -> Storage:
@@ -96,7 +106,7 @@ def zeros(shape: Shape, format: Format | str | None = None, dtype: Any = float, 
     if wanted is None or wanted.is_dense:
         require_array(sizes, kind.itemsize)
         array = np.zeros(sizes, kind)
-        return Tensor(sealed(dense_storage(array)) if wanted is None else from_dense(array, wanted, 0), name)
+        return Tensor(sealed(dense_storage(array) if wanted is None else from_dense(array, wanted, 0)), name)
     return Tensor(sealed(pack(wanted, sizes, np.empty((len(sizes), 0), np.int64), np.empty(0, kind))), name)
 
 
@@ -186,7 +196,7 @@ def random(
     kind = value_dtype(dtype)
     wanted = entries(len(sizes)) if format is None else as_format(format, len(sizes))
     if wanted.is_dense and density == 1:
-        return Tensor(from_dense(_random_values(generator, size, kind).reshape(sizes), wanted, 0), name)
+        return Tensor(sealed(from_dense(_random_values(generator, size, kind).reshape(sizes), wanted, 0)), name)
     places = _distinct(generator, size, round(density * size))
     coordinates = np.stack(np.unravel_index(places, sizes)) if sizes and size else np.empty((len(sizes), len(places)), np.int64)
     return Tensor(sealed(pack(wanted, sizes, coordinates, _random_values(generator, len(places), kind))), name)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparseloom.tensor.interop.binsparse import give as described
+from sparseloom.core.errors import CompilerBug
+from sparseloom.formats.storage import Storage
+from sparseloom.runtime.cuda.storages import to_host
+from sparseloom.tensor.interop.binsparse import described
+from sparseloom.tensor.interop.binsparse import give as given
 from sparseloom.tensor.interop.registry import neighbour
 
 
@@ -12,6 +16,11 @@ class Giving:
     """What other libraries get of a tensor, over the same memory where their layout allows."""
 
     __slots__ = ()
+
+    @property
+    def storage(self) -> Storage:
+        """The stored form."""
+        raise CompilerBug(self, "a tensor must give its storage")
 
     def to_scipy(self) -> Any:
         """A SciPy sparse array, over the same memory for csr, csc, coo, bcsr and dia in main memory; other formats become csr or coo."""
@@ -55,8 +64,8 @@ class Giving:
 
     def __binsparse_descriptor__(self) -> dict[str, Any]:
         """What the arrays of ``__binsparse__`` are, in the words of binsparse."""
-        return dict(described(self)[0])
+        return dict(described(to_host(self.storage))[0])
 
     def __binsparse__(self) -> dict[str, Any]:
         """The arrays of this tensor by their names in binsparse, over the same memory; what is on a device is copied."""
-        return dict(described(self)[1])
+        return dict(given(self)[1])

@@ -86,7 +86,7 @@ def _entry(storage: Storage, place: Sequence[Any]) -> Any:
 def transposed(storage: Storage, axes: tuple[int, ...]) -> Storage:
     """The modes in another order: the arrays stay, only the format's mode order changes."""
     shape = tuple(storage.shape[old] for old in axes)
-    return Storage(_transposed(storage.format, axes), shape, storage.levels, storage.values, storage.fill, storage.seal)
+    return Storage(_transposed(storage.format, axes), shape, storage.levels, storage.values, storage.fill, storage.seal, storage.owner)
 
 
 def by_rows(storage: Storage) -> Storage:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from sparseloom.execution import Specialization
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csc, csr
 from sparseloom.formats.pack import stored_count, unpack
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, with_values
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.text import placeholder
 from sparseloom.plan.problem import declared
@@ -231,7 +230,7 @@ def cast(storage: Storage, dtype: DType) -> Storage:
         return storage
     with np.errstate(invalid="ignore"):
         fill = np.asarray(storage.fill).astype(dtype).item()
-        return replace(storage, values=storage.values.astype(dtype), fill=fill)
+        return with_values(storage, storage.values.astype(dtype), fill)
 
 
 def _broadcast(statement: Statement, storage: Storage, loops: Sequence[IndexVar], shape: Sequence[int]) -> Access:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sparseloom.core.errors import StorageError
-from sparseloom.formats.storage import Storage, same_arrays, share_memory, with_own_indices
+from sparseloom.formats.storage import Storage, is_stored_alike, lend, share_memory, with_values
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.tensor import Tensor
 
@@ -26,21 +27,43 @@ def as_output(out: Any) -> Tensor:
     return asarray(out, copy=False)
 
 
-def structure_of(storage: Storage) -> Storage:
-    """Where the entries of a storage stand, kept apart from what a caller can change."""
-    own = storage if storage.is_sealed else with_own_indices(storage)
-    return replace(own, values=np.empty(0, storage.dtype))
+@dataclass(frozen=True)
+class Assembled:
+    """A result that was assembled: its structure, how many values it has, and where the entries of its operands were."""
+
+    tensor: weakref.ref[Tensor]
+    structure: Storage
+    places: int
+    operands: Mapping[str, Storage]
+
+    def is_of(self, tensor: Tensor) -> bool:
+        """Whether a tensor is the result, in the format and shape in which it was assembled."""
+        return self.tensor() is tensor and (self.structure.format, self.structure.shape) == (tensor.format, tensor.shape)
+
+    def check(self, operands: Mapping[str, Storage], result: str) -> None:
+        """Refuse operands whose entries are elsewhere than those that the result was assembled from."""
+        for name, storage in operands.items():
+            if not is_stored_alike(storage, self.operands[name]):
+                raise StorageError(
+                    f"{name} is not stored as it was when {result} was assembled, and only values may change\n"
+                    f"  help: assemble again: {result} = kernel.assemble(...)"
+                )
+
+
+def remember_assembled(known: dict[int, Assembled], tensor: Tensor, operands: Mapping[str, Storage]) -> None:
+    """Keep the structure of a result and of its operands, as long as the result lives."""
+    key, made = id(tensor), tensor.storage
+    reference = weakref.ref(tensor, lambda _: known.pop(key, None))
+    structures = {name: _structure_of(storage) for name, storage in operands.items()}
+    known[key] = Assembled(reference, _structure_of(made), len(made.values), structures)
+
+
+def _structure_of(storage: Storage) -> Storage:
+    """Where the entries of a storage are, kept apart from what a caller can change now or later."""
+    return with_values(lend(storage), np.empty(0, storage.dtype))
 
 
 def overlaps(out: Storage, operands: Mapping[str, Storage], result: str) -> bool:
     """Whether filling ``out`` would change an operand: its values, or the index arrays that the loops follow."""
     read = (s for name, s in operands.items() if name != result)
     return share_memory((out.values,), (array for s in read for array in (s.values, *s.indices)))
-
-
-def is_stored_alike(one: Storage, other: Storage) -> bool:
-    """Whether two tensors have their entries at the same places."""
-    if one.format != other.format or one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    has_same_scalars = all(a.scalars == b.scalars for a, b in zip(one.levels, other.levels, strict=True))
-    return has_same_scalars and same_arrays(one.indices, other.indices)

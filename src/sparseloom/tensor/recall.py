@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import DType
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Owner, Storage
 from sparseloom.runtime.binding import Call, aligned
 from sparseloom.runtime.calling import address_of, call_with
 from sparseloom.runtime.cuda.arrays import empty
@@ -59,7 +59,7 @@ class Recall:
         words = self.words[:]
         words[self.place] = address_of(values)
         call_with(self.entry, words)
-        return Storage(like.format, like.shape, like.levels, values, like.fill, like.seal)
+        return Storage(like.format, like.shape, like.levels, values, like.fill, like.seal, Owner())
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class DeviceRecall:
         like, launches = self.like, self.launches
         values: Any = empty(self.count, self.dtype, launches.device.ordinal, launches.source)
         launches.start_with(self.word, values)
-        return Storage(like.format, like.shape, like.levels, values, like.fill, like.seal)
+        return Storage(like.format, like.shape, like.levels, values, like.fill, like.seal, Owner())
 
 
 def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[Storage]) -> Recall | DeviceRecall | None:
@@ -113,9 +113,9 @@ def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[S
     if any(isinstance(a, np.ndarray) and address_of(a) not in alive for a in pack.values):
         return None  # a copy was made of an operand
     if given[-1] is not None:
-        glimpses[-1] = _writable(glimpses[-1], made.values)
+        glimpses[-1] = _writable(glimpses[-1], made.values, made.owner)
     words = pack.words()
-    like = replace(made, values=np.broadcast_to(np.empty((), made.dtype), made.values.shape))
+    like = replace(made, values=np.broadcast_to(np.empty((), made.dtype), made.values.shape), owner=None)
     return Recall(tuple(glimpses), entry, words, words.index(address_of(made.values), 1), like)
 
 
@@ -127,21 +127,36 @@ def _recall_launches(launches: Launches, made: Storage, given: Sequence[Any], op
         if found is None:
             return None
         glimpses.append(found)
+    if given[-1] is not None:
+        glimpses[-1] = _alone(glimpses[-1], made.owner)
     word = launches.word_of(made.values)
     if word is None:
         return None
     launches.let_go()
-    like = replace(made, values=np.empty(0, made.dtype))
+    like = replace(made, values=np.empty(0, made.dtype), owner=None)
     return DeviceRecall(tuple(glimpses), launches, word, len(made.values), like, made.dtype)
 
 
-def _writable(same: Glimpse, values: NDArray[Any]) -> Glimpse:
-    """An output must be writable still."""
+def _writable(same: Glimpse, values: NDArray[Any], owner: Owner | None) -> Glimpse:
+    """An output must be writable still, and no other tensor's."""
     known = weakref.ref(values)
 
     def still(given: Any) -> bool:
         output = known()
         return output is not None and output.flags.writeable and same(given)
+
+    return _alone(still, owner)
+
+
+def _alone(same: Glimpse, owner: Owner | None) -> Glimpse:
+    """No other tensor may have the values of an output."""
+    if owner is None:
+        return same
+    known = weakref.ref(owner)
+
+    def still(given: Any) -> bool:
+        held = known()
+        return held is not None and not held.is_shared and same(given)
 
     return still
 

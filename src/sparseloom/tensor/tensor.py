@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
@@ -17,7 +18,8 @@ from sparseloom.core.errors import DeviceError, DTypeError, NotationError, Shape
 from sparseloom.core.signs import printable
 from sparseloom.formats.format import Format
 from sparseloom.formats.pack import stored_count, unpack
-from sparseloom.formats.storage import Storage, apart, copied, lend, open_up
+from sparseloom.formats.storage import Storage, apart, copied, derived, is_stored_alike, lend, open_up, open_values, with_own_values
+from sparseloom.formats.storage import with_values as revalued
 from sparseloom.formats.text import as_format, parse_format
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.runtime.cuda.storages import placed, to_host
@@ -125,7 +127,7 @@ class Tensor(Arithmetic, Giving, Tabled):
     @property
     def nbytes(self) -> int:
         """The memory of all arrays."""
-        return sum(array.nbytes for array in self.arrays.values())
+        return sum(array.nbytes for array in arrays_of(self.storage).values())
 
     @property
     def fill(self) -> Scalar:
@@ -136,9 +138,31 @@ class Tensor(Arithmetic, Giving, Tabled):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by name: ``pos1``, ``crd1``, ... for level 1, and ``values``.
 
-        They are the tensor's own: values may be changed, and so may indices as long as the format's promises hold.
+        They are the tensor's own: values may be changed, and so may indices as long as the format's promises hold. No other tensor
+        changes with them.
         """
-        return arrays_of(open_up(self.storage))
+        return arrays_of(self.opened())
+
+    def opened(self, device: str | None = None) -> Storage:
+        """The stored form, whose arrays a caller may see and change from now on. What other tensors have too is copied first.
+
+        On another ``device`` it is a copy.
+        """
+        storage = self.storage
+        if device is not None and (elsewhere := placed(storage, device)) is not storage:
+            return elsewhere
+        self._storage = open_up(storage, duplicate)
+        return self._storage
+
+    def pinned(self) -> Storage:
+        """The stored form with values that stay where they are, for a kernel that is bound to them. No other tensor has them."""
+        self._storage = open_values(self.storage, duplicate)
+        return self._storage
+
+    def writable(self) -> Storage:
+        """The stored form, whose values a kernel may write. Those that other tensors have too are copied first."""
+        self._storage = with_own_values(self.storage, duplicate)
+        return self._storage
 
     def _made(self, storage: Storage) -> Self:
         return type(self)(storage)
@@ -146,13 +170,12 @@ class Tensor(Arithmetic, Giving, Tabled):
     def to(self, format: Format | str, drop_zeros: bool = False, copy: bool | None = None) -> Self:
         """The same tensor in another format. Zeros that are stored are kept unless dropped.
 
-        Arrays are shared where the layout allows and nobody else can change them. ``copy=False`` shares those of a caller too,
-        ``copy=True`` shares none.
+        Arrays are shared where the layout allows, until somebody asks for them. ``copy=False`` shares those that a caller can change
+        too, ``copy=True`` shares none.
         """
         storage = self.storage
         made = convert(storage, as_format(format, self.ndim), drop_zeros)
-        if copy is None:
-            made = apart(made, storage, duplicate)
+        made = apart(made, storage, duplicate) if copy is None else derived(replace(made), storage)
         return type(self)(copied(made, duplicate) if copy else made, self.name)
 
     def tocsr(self) -> Self:
@@ -178,7 +201,7 @@ class Tensor(Arithmetic, Giving, Tabled):
 
     def to_numpy(self) -> NDArray[Any]:
         """The whole tensor as an array: of a dense tensor in main memory a view, else a new array with the fill in the gaps."""
-        return to_numpy(to_host(self.storage))
+        return to_numpy(self.opened("cpu") if self.format.is_dense else to_host(self.storage))
 
     def toarray(self) -> NDArray[Any]:
         """``to_numpy()``, under SciPy's name."""
@@ -194,29 +217,40 @@ class Tensor(Arithmetic, Giving, Tabled):
 
     def copy(self) -> Self:
         """A tensor with arrays of its own."""
-        return type(self)(copied(self.storage), self.name)
+        return type(self)(copied(self.storage, duplicate), self.name)
+
+    def __copy__(self) -> Self:
+        storage = self.storage
+        return type(self)(apart(storage, storage, duplicate), self.name, self.notes)
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return type(self)(copied(self.storage, duplicate), self.name, self.notes)
 
     @property
     def T(self) -> Self:
-        """The modes in reverse order, over the same arrays: the transpose of a csr matrix is csc."""
+        """The modes in reverse order: the transpose of a csr matrix is csc. Of a tensor over your arrays it is a view of them."""
         return self.transpose()
 
     @property
     def mT(self) -> Self:
-        """The last two modes exchanged, over the same arrays."""
+        """The last two modes exchanged; as for ``T``, nothing is sorted."""
         if self.ndim < 2:
             raise ShapeError(f"a tensor of shape {self.shape} has no two modes to exchange")
         return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
 
     def transpose(self, *axes: Any) -> Self:
-        """The modes in another order (reversed, if none is given), over the same arrays."""
+        """The modes in another order (reversed, if none is given); as for ``T``, nothing is sorted."""
         given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list, np.ndarray))) else axes
         named = () if given is None else tuple(int(axis) % max(self.ndim, 1) for axis in given)
         order = named or tuple(reversed(range(self.ndim)))
         if sorted(order) != list(range(self.ndim)):
             raise ShapeError(f"transpose{axes} must name each of the {self.ndim} modes once")
-        # Levels and arrays are the same, and so is what was found true of them.
-        return type(self)(transposed(self.storage, order), guard=self._guard)
+        storage = self.storage
+        made = transposed(storage, order)
+        if storage.owner is not None:
+            return type(self)(apart(made, storage, duplicate))
+        # The arrays are a caller's, and so is a view of them. What was found true of them is true of the view.
+        return type(self)(made, guard=self._guard)
 
     @overload
     def __getitem__(self, key: IndexVar | tuple[IndexVar, ...]) -> Expression: ...
@@ -229,7 +263,7 @@ class Tensor(Arithmetic, Giving, Tabled):
             part = select(storage, tuple(_plain(part) for part in parts))
             if not part.shape:
                 return part.values[0]
-            return type(self)(part if storage.format.is_dense else apart(part, storage))
+            return type(self)(apart(part, storage, duplicate))
         variables = tuple(part for part in parts if isinstance(part, IndexVar))
         if len(variables) == len(parts):
             return access(self.storage, self.name, variables)
@@ -268,6 +302,17 @@ class Tensor(Arithmetic, Giving, Tabled):
         if last is None:
             raise NotationError("there is nothing to schedule: nothing was assigned\n  help: write y[i] = A[i, j] * x[j] or the like first")
         return TensorSchedule(last.prepare().unscheduled(), assignment=last, receive=partial(self.replace_storage, assignment=last))
+
+    def with_structure(self, structure: Storage, count: int) -> Storage:
+        """The stored form with the structure that it was assembled with and so many values, for a kernel to write them.
+
+        A caller who has its arrays may have changed them, as SciPy's ``eliminate_zeros`` does: then it gets new ones.
+        """
+        storage = self._storage
+        if len(storage.values) != count or not (storage.levels is structure.levels or is_stored_alike(storage, structure)):
+            own = lend(structure, duplicate)
+            self.replace_storage(revalued(own, np.empty(count, structure.dtype)))
+        return self.writable()
 
     def replace_storage(self, storage: Storage, assignment: Assignment | None = None) -> Self:
         """Take over a result that was computed for this tensor, by an ``assignment`` or otherwise."""
@@ -308,7 +353,7 @@ class Tensor(Arithmetic, Giving, Tabled):
         """The value of a tensor with one coordinate, as a Python number."""
         if self.size != 1:
             raise ShapeError(f"only a tensor with one coordinate is a number; this one has shape {self.shape}")
-        return self.to_numpy().item()
+        return to_numpy(to_host(self.storage)).item()
 
     def __bool__(self) -> bool:
         if self.size != 1:
@@ -337,14 +382,13 @@ class Tensor(Arithmetic, Giving, Tabled):
             raise DTypeError("a sparse tensor does not become an array silently, because it may be huge; write to_numpy()")
         if self.device != "cpu":
             raise DeviceError("a tensor on a device does not become a NumPy array silently\n  help: copy it with to_numpy()")
-        array = self.to_numpy()
-        return np.array(array, dtype, copy=copy)
+        return np.array(to_numpy(self.storage) if copy else self.to_numpy(), dtype, copy=copy)
 
     def __dlpack__(self, **options: Any) -> Any:
         if not self.format.is_dense:
             raise DTypeError("only dense tensors can be shared by DLPack; write to_numpy(), or share the arrays one by one")
         if self.device != "cpu":
-            return dlpack.capsule(self.storage, **options)
+            return dlpack.capsule(self.opened(), **options)
         array = self.to_numpy()
         return dlpack.shared_by_bits(array) if is_bfloat16(array.dtype) else array.__dlpack__(**options)
 
@@ -355,7 +399,7 @@ class Tensor(Arithmetic, Giving, Tabled):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.device == "cpu" or not self.format.is_dense:
             raise AttributeError("only dense tensors on a CUDA device have a __cuda_array_interface__")
-        return dlpack.cuda_interface(self.storage)
+        return dlpack.cuda_interface(self.opened())
 
     if not TYPE_CHECKING:  # a checker that saw it would take every attribute for one that raises
 
@@ -363,9 +407,10 @@ class Tensor(Arithmetic, Giving, Tabled):
             raise missing_attribute("Tensor", name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        storage = to_host(self.storage)
+        # Copies, for a pickle may hold arrays as they are (out of band), and those that it makes are read by others.
+        storage = copied(to_host(self.storage), duplicate)
         parts = (type(self), storage.format.text, storage.shape, arrays_of(storage), storage.fill, self.name, self.notes)
-        return (_rebuilt, parts) if storage is self._storage else (_rebuilt_on_device, parts)
+        return (_rebuilt, parts) if self.device == "cpu" else (_rebuilt_on_device, parts)
 
     def __repr__(self) -> str:
         return printable(text_of(self._storage, self.name, self._postponed))
@@ -382,7 +427,7 @@ def _plain(part: Any) -> Any:
     """A part of a key: a tensor as an array of positions, or as a mask that says where it is true."""
     if not isinstance(part, Tensor):
         return part
-    return Mask(part.shape, part.nonzero()) if part.dtype.kind == "b" and part.ndim else part.to_numpy()
+    return Mask(part.shape, part.nonzero()) if part.dtype.kind == "b" and part.ndim else to_numpy(to_host(part.storage))
 
 
 def _rebuilt(

@@ -9,7 +9,7 @@ from typing import Any
 
 from sparseloom.core.errors import DeviceError
 from sparseloom.formats.level import LevelData
-from sparseloom.formats.storage import NO_INDICES, Seal, Storage, sealed
+from sparseloom.formats.storage import Storage, sealed
 from sparseloom.notation.nodes import TensorVar
 from sparseloom.plan.statistics import known_alike
 from sparseloom.runtime.binding import allocate
@@ -62,7 +62,7 @@ def _placed(storage: Storage, values: Any, ordinal: int, source: str) -> Storage
         LevelData({name: copied_in(a, ordinal, source, name == POSITIONS) for name, a in level.arrays.items()}, level.scalars)  # type: ignore[misc]
         for level in storage.levels
     )
-    return replace(storage, levels=levels, values=values, seal=Seal() if storage.indices else NO_INDICES)
+    return sealed(replace(storage, levels=levels, values=values))
 
 
 def require_place(target: Target, operands: Mapping[str, Storage]) -> None:

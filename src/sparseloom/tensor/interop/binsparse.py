@@ -22,7 +22,6 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.named import coo, csc, csf, csr, dcsc, dcsr, dense
 from sparseloom.formats.storage import Storage
-from sparseloom.runtime.cuda.storages import to_host
 from sparseloom.runtime.guard import Guard
 from sparseloom.tensor.arrays import storage_of
 from sparseloom.tensor.entry import Intake
@@ -143,4 +142,4 @@ def _from_object(given: Any) -> Intake:
 
 def give(tensor: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The description of a tensor and its arrays, over the same memory; a format that has no word there is refused."""
-    return described(to_host(tensor.storage))
+    return described(tensor.opened("cpu"))

@@ -8,9 +8,8 @@ from typing import Any
 from sparseloom.core.dtypes import is_bfloat16, refuse_half
 from sparseloom.core.errors import DTypeError, FormatError, StorageError
 from sparseloom.formats.named import coo, csc, csr
-from sparseloom.formats.storage import Storage, hand_out
+from sparseloom.formats.storage import Storage
 from sparseloom.runtime.cuda.arrays import DeviceArray
-from sparseloom.runtime.cuda.storages import to_device
 from sparseloom.runtime.cuda.streams import CUPY
 from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.interop.device import compressed_on_device, coordinates_on_device, flat, from_device
@@ -67,8 +66,7 @@ def give(tensor: Any) -> Any:
     """A CuPy array over the memory of a dense tensor on a device, or a sparse matrix over that of csr, csc and coo."""
     import cupy
 
-    storage = hand_out(to_device(tensor.storage))
-
+    storage = tensor.opened("cuda")
     if is_bfloat16(storage.dtype):
         raise DTypeError("CuPy has no bfloat16\n  help: use to_torch(), or convert with astype('float32'), which loses nothing")
     if storage.format.is_dense and not storage.format.blocks:

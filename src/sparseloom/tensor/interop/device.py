@@ -17,7 +17,7 @@ from sparseloom.core.errors import DeviceError, DTypeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.named import coo
-from sparseloom.formats.storage import CALLERS_VALUES, Seal, Storage
+from sparseloom.formats.storage import NO_INDICES, Seal, Storage
 from sparseloom.runtime.cuda.arrays import DeviceArray, copied_in, foreign
 from sparseloom.runtime.cuda.checks import check_on_device
 from sparseloom.runtime.cuda.device import device, ordinal_of
@@ -94,7 +94,7 @@ def dense_on_device(found: Read, source: str) -> Storage:
         if not _is_packed(found, modes):
             raise DeviceError(f"the array on the device has gaps in memory, and is not copied there\n  help: {_CONTIGUOUS}")
     values = foreign(found.address, found.shape, found.dtype, found.owner, found.ordinal, source)
-    return Storage(dense_format(modes), found.shape, (NO_ARRAYS,) * order, _array(values), seal=CALLERS_VALUES)
+    return Storage(dense_format(modes), found.shape, (NO_ARRAYS,) * order, _array(values), seal=NO_INDICES)
 
 
 def _is_packed(found: Read, modes: Sequence[int]) -> bool:

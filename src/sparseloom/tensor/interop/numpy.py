@@ -12,7 +12,7 @@ from sparseloom.core.dtypes import value_dtype
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.pack import to_dense
-from sparseloom.formats.storage import CALLERS_VALUES, Storage
+from sparseloom.formats.storage import NO_INDICES, Storage
 from sparseloom.tensor.arrays import plain_array
 from sparseloom.tensor.entry import NATIVE, NO_ARRAYS, Intake
 
@@ -41,7 +41,7 @@ def from_numpy(array: NDArray[Any]) -> Intake:
 def dense_storage(array: NDArray[Any]) -> Storage:
     """A C-contiguous array as a storage."""
     order = array.ndim
-    return Storage(_in_order(order), array.shape, (NO_ARRAYS,) * order, array if order == 1 else array.reshape(-1), seal=CALLERS_VALUES)
+    return Storage(_in_order(order), array.shape, (NO_ARRAYS,) * order, array if order == 1 else array.reshape(-1), seal=NO_INDICES)
 
 
 def _rearranged(array: NDArray[Any]) -> Intake:
@@ -61,7 +61,7 @@ def _rearranged(array: NDArray[Any]) -> Intake:
         notes.append("the array was copied: it is not contiguous in memory")
         flat = np.ascontiguousarray(array)
         modes = tuple(range(array.ndim))
-    storage = Storage(dense_format(modes), array.shape, (NO_ARRAYS,) * array.ndim, flat.reshape(-1), seal=CALLERS_VALUES)
+    storage = Storage(dense_format(modes), array.shape, (NO_ARRAYS,) * array.ndim, flat.reshape(-1), seal=NO_INDICES)
     return Intake(storage, tuple(notes), bool(notes))
 
 

@@ -99,7 +99,7 @@ def give(tensor: Any, **options: Any) -> Any:
     """A frame of a matrix or a series of a vector, with sparse columns unless the tensor is dense; options name index and columns."""
     import pandas
 
-    storage = to_host(tensor.storage)
+    storage = tensor.opened("cpu") if tensor.format.is_dense else to_host(tensor.storage)
     order = len(storage.shape)
     if order not in (1, 2):
         raise FormatError(f"pandas has frames and series, and this tensor has {order} modes")
@@ -124,7 +124,7 @@ def _sparse(pandas: Any, length: int, places: NDArray[Any], values: NDArray[Any]
     """One sparse column."""
     made = pandas.arrays.SparseArray
     if hasattr(made, "from_indices"):
-        return made.from_indices(values.copy(), places, length, fill_value=fill)
+        return made.from_indices(values.copy(), places.copy(), length, fill_value=fill)
     from pandas._libs.sparse import IntIndex  # before pandas 3.1
 
     return made(values.copy(), sparse_index=IntIndex(length, places.astype(np.int32)), fill_value=fill)

@@ -11,8 +11,7 @@ import numpy as np
 from sparseloom.conversion import convert
 from sparseloom.core.dtypes import refuse_half
 from sparseloom.formats.named import coo, csc, csr
-from sparseloom.formats.storage import Storage, hand_out
-from sparseloom.runtime.cuda.storages import to_host
+from sparseloom.formats.storage import Storage
 from sparseloom.tensor.entry import Intake, converted
 from sparseloom.tensor.interop.numpy import from_numpy
 from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates
@@ -47,7 +46,7 @@ def give(tensor: Any) -> Any:
     """A GCXS matrix for csr and csc, else a COO array, with the tensor's fill value."""
     import sparse
 
-    storage = hand_out(to_host(tensor.storage))
+    storage = tensor.opened("cpu")
     refuse_half(storage.dtype, "the arrays of PyData/Sparse, which numba computes,")
     fill = storage.dtype.type(storage.fill)
     if storage.format in (csr, csc):
@@ -60,7 +59,7 @@ def give(tensor: Any) -> Any:
 
 
 def listed(storage: Storage) -> tuple[Any, Any]:
-    """The entries of a tensor in order: a row of coordinates for every mode, and the values."""
+    """The entries of a tensor in order, in arrays of their own: a row of coordinates for every mode, and the values."""
     entries = convert(storage, coo(len(storage.shape)))
     count = int(entries.levels[0].arrays["pos"][-1])
-    return np.stack([level.arrays["crd"][:count] for level in entries.levels]), entries.values[:count]
+    return np.stack([level.arrays["crd"][:count] for level in entries.levels]), entries.values[:count].copy()

@@ -21,7 +21,7 @@ from sparseloom.formats.level import LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.offset import FURTHEST
 from sparseloom.formats.named import bcsr, coo, csc, csr, dia
-from sparseloom.formats.storage import Storage, hand_out
+from sparseloom.formats.storage import Storage, apart, open_up
 from sparseloom.plan.statistics import LARGE
 from sparseloom.runtime.calling import address_of
 from sparseloom.runtime.cuda.storages import to_host
@@ -259,7 +259,7 @@ def _compressed(level: LevelData, values: NDArray[Any]) -> dict[str, Any]:
 
 def give(tensor: Any) -> Any:
     """A SciPy sparse array over the memory of a tensor, which is copied to main memory if it is on a device."""
-    return to_scipy(hand_out(to_host(tensor.storage)))
+    return to_scipy(tensor.opened("cpu") if as_scipy(tensor.storage) is not None else to_host(tensor.storage))
 
 
 def to_scipy(storage: Storage) -> Any:
@@ -274,7 +274,8 @@ def to_scipy(storage: Storage) -> Any:
     found = as_scipy(storage)
     if found is None:
         order = len(storage.shape)
-        return to_scipy(convert(storage, csr if order == 2 else _coo(order)))
+        # What both have in common is copied: SciPy moves entries in place, and the tensor has other index arrays for them.
+        return to_scipy(open_up(apart(convert(storage, csr if order == 2 else _coo(order)), storage)))
     kind, arrays = found
     blocks = {"blocksize": storage.format.blocks} if kind == "bsr" else {}
     result = getattr(scipy.sparse, f"{kind}_array")(storage.shape, dtype=storage.dtype, **blocks)

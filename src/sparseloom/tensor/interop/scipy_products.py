@@ -17,7 +17,7 @@ import numpy as np
 from sparseloom.core.errors import ToolchainError
 from sparseloom.doors import doors
 from sparseloom.formats.named import csc, csr
-from sparseloom.formats.storage import Storage, hand_out
+from sparseloom.formats.storage import Storage, open_up
 from sparseloom.notation.nodes import Apply, Expr, Reduce
 from sparseloom.runtime.forks import whole_step
 from sparseloom.runtime.teams import teams
@@ -236,7 +236,7 @@ def _computed(
 
 def _given(like: Any, made: Storage) -> Any:
     """A result as a matrix of the class of an operand."""
-    stored = hand_out(made)
+    stored = open_up(made)
     level = stored.levels[1].arrays
     result = like.__class__((stored.values, level["crd"], level["pos"]), shape=stored.shape)
     result.has_sorted_indices = result.has_canonical_format = True

@@ -16,7 +16,7 @@ from sparseloom.core.dtypes import bfloat16, is_bfloat16
 from sparseloom.core.errors import DeviceError, DTypeError, FormatError, StorageError
 from sparseloom.formats.named import bcsr, coo, csc, csr
 from sparseloom.formats.pack import convert
-from sparseloom.formats.storage import Storage, hand_out
+from sparseloom.formats.storage import Storage, apart, open_up
 from sparseloom.runtime.cuda.streams import TORCH
 from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.interop.device import compressed_on_device, coordinates_on_device, flat, from_device, wants_gradient
@@ -131,8 +131,7 @@ def give(tensor: Any) -> Any:
     """A PyTorch tensor over the same memory: strided for dense, sparse_csr, sparse_csc, sparse_bsr or sparse_coo for these."""
     import torch
 
-    storage = hand_out(tensor.storage)
-
+    storage = tensor.opened()
     if storage.fill != 0:
         raise StorageError(f"PyTorch's sparse tensors can only leave out zeros, and absent entries are {storage.fill}; use to_numpy()")
     if storage.dtype in (np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.uint64)):
@@ -150,7 +149,7 @@ def give(tensor: Any) -> Any:
         pos, crd = (_tensor(torch, storage.levels[1].arrays[name]) for name in ("pos", "crd"))
         blocks = _tensor(torch, storage.values.reshape(-1, *format.blocks))
         return torch.sparse_bsr_tensor(pos, crd, blocks, storage.shape, check_invariants=False)
-    entries = convert(storage, coo(order))
+    entries = open_up(apart(convert(storage, coo(order)), storage))
     coordinates = np.stack([level.arrays["crd"] for level in entries.levels]).astype(np.int64)
     arrays = torch.from_numpy(coordinates), _tensor(torch, entries.values)
     return torch.sparse_coo_tensor(*arrays, storage.shape, check_invariants=False)._coalesced_(True)

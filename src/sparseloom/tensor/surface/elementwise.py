@@ -13,7 +13,7 @@ from sparseloom.tensor import functions
 from sparseloom.tensor.arithmetic import as_arguments, written
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.operators import elementwise
-from sparseloom.tensor.surface.entries import mode_of, tensor_of
+from sparseloom.tensor.surface.entries import array_of, mode_of, tensor_of
 from sparseloom.tensor.surface.joining import concatenate
 from sparseloom.tensor.surface.mapped import mapped
 from sparseloom.tensor.surface.shape import broadcast_to
@@ -161,7 +161,7 @@ def isin(x: Any, test: Any, /, *, assume_unique: bool = False, invert: bool = Fa
     >>> sl.isin([1, 2, 3], [2]).to_numpy()
     array([False,  True, False])
     """
-    among = tensor_of(test).to_numpy()
+    among = array_of(tensor_of(test))
 
     def found(values: Any) -> Any:
         return np.isin(values, among, invert=invert)

@@ -22,8 +22,9 @@ from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.formats.named import coo, csf, csr, dcsr, dense
 from sparseloom.formats.named import entries as entries_format
 from sparseloom.formats.pack import unpack
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, with_values
 from sparseloom.iteration.layout import plain
+from sparseloom.runtime.cuda.storages import to_host
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.ordered import ordered_entries
@@ -126,10 +127,15 @@ def by_numpy(function: Callable[..., Any], *arguments: Any, **options: Any) -> A
     return wrapped(function(*map(_array, arguments), **{name: _array(value) for name, value in options.items()}))
 
 
+def array_of(x: Tensor) -> NDArray[Any]:
+    """The whole tensor as an array that is read only here: no caller sees it."""
+    return to_numpy(to_host(x.storage))
+
+
 def _array(value: Any) -> Any:
     match value:
         case Tensor():
-            return value.to_numpy()
+            return array_of(value)
         case list() | tuple():
             return type(value)(_array(part) for part in value) if type(value) in (list, tuple) else value
     return value
@@ -224,4 +230,4 @@ def revalued(storage: Storage, function: Callable[[Any], Any], dtype: DType | No
         values = np.asarray(function(storage.values))
         values = values if dtype is None else values.astype(dtype)
         fill = np.asarray(function(storage.dtype.type(storage.fill))).astype(values.dtype).item()
-    return replace(storage, values=values, fill=fill)
+    return with_values(storage, values, fill)

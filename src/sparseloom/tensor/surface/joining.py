@@ -19,6 +19,7 @@ from sparseloom.tensor.surface.entries import (
     Entries,
     along,
     are_dense,
+    array_of,
     by_numpy,
     common_fill,
     entries_of,
@@ -169,7 +170,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Tensor:
     if axis is None:
         return repeat(ravel(tensor), repeats, 0)
     tensor, mode = along(tensor, axis)
-    counts = tensor_of(repeats).to_numpy() if not isinstance(repeats, int) else repeats
+    counts = array_of(tensor_of(repeats)) if not isinstance(repeats, int) else repeats
     places = np.repeat(np.arange(tensor.shape[mode]), counts)
     return tensor[(slice(None),) * mode + (places,)]  # type: ignore[no-any-return]
 

@@ -15,7 +15,7 @@ from sparseloom.formats.storage import sealed
 from sparseloom.formats.text import as_format
 from sparseloom.tensor import creation
 from sparseloom.tensor.builder import Builder
-from sparseloom.tensor.surface.entries import by_numpy, dense_tensor, format_for, tensor_of
+from sparseloom.tensor.surface.entries import array_of, by_numpy, dense_tensor, format_for, tensor_of
 from sparseloom.tensor.surface.table import enter, offered
 from sparseloom.tensor.tensor import Tensor
 
@@ -149,7 +149,7 @@ def meshgrid(*vectors: Any, indexing: Any = "xy") -> list[Tensor]:
     >>> [x.to_numpy() for x in sl.meshgrid([1, 2], [3])]
     [array([[1, 2]]), array([[3, 3]])]
     """
-    made = by_numpy(np.meshgrid, *[tensor_of(x).to_numpy() for x in vectors], indexing=indexing)
+    made = by_numpy(np.meshgrid, *[array_of(tensor_of(x)) for x in vectors], indexing=indexing)
     return list(made)
 
 

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from sparseloom.core.algebra import compute_dtype
 from sparseloom.core.dtypes import FLOAT64, is_value_dtype, promoted, value_dtype
 from sparseloom.core.errors import DTypeError, NotationError
-from sparseloom.formats.storage import Storage, lend
+from sparseloom.formats.storage import Storage, lend, with_values
 from sparseloom.tensor.arithmetic import as_arguments
 from sparseloom.tensor.examples import example_of
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.operators import broadcast_shape, cast
-from sparseloom.tensor.surface.entries import Entries, dense_tensor, entries_of, linear, require_linear, unraveled
+from sparseloom.tensor.surface.entries import Entries, array_of, dense_tensor, entries_of, linear, require_linear, unraveled
 from sparseloom.tensor.surface.shape import broadcast_to, stretched
 from sparseloom.tensor.surface.table import enter
 from sparseloom.tensor.tensor import Tensor
@@ -100,7 +100,7 @@ def _is_zero(value: Any) -> bool:
 
 def _everywhere(function: Callable[..., Any], arguments: Sequence[Any]) -> Tensor:
     """On every coordinate: a dense result."""
-    return dense_tensor(_computed(function, [Tensor(each).to_numpy() if isinstance(each, Storage) else each for each in arguments]))
+    return dense_tensor(_computed(function, [array_of(Tensor(each)) if isinstance(each, Storage) else each for each in arguments]))
 
 
 def _of_one(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[int, ...]) -> Tensor:
@@ -112,7 +112,7 @@ def _of_one(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple
             return _everywhere(function, arguments)
         storage = entries_of(Tensor(storage)).tensor().storage
     values = _computed(function, [storage.values if isinstance(argument, Storage) else argument for argument in arguments])
-    return compact(Tensor(replace(lend(storage), values=values, fill=values.dtype.type(0).item())))
+    return compact(Tensor(with_values(lend(storage), values, values.dtype.type(0).item())))
 
 
 def _on_union(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[int, ...], alone: Sequence[int]) -> Tensor:
@@ -135,7 +135,7 @@ def _on_union(function: Callable[..., Any], arguments: Sequence[Any], shape: tup
         if k in broad:
             given.append(_at(keys[k], broad[k], union))
         else:
-            given.append(broadcast_to(Tensor(argument), shape).to_numpy()[tuple(columns)] if isinstance(argument, Storage) else argument)
+            given.append(array_of(broadcast_to(Tensor(argument), shape))[tuple(columns)] if isinstance(argument, Storage) else argument)
     like = next(iter(broad.values()))
     values = _computed(function, given)
     return compact(replace(like, values=values, fill=values.dtype.type(0).item()).moved(shape, columns).tensor())

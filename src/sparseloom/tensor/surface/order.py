@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 
 from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.formats.room import require_array
-from sparseloom.tensor.surface.entries import Index, along, are_dense, by_numpy, dense_tensor, entries_of, linear, mode_of, tensor_of
+from sparseloom.tensor.surface.entries import (
+    Index,
+    along,
+    are_dense,
+    array_of,
+    by_numpy,
+    dense_tensor,
+    entries_of,
+    linear,
+    mode_of,
+    tensor_of,
+)
 from sparseloom.tensor.surface.groups import Groups, filled, grouped, spread, without_fill
 from sparseloom.tensor.surface.ranks import ranked
 from sparseloom.tensor.surface.shape import ravel
@@ -63,7 +74,7 @@ def argsort(
     require_array(tensor.shape, 8)
     if not descending:
         return by_numpy(np.argsort, tensor, mode, "stable")  # type: ignore[no-any-return]
-    turned = np.flip(tensor.to_numpy(), mode)
+    turned = np.flip(array_of(tensor), mode)
     return dense_tensor(tensor.shape[mode] - 1 - np.flip(np.argsort(turned, mode, "stable"), mode))
 
 
@@ -149,7 +160,7 @@ class UniqueInverse(NamedTuple):
 def _different(x: Any, equal_nan: bool) -> NDArray[Any]:
     """The different values alone, for which no place needs to be known."""
     tensor = tensor_of(x)
-    values = tensor.to_numpy() if are_dense(tensor) else entries_of(tensor).values
+    values = array_of(tensor) if are_dense(tensor) else entries_of(tensor).values
     absent = tensor.size - values.size
     count = absent if tensor.fill != tensor.fill and not equal_nan else min(absent, 1)  # no NaN is equal to another
     require_array((count,), values.dtype.itemsize)
@@ -161,7 +172,7 @@ def _unique(x: Any, equal_nan: bool, inverse: bool) -> tuple[NDArray[Any], Index
     """The different values, where each is first met, which of them every value is if that is asked for, and their numbers."""
     tensor = tensor_of(x)
     if are_dense(tensor):
-        made = np.unique(tensor.to_numpy(), True, True, True, equal_nan=equal_nan)
+        made = np.unique(array_of(tensor), True, True, True, equal_nan=equal_nan)
         return made[0], made[1], made[2].reshape(tensor.shape), made[3]
     entries = entries_of(tensor, range(tensor.ndim))
     keys, stored = linear(entries.coordinates, tensor.shape, "unique"), entries.values
@@ -283,7 +294,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, out: None = None, mod
     """
     tensor = tensor_of(x) if axis is not None else ravel(x)
     tensor, place = along(tensor, 0 if axis is None else axis)
-    wanted = tensor_of(indices).to_numpy()
+    wanted = array_of(tensor_of(indices))
     if mode != "raise":
         size = tensor.shape[place]
         wanted = wanted % size if mode == "wrap" else np.clip(wanted, 0, size - 1)
@@ -297,7 +308,7 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
     >>> sl.take_along_axis(np.array([[3, 1]]), np.array([[1, 0]]), axis=1).to_numpy()
     array([[1, 3]])
     """
-    tensor, wanted = tensor_of(x), tensor_of(indices).to_numpy()
+    tensor, wanted = tensor_of(x), array_of(tensor_of(indices))
     mode = mode_of(axis, tensor.ndim)
     if wanted.ndim != tensor.ndim:
         raise ShapeError(f"take_along_axis needs as many modes for positions as the tensor has: {tensor.ndim}, not {wanted.ndim}")
@@ -314,5 +325,5 @@ def searchsorted(x: Any, v: Any, /, side: Any = "left", sorter: Any = None) -> T
     """
     if not are_dense(tensor_of(x)):
         raise DTypeError("searchsorted needs a dense vector; write x.to('dense')")
-    order = None if sorter is None else tensor_of(sorter).to_numpy()
-    return dense_tensor(np.asarray(np.searchsorted(tensor_of(x).to_numpy(), tensor_of(v).to_numpy(), side, order)))
+    order = None if sorter is None else array_of(tensor_of(sorter))
+    return dense_tensor(np.asarray(np.searchsorted(array_of(tensor_of(x)), array_of(tensor_of(v)), side, order)))

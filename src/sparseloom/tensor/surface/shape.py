@@ -156,7 +156,7 @@ def broadcast_arrays(*tensors: Any) -> list[Tensor]:
 
 @offered("shape", methods=None, numpy="permute_dims", standard="")
 def permute_dims(x: Any, /, axes: Any = None) -> Tensor:
-    """The modes in another order, over the same arrays.
+    """The modes in another order; nothing is sorted.
 
     >>> sl.permute_dims(np.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
@@ -166,7 +166,7 @@ def permute_dims(x: Any, /, axes: Any = None) -> Tensor:
 
 @offered("shape", methods=None)
 def transpose(x: Any, /, axes: Any = None) -> Tensor:
-    """The modes in another order, reversed if none is given, over the same arrays.
+    """The modes in another order, reversed if none is given; nothing is sorted.
 
     >>> sl.transpose([[1, 2], [3, 4]]).to_numpy().tolist()
     [[1, 3], [2, 4]]
@@ -176,7 +176,7 @@ def transpose(x: Any, /, axes: Any = None) -> Tensor:
 
 @offered("shape", methods=None, standard="")
 def matrix_transpose(x: Any, /) -> Tensor:
-    """The last two modes exchanged, over the same arrays.
+    """The last two modes exchanged; nothing is sorted.
 
     >>> sl.matrix_transpose(np.ones((5, 2, 3))).shape
     (5, 3, 2)
@@ -189,7 +189,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
 
 @offered("shape")
 def swapaxes(x: Any, /, axis1: int, axis2: int) -> Tensor:
-    """Two modes exchanged, over the same arrays.
+    """Two modes exchanged; nothing is sorted.
 
     >>> sl.swapaxes(np.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
@@ -203,7 +203,7 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> Tensor:
 
 @offered("shape", methods=None, standard="")
 def moveaxis(x: Any, /, source: Any, destination: Any) -> Tensor:
-    """Modes at other places, over the same arrays; the others keep their order.
+    """Modes at other places; the others keep their order, and nothing is sorted.
 
     >>> sl.moveaxis(np.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)

@@ -15,6 +15,7 @@ from sparseloom.tensor import functions
 from sparseloom.tensor.surface.entries import (
     along,
     are_dense,
+    array_of,
     by_numpy,
     dense_tensor,
     modes_of,
@@ -222,7 +223,7 @@ def _cumulative(function: Callable[..., Tensor], initial: int, x: Any, axis: Any
     if axis is None and tensor.ndim > 1:
         raise ShapeError(f"a tensor of shape {tensor.shape} has several modes; name the axis to run along")
     tensor, mode = along(tensor, 0 if axis is None else axis)
-    made = function(tensor, mode, dtype).to_numpy()
+    made = array_of(function(tensor, mode, dtype))
     if include_initial:
         made = np.concatenate((np.full((*made.shape[:mode], 1, *made.shape[mode + 1 :]), initial, made.dtype), made), mode)
     return dense_tensor(made)

@@ -1,4 +1,5 @@
 """The one table of functions on whole tensors: who offers ``sl.f(x)``, ``x.f()``, ``np.f(x)`` or a name of the array API asks it.
+What is asked through it keeps its results apart from its operands (``results.kept_apart``).
 
 @offered("shape", method=True, numpy="concatenate", standard="concat")
 def concatenate(...)
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from sparseloom.tensor.surface.results import kept_apart
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,8 +50,9 @@ def offered(family: str, *, methods: str | None = "", numpy: str | None = "", st
 def enter(function: Callable[..., Any], family: str, methods: str | None, numpy: str | None, standard: str | None) -> None:
     """As ``offered``, for a function that is made and not written."""
     own = function.__name__
+    call = function if family == "creation" and numpy is None else kept_apart(function)
     named = [() if names is None else tuple(names.split()) or (own,) for names in (methods, numpy, standard)]
-    found = TABLE[own] = Function(own, function, family, *named)
+    found = TABLE[own] = Function(own, call, family, *named)
     _BY_NUMPY.update(dict.fromkeys(found.numpy, found))
 
 
@@ -56,7 +60,7 @@ def stands_for(name: str) -> Callable[[F], F]:
     """Let a function stand for NumPy's of this name, and offer it nowhere else."""
 
     def register(function: F) -> F:
-        _BY_NUMPY[name] = Function(name, function, "numpy", (), (name,))
+        _BY_NUMPY[name] = Function(name, kept_apart(function), "numpy", (), (name,))
         return function
 
     return register

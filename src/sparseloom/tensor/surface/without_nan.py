@@ -10,7 +10,7 @@ import numpy as np
 from sparseloom.core.dtypes import INT64, as_inexact, computed, is_half, kind_of, real_part, value_dtype
 from sparseloom.core.errors import ShapeError
 from sparseloom.tensor import functions
-from sparseloom.tensor.surface.entries import are_dense, reduced_modes, revalued, tensor_of
+from sparseloom.tensor.surface.entries import are_dense, array_of, reduced_modes, revalued, tensor_of
 from sparseloom.tensor.surface.groups import grouped
 from sparseloom.tensor.surface.statistics import cumprod, cumsum, position_of, scalar_of
 from sparseloom.tensor.surface.table import offered
@@ -96,7 +96,7 @@ def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False
 
 def _nan_position(x: Any, axis: Any, keepdims: bool, largest: bool) -> Any:
     counted = _counted(x, axis, False)
-    if not np.all(counted.to_numpy() if isinstance(counted, Tensor) else counted):
+    if not np.all(array_of(counted) if isinstance(counted, Tensor) else counted):
         raise ShapeError(f"All-NaN slice encountered: there is nothing else along axis {axis}, so no place is the first")
     return position_of(_without_nan(x, -np.inf if largest else np.inf), axis, keepdims, largest)
 
