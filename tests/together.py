@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sparseloom as sl
-from sparseloom.chain import Chain
 from sparseloom.compiler import load_together
+from sparseloom.program.chain import Chain
 
 Call = tuple[sl.Kernel, Sequence[Any]]
 

@@ -26,14 +26,14 @@ if TYPE_CHECKING:  # isort: off
         CompilerBug, ConversionWarning, DeviceError, DTypeError, FormatError, NotationError, RaceWarning, ScheduleError, ShapeError,
         SparseloomError, SparseloomWarning, StorageError, ToolchainError,
     )  # fmt: skip
-    from sparseloom.evaluation import einsum, evaluate, plan, program
+    from sparseloom.calls.evaluation import einsum, evaluate, plan, program
     from sparseloom.formats.format import Format
     from sparseloom.formats.named import bcsr, coo, csc, csf, csr, dcsc, dcsr, dense, dia, ell
-    from sparseloom.kernel import Kernel
+    from sparseloom.calls.kernel import Kernel
     from sparseloom.notation.nodes import Assembly, IndexVar, Merge, Races, Unit
     from sparseloom.relations.bound import BoundType
-    from sparseloom.runtime.shelf import release_memory
-    from sparseloom.runtime.teams import get_threads, set_threads
+    from sparseloom.toolchain.shelf import release_memory
+    from sparseloom.toolchain.teams import get_threads, set_threads
     from sparseloom.schedule.schedule import Schedule
     from sparseloom.tensor import (
         Builder, Expression, Tensor, array_api, asarray, deferred, from_arrays, from_coo, full, indices, random, read, write, zeros,
@@ -176,10 +176,10 @@ _HOMES = {
         CompilerBug ConversionWarning DeviceError DTypeError FormatError NotationError RaceWarning ScheduleError ShapeError
         SparseloomError SparseloomWarning StorageError ToolchainError
     """,
-    "sparseloom.evaluation": "einsum evaluate plan program",
+    "sparseloom.calls.evaluation": "einsum evaluate plan program",
     "sparseloom.formats.format": "Format",
     "sparseloom.formats.named": "bcsr coo csc csf csr dcsc dcsr dense dia ell",
-    "sparseloom.kernel": "Kernel",
+    "sparseloom.calls.kernel": "Kernel",
     "sparseloom.notation.nodes": "Assembly IndexVar Merge Races Unit",
     "sparseloom.notation.nodes:Assembly": "Append Insert",
     "sparseloom.notation.nodes:Merge": "TwoFinger Gallop",
@@ -187,8 +187,8 @@ _HOMES = {
     "sparseloom.notation.nodes:Unit": "CPUThread CPUVector GPUBlock GPUWarp GPUThread",
     "sparseloom.relations.bound": "BoundType",
     "sparseloom.relations.bound:BoundType": "MinExact MinConstraint MaxExact MaxConstraint",
-    "sparseloom.runtime.shelf": "release_memory",
-    "sparseloom.runtime.teams": "get_threads set_threads",
+    "sparseloom.toolchain.shelf": "release_memory",
+    "sparseloom.toolchain.teams": "get_threads set_threads",
     "sparseloom.schedule.schedule": "Schedule",
     "sparseloom.tensor": "Builder Expression Tensor array_api asarray deferred from_arrays from_coo full indices random read write zeros",
     "sparseloom.tensor.bound_kernel": "BoundKernel",
@@ -244,7 +244,7 @@ if not TYPE_CHECKING:  # a checker that saw it would take every name for one of 
 def _load(module: str) -> Any:
     """A module; with tensors comes what makes kernels of their assignments."""
     if module.startswith("sparseloom.tensor"):
-        import_module("sparseloom.assigned")
+        import_module("sparseloom.calls.assigned")
     return import_module(module)
 
 

@@ -17,41 +17,40 @@ from sparseloom.core.errors import CompilerBug, DeviceError, NotationError, Race
 from sparseloom.core.lines import Line, lines_of
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
+from sparseloom.core.settings import trace_folder, verifies
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete, refilled
 from sparseloom.loops import printer as loop_printer
 from sparseloom.loops.nodes import GPU_KINDS, Array, Function, LoopKind, Store
-from sparseloom.loops.promised import use_promised
 from sparseloom.loops.rename import alpha_rename
 from sparseloom.loops.simplify import simplify
 from sparseloom.loops.verify import verify as verify_loops
-from sparseloom.lower.cancel import add_polls
 from sparseloom.lower.count_first import count_first
 from sparseloom.lower.cuts import cut_into_parts, cut_into_slots
-from sparseloom.lower.jam import jam_unrolled
-from sparseloom.lower.jam_lanes import jam_lanes
 from sparseloom.lower.kernel import Lowered, lower
-from sparseloom.lower.lane_sums import sum_in_lanes
-from sparseloom.lower.launch import add_launches
 from sparseloom.lower.made_names import origins_of
-from sparseloom.lower.registers import keep_in_registers
 from sparseloom.lower.rounding import held_in_float32, rounded_last, rounds_early
-from sparseloom.lower.uniform import share_among_lanes
-from sparseloom.lower.vectorize import vectorize
-from sparseloom.lower.wide import widen
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, Unit
 from sparseloom.notation.verify import verify as verify_notation
+from sparseloom.passes.cancel import add_polls
+from sparseloom.passes.jam import jam_unrolled
+from sparseloom.passes.jam_lanes import jam_lanes
+from sparseloom.passes.lane_sums import sum_in_lanes
+from sparseloom.passes.launch import add_launches
+from sparseloom.passes.promised import use_promised
+from sparseloom.passes.registers import keep_in_registers
+from sparseloom.passes.uniform import share_among_lanes
+from sparseloom.passes.vectorize import vectorize
+from sparseloom.passes.wide import widen
 from sparseloom.plan.compose import composed
 from sparseloom.plan.plan import Plan, choose_loops, scheduled
-from sparseloom.runtime.cuda.binding import Program
-from sparseloom.runtime.libraries import EntryPoint, load
-from sparseloom.runtime.settings import trace_folder, verifies
 from sparseloom.schedule.picture import lines_with_origins
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.targets.c import C
-from sparseloom.targets.target import Calling, Target
+from sparseloom.targets.target import Calling, Launchable, Target
+from sparseloom.toolchain.libraries import EntryPoint, load
 from sparseloom.tracing import AnyPassed, Made, Pass, Passed, Timing, loop_kinds, show_passes, timed, write_trace
 
 STAGES = ("notation", "concrete", "passes", "loops", C.name)
@@ -163,13 +162,13 @@ class Stages:
         return made
 
     @cached_property
-    def program(self) -> Program:
+    def launchable(self) -> Launchable:
         """What a device runs, renamed as ``entry`` is."""
         self.require_target()
         function = alpha_rename(self.lowered.function)
         if self.target.kernels is None:
             raise CompilerBug(self.target.name, "a target whose kernels are launched should say which there are")
-        return Program(function, self.target.emit([(function, "entry")]), self.target.kernels(function, "entry"))
+        return Launchable(function, self.target.emit([(function, "entry")]), self.target.kernels(function, "entry"))
 
     @property
     def loaded_entry(self) -> EntryPoint | None:

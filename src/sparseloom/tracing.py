@@ -23,13 +23,13 @@ from time import perf_counter
 from typing import Generic, TypeVar
 
 from sparseloom.core.errors import ToolchainError
+from sparseloom.core.settings import trace_folder
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import printer as loop_printer
 from sparseloom.lower.kernel import Lowered
 from sparseloom.notation import printer
-from sparseloom.runtime.settings import trace_folder
 
 Made = TypeVar("Made", Concrete, Lowered)
 _numbers = count(1)

@@ -18,11 +18,11 @@ import numpy as np
 from attack.children import NOBODY, become_nobody, in_child
 
 from sparseloom.core.errors import SparseloomError
-from sparseloom.runtime import libraries as library
-from sparseloom.runtime.cache import kernel_cache, open_cache
-from sparseloom.runtime.libraries import load
-from sparseloom.runtime.settings import settings
-from sparseloom.runtime.toolchain import find_compiler
+from sparseloom.core.settings import settings
+from sparseloom.toolchain import libraries as library
+from sparseloom.toolchain.cache import kernel_cache, open_cache
+from sparseloom.toolchain.compilers import find_compiler
+from sparseloom.toolchain.libraries import load
 
 NAME = "cache"
 COUNT = 100

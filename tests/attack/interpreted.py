@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sparseloom.compiler import Stages
-from sparseloom.execution import Specialization
-from sparseloom.runtime.libraries import EntryPoint
+from sparseloom.program.execution import Specialization
+from sparseloom.toolchain.libraries import EntryPoint
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from attack.far import (
 
 import sparseloom as sl
 from sparseloom.core import room
-from sparseloom.runtime.settings import settings
+from sparseloom.core.settings import settings
 
 NAME = "modes"
 COUNT = 2000

@@ -17,7 +17,7 @@ import numpy as np
 from attack.children import become_nobody, in_child
 
 import sparseloom as sl
-from sparseloom.runtime.settings import settings
+from sparseloom.core.settings import settings
 
 NAME = "process"
 COUNT = 500

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import sparseloom as sl
 from sparseloom.cli import run
 from sparseloom.cli.main import main
-from sparseloom.runtime.settings import settings
+from sparseloom.core.settings import settings
 
 SPMV = "y(i) = A(i,j) * x(j)"
 COMMANDS = ("compile", "run", "explore", "convert", "formats", "cache", "info")

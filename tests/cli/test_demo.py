@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from sparseloom.calls.evaluation import program
 from sparseloom.cli import demo
 from sparseloom.cli.folded import folded
-from sparseloom.evaluation import program
 
 
 def test_the_demonstration_compiles_checks_and_times(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,8 +6,8 @@ import os
 from math import prod
 
 from sparseloom.compiler import Stages
-from sparseloom.execution import Specialization
-from sparseloom.runtime.libraries import EntryPoint
+from sparseloom.program.execution import Specialization
+from sparseloom.toolchain.libraries import EntryPoint
 
 TARGET = "SPARSELOOM_CONFORMANCE_TARGET"  # "c" compiles all of them
 LITTLE = 100_000  # points of the iteration space, which the interpreter visits in less time than the compiler takes

@@ -11,7 +11,7 @@ from conformance.kernels import target
 from conformance.replay import Call, Tally, described
 
 import sparseloom as sl
-from sparseloom import evaluation
+from sparseloom.calls import evaluation
 from sparseloom.tensor.surface.linear import einsum_for_numpy
 
 HAS_FEW_TESTS = True  # which make thousands of calls

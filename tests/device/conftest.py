@@ -9,8 +9,8 @@ import pytest
 from device.stand_in import StandIn, recording
 from device.toy_target import TOY_CUDA
 
-from sparseloom.runtime.cuda import device as devices
-from sparseloom.runtime.cuda import launching
+from sparseloom.program.cuda import device as devices
+from sparseloom.program.cuda import launching
 from sparseloom.targets.registry import TARGETS
 
 

@@ -14,7 +14,7 @@ from sparseloom.bench.gpu import operands
 from sparseloom.bench.gpu.schedules import schedules_of
 from sparseloom.bench.gpu.tasks import CONTESTS, Case, _onto
 from sparseloom.bench.peers import cupy
-from sparseloom.runtime.cuda.nvrtc import compile_cubin
+from sparseloom.program.cuda.nvrtc import compile_cubin
 
 KERNELS = [(contest.name, width) for contest in CONTESTS.values() for width in contest.widths]
 

@@ -12,10 +12,10 @@ from device.neighbours import ndarray
 from device.stand_in import StandIn
 
 import sparseloom as sl
+from sparseloom.calls.evaluation import _einsum_kernel, kernel_for
 from sparseloom.core.errors import DeviceError
-from sparseloom.evaluation import _einsum_kernel, kernel_for
 from sparseloom.formats.storage import open_up
-from sparseloom.runtime import large
+from sparseloom.program import large
 
 ROWS = "split(i,b,t,32) parallelize(b,GPUBlock,NoRaces) parallelize(t,GPUThread,NoRaces)"
 SPMV = "y(i) = A(i,j) * x(j)"

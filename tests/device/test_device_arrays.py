@@ -14,9 +14,9 @@ from device.stand_in import StandIn
 import sparseloom as sl
 from sparseloom.core.dtypes import VALUE_DTYPES
 from sparseloom.core.errors import DeviceError
-from sparseloom.runtime.cuda.arrays import copied_in, empty
-from sparseloom.runtime.cuda.checks import has_nan
-from sparseloom.runtime.cuda.dlpack import _alive, capsule_of, read_capsule
+from sparseloom.program.cuda.arrays import copied_in, empty
+from sparseloom.program.cuda.checks import has_nan
+from sparseloom.program.cuda.dlpack import _alive, capsule_of, read_capsule
 
 
 def test_ends_of_positions_are_known(device: StandIn) -> None:

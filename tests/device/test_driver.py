@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from sparseloom.core.errors import DeviceError
-from sparseloom.runtime.calling import OutOfMemory
-from sparseloom.runtime.cuda import device as devices
-from sparseloom.runtime.cuda import driver as drivers
-from sparseloom.runtime.cuda import launching
-from sparseloom.runtime.cuda.arrays import DeviceArray, copied_in, empty
-from sparseloom.runtime.cuda.device import Device, ordinal_of
-from sparseloom.runtime.cuda.host_code import Argument, HostPlan, Number, Step
-from sparseloom.runtime.cuda.launching import Launches, load_module
+from sparseloom.program.calling import OutOfMemory
+from sparseloom.program.cuda import device as devices
+from sparseloom.program.cuda import driver as drivers
+from sparseloom.program.cuda import launching
+from sparseloom.program.cuda.arrays import DeviceArray, copied_in, empty
+from sparseloom.program.cuda.device import Device, ordinal_of
+from sparseloom.program.cuda.host_code import Argument, HostPlan, Number, Step
+from sparseloom.program.cuda.launching import Launches, load_module
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sparseloom.core.errors import ToolchainError
-from sparseloom.runtime.cuda import nvrtc, packages
-from sparseloom.runtime.cuda.checks import SOURCE
-from sparseloom.runtime.settings import settings
+from sparseloom.core.settings import settings
+from sparseloom.program.cuda import nvrtc, packages
+from sparseloom.program.cuda.checks import SOURCE
 
 
 @pytest.fixture

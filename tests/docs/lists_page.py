@@ -8,9 +8,9 @@ import numpy as np
 
 import sparseloom as sl
 from sparseloom.core.algebra import OPERATORS, SEMIRINGS, operator
+from sparseloom.core.settings import VARIABLES
 from sparseloom.formats.level import Level
 from sparseloom.formats.levels import LEVELS
-from sparseloom.runtime.settings import VARIABLES
 
 HEAD = """# Lists
 

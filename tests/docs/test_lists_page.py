@@ -13,7 +13,7 @@ import numpy as np
 from docs.lists_page import page
 
 import sparseloom as sl
-from sparseloom.runtime.settings import VARIABLES
+from sparseloom.core.settings import VARIABLES
 from sparseloom.tensor.surface.table import TABLE
 
 ROOT = Path(__file__).resolve().parents[2]

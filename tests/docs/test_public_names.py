@@ -53,6 +53,6 @@ def test_names_come_from_where_type_checkers_think() -> None:
 
 
 def test_a_module_never_takes_the_place_of_a_function() -> None:
-    look = "import sparseloom.compiler, sparseloom.evaluation, sparseloom as sl; print(callable(sl.plan), callable(sl.program))"
+    look = "import sparseloom.compiler, sparseloom.calls.evaluation, sparseloom as sl; print(callable(sl.plan), callable(sl.program))"
     done = subprocess.run([sys.executable, "-c", look], env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True)
     assert done.stdout == "True True\n", done.stderr

@@ -11,8 +11,8 @@ from fuzz.operands import Spec, store
 from fuzz.schedules import Drawn, draw_steps
 
 import sparseloom as sl
+from sparseloom.calls.kernel import Kernel
 from sparseloom.core.errors import ScheduleError, ShapeError, SparseloomError
-from sparseloom.kernel import Kernel
 from sparseloom.tensor.tensor import Tensor
 
 DTYPES = ("float64", "float32", "int64", "int8", "uint16", "bool", "complex128")

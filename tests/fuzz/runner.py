@@ -17,12 +17,11 @@ from fuzz.drawing import Case, accesses
 from fuzz.operands import closure, seen_densely, store
 from fuzz.tolerance import difference, is_exact, magnitudes
 
-from sparseloom import chain
 from sparseloom.compiler import Stages, load_together
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import DTypeError, NotationError, SparseloomError
+from sparseloom.core.settings import settings
 from sparseloom.core.trees import walk
-from sparseloom.execution import Specialization, specialize
 from sparseloom.formats.format import Format
 from sparseloom.formats.pack import pattern, unpack
 from sparseloom.formats.storage import Storage
@@ -31,8 +30,9 @@ from sparseloom.formats.validate import check
 from sparseloom.notation.dtyping import dtype_of
 from sparseloom.notation.interpret import Operand, Result, evaluate
 from sparseloom.notation.nodes import Apply, Assign
-from sparseloom.runtime.calling import IndexOverflow
-from sparseloom.runtime.settings import settings
+from sparseloom.program import chain
+from sparseloom.program.calling import IndexOverflow
+from sparseloom.program.execution import Specialization, specialize
 
 BATCH = 50
 TARGETS = ("interpret", "c")

@@ -21,9 +21,9 @@ from sparseloom.core.trees import walk
 from sparseloom.formats.storage import Storage
 from sparseloom.loops.nodes import For, LoopKind
 from sparseloom.loops.verify import verify
-from sparseloom.runtime.teams import on_threads
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
+from sparseloom.toolchain.teams import on_threads
 
 MOST_ATTEMPTS = 150
 THREADS, REPEATS = (3, 8), 10

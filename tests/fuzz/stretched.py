@@ -19,12 +19,12 @@ from fuzz.drawing import Case, accesses, draw, numbers_of, tied_variables
 from fuzz.runner import Disagreement, Job, Tally, contents, examine, guarded, loaded, prepare_unscheduled
 
 from sparseloom.core.errors import NotationError
-from sparseloom.execution import specialize
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.formats.validate import check
+from sparseloom.program.execution import specialize
 
 FORMATS: dict[int, tuple[str, ...]] = {
     0: ("",),

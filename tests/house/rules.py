@@ -11,9 +11,8 @@ from house.reading import PACKAGE, Import, Module, imports_of
 
 # From the ground up: a floor may import itself and what stands before it. "" is the package's own __init__, what users import.
 FLOORS = (
-    "core", "loops", "formats", "notation", "targets", "relations", "iteration", "schedule", "lower", "plan", "runtime",
-    "tracing", "compiler", "explain", "conversion", "execution", "bisection", "chain", "tuning", "replay", "doors", "passing", "tensor",
-    "kernel", "assigned", "evaluation", "supplied", "explorer", "accelerate", "", "bench", "cli", "__main__",
+    "core", "loops", "formats", "notation", "targets", "relations", "iteration", "schedule", "lower", "passes", "plan", "toolchain",
+    "tracing", "compiler", "program", "tensor", "calls", "explorer", "accelerate", "", "bench", "cli", "__main__",
 )  # fmt: skip
 # Only these may import inside functions: there a neighbour is loaded when its data or its file is at hand.
 LATE_IMPORTERS = (f"{PACKAGE}.tensor.interop", f"{PACKAGE}.tensor.io", f"{PACKAGE}.bench.peers", f"{PACKAGE}.cli")
@@ -30,7 +29,7 @@ NOT_EVERYWHERE = re.compile(
     r"\bos\.(sched_getaffinity|process_cpu_count|cpu_count|get[eg]?uid|getgid|O_NOFOLLOW|O_NONBLOCK|O_DIRECTORY|O_NOCTTY|O_CLOEXEC|register_at_fork)\b"
     r"|^\s*(import|from) (fcntl|msvcrt|resource|pwd|grp)\b"
 )
-ASKING_THE_SYSTEM = (f"{PACKAGE}.core.system", f"{PACKAGE}.runtime.filelocks", f"{PACKAGE}.explorer.limits")
+ASKING_THE_SYSTEM = (f"{PACKAGE}.core.system", f"{PACKAGE}.toolchain.filelocks", f"{PACKAGE}.explorer.limits")
 
 Modules = Sequence[Module]
 Rule = Callable[[Modules], list[str]]
@@ -176,7 +175,7 @@ def finished_code(modules: Modules) -> list[str]:
 def system_differences(modules: Modules) -> list[str]:
     """What some systems lack is asked in one module, which knows what to do without it."""
     return [
-        f"{m.path}:{number}: {found[0].strip()} does not exist on every system; ask core/system.py or runtime/filelocks.py"
+        f"{m.path}:{number}: {found[0].strip()} does not exist on every system; ask core/system.py or toolchain/filelocks.py"
         for m in modules
         if m.name not in ASKING_THE_SYSTEM
         for number, line in enumerate(m.text.splitlines(), 1)

@@ -55,12 +55,12 @@ BAD: list[tuple[Rule, tuple[Module, ...], str]] = [
     (
         rules.system_differences,
         (module("sparseloom.core.a", "import fcntl\n"), module("sparseloom.core.system", "import os\nos.cpu_count()\n")),
-        "src/sparseloom/core/a.py:1: import fcntl does not exist on every system; ask core/system.py or runtime/filelocks.py",
+        "src/sparseloom/core/a.py:1: import fcntl does not exist on every system; ask core/system.py or toolchain/filelocks.py",
     ),
     (
         rules.system_differences,
         (module("sparseloom.core.a", "import os\nprint(os.cpu_count())\n"),),
-        "src/sparseloom/core/a.py:2: os.cpu_count does not exist on every system; ask core/system.py or runtime/filelocks.py",
+        "src/sparseloom/core/a.py:2: os.cpu_count does not exist on every system; ask core/system.py or toolchain/filelocks.py",
     ),
     (
         rules.imports_are_absolute,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from sparseloom.runtime import libraries as library
-from sparseloom.runtime.toolchain import find_compiler
+from sparseloom.toolchain import libraries as library
+from sparseloom.toolchain.compilers import find_compiler
 
 
 @pytest.fixture(autouse=True)

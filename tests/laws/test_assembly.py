@@ -15,7 +15,7 @@ import sparseloom as sl
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.validate import check
-from sparseloom.runtime.calling import IndexOverflow
+from sparseloom.program.calling import IndexOverflow
 
 ROWS = "parallelize(i, CPUThread, NoRaces)"
 STATEMENTS = [

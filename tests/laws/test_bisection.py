@@ -13,15 +13,15 @@ from fuzz.schedules import Drawn, Scheduled, draw_steps, schedulable
 
 import sparseloom as sl
 from sparseloom import compiler
-from sparseloom.bisection import Verdict, bisect
 from sparseloom.cli.main import main
 from sparseloom.core.errors import ToolchainError
 from sparseloom.core.trees import rewrite
-from sparseloom.execution import Specialization
 from sparseloom.formats.storage import Storage
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
 from sparseloom.lower.kernel import Lowered
+from sparseloom.program.bisection import Verdict, bisect
+from sparseloom.program.execution import Specialization
 from sparseloom.tracing import Pass
 
 SPMV, SPMM = "y(i) = A(i,j) * x(j)", "C(i,k) = A(i,j) * B(j,k)"

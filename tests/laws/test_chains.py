@@ -11,13 +11,12 @@ import scipy.sparse as sp
 from fuzz.cutting import cut_eagerly
 
 import sparseloom as sl
-from sparseloom import execution
-from sparseloom.chain import Chain
+from sparseloom.core.settings import settings
 from sparseloom.formats.pack import pattern
 from sparseloom.notation.nodes import TensorVar
-from sparseloom.runtime import binding
-from sparseloom.runtime.cuda import storages
-from sparseloom.runtime.settings import settings
+from sparseloom.program import binding, execution
+from sparseloom.program.chain import Chain
+from sparseloom.program.cuda import storages
 
 CHUNKS = 6
 CASES = 16  # for each chunk

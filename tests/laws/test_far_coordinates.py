@@ -10,10 +10,10 @@ from attack import modes
 from attack.far import assert_same, meaning
 
 import sparseloom as sl
-from sparseloom.conversion import convert
 from sparseloom.core.errors import CompilerBug, SparseloomError
+from sparseloom.core.settings import settings
 from sparseloom.formats.text import as_format
-from sparseloom.runtime.settings import settings
+from sparseloom.program.conversion import convert
 
 PROGRAMS = 40
 CHUNKS = 8

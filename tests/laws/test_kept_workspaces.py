@@ -8,7 +8,7 @@ import pytest
 import sparseloom as sl
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
-from sparseloom.runtime.teams import on_threads
+from sparseloom.toolchain.teams import on_threads
 
 MTTKRP = "A(i,j) = B(i,k,l) * C(k,j) * D(l,j)"
 FIBRES = "reorder(i,k,j,l) precompute(B(i,k,l)*D(l,j),j,jw,w) reorder(l,jw)"

@@ -9,9 +9,9 @@ import pytest
 import sparseloom as sl
 from sparseloom import compiler
 from sparseloom.core.errors import CompilerBug
+from sparseloom.core.settings import settings
 from sparseloom.loops.nodes import Assign, Var, block
 from sparseloom.lower.kernel import Lowered
-from sparseloom.runtime.settings import settings
 from sparseloom.tracing import Pass
 
 

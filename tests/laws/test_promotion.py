@@ -18,12 +18,12 @@ from sparseloom.compiler import load_together
 from sparseloom.core.dtypes import VALUE_DTYPES
 from sparseloom.core.errors import DTypeError
 from sparseloom.core.trees import walk
-from sparseloom.execution import Specialization, specialize
 from sparseloom.notation.dtyping import dtype_of
 from sparseloom.notation.nodes import Apply, Assign
 from sparseloom.notation.terms import close_over, tensors_of
 from sparseloom.notation.text import declare, parse
 from sparseloom.plan.problem import declared
+from sparseloom.program.execution import Specialization, specialize
 
 CHUNKS, EACH, LENGTH = 8, 30, 7
 LITERALS = ("0", "1", "2", "3", "-2", "100", "300", "1099511627776", "0.5", "2.0", "-1.5", "True", "False", "2j")

@@ -12,8 +12,8 @@ from fuzz.operands import Spec
 from fuzz.runner import compare_all
 
 import sparseloom as sl
+from sparseloom.core.settings import settings
 from sparseloom.notation.text import parse
-from sparseloom.runtime.settings import settings
 
 STATEMENTS = {1: ("R(i) = A(i)",), 2: ("R(i,j) = A(i,j)", "R(i,j) = A(j,i)")}
 OPERANDS = {1: ("u", "u~"), 2: ("du~", "su~", "u~q~+", "uq+")}

@@ -12,16 +12,16 @@ from fuzz.result_formats import PROPERTY, STATEMENTS, cases, packed
 from fuzz.runner import compare_all
 
 import sparseloom as sl
-from sparseloom import conversion
 from sparseloom.compiler import build
 from sparseloom.core.errors import ToolchainError
+from sparseloom.core.settings import settings
 from sparseloom.formats.pack import convert as by_numpy
 from sparseloom.formats.pack import pattern, stored_count, to_dense, without_fill
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.formats.validate import check
 from sparseloom.lower import listing
-from sparseloom.runtime.settings import settings
+from sparseloom.program import conversion
 
 BLOCKS = ("bcsr(2,3)", "bcsr(3,2)", "dsdd:1,0,0,1/2,2")
 READ = [(2, source, target) for source in ("db", "bs", "dia") for target in ("ds", "ss:1,0", "uq", "dd", *BLOCKS)]

@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import sparseloom as sl
+from sparseloom.core.settings import settings
 from sparseloom.plan.plan import problem_text
-from sparseloom.runtime.settings import settings
-from sparseloom.runtime.tuned import forget_schedules, keep_schedule, known_schedule
+from sparseloom.toolchain.tuned import forget_schedules, keep_schedule, known_schedule
 
 
 @pytest.fixture(autouse=True)

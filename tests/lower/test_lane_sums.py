@@ -10,8 +10,8 @@ import pytest
 import sparseloom as sl
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.in_lanes import in_lane, lane_last, without_aliases, without_declarations
-from sparseloom.lower.lane_sums import sum_in_lanes
+from sparseloom.passes.in_lanes import in_lane, lane_last, without_aliases, without_declarations
+from sparseloom.passes.lane_sums import sum_in_lanes
 
 SPMV, SDDMM, SPMM = "y(i) = A(i,j) * x(j)", "C(i,j) = A(i,j) * B(i,k) * D(j,k)", "C(i,k) = A(i,j) * B(j,k)"
 SUMS = "parallelize(j,CPUVector,ParallelReduction)"

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import sparseloom as sl
-from sparseloom.runtime.teams import teams
 from sparseloom.tensor.interop import scipy_products
+from sparseloom.toolchain.teams import teams
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -20,9 +20,9 @@ from sanitize.tools import Tool, reports
 import sparseloom as sl
 from sparseloom.compiler import load_together
 from sparseloom.core.errors import CompilerBug, ScheduleError, SparseloomWarning
-from sparseloom.execution import Specialization
 from sparseloom.formats.storage import Storage
-from sparseloom.runtime.teams import on_threads
+from sparseloom.program.execution import Specialization
+from sparseloom.toolchain.teams import on_threads
 
 THREADS = (3, 8)
 BATCH = 20

@@ -14,17 +14,17 @@ from fuzz.schedules import Drawn, Scheduled, draw_steps, finite
 from sanitize.standalone import Kernel
 from sanitize.wide import draw_wide
 
-from sparseloom import execution
 from sparseloom.core.errors import SparseloomError
 from sparseloom.core.trees import walk
-from sparseloom.execution import Specialization
 from sparseloom.formats.pack import position_counts
 from sparseloom.formats.storage import Storage
 from sparseloom.loops.nodes import For, LoopKind
 from sparseloom.lower.kernel import Lowered
 from sparseloom.plan.choose import AT_ONCE
 from sparseloom.plan.plan import plan_schedule
-from sparseloom.runtime.binding import Call
+from sparseloom.program import execution
+from sparseloom.program.binding import Call
+from sparseloom.program.execution import Specialization
 
 Draw = Callable[[int, int], Kernel | None]
 

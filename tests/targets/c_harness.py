@@ -13,9 +13,9 @@ import numpy as np
 from sparseloom.loops.interpret import KernelStatus, run
 from sparseloom.loops.nodes import Function, Role, Status
 from sparseloom.loops.verify import verify
-from sparseloom.runtime.loading import ENTRY, Library
-from sparseloom.runtime.shelf import shelf
 from sparseloom.targets.c import translation_unit
+from sparseloom.toolchain.loading import ENTRY, Library
+from sparseloom.toolchain.shelf import shelf
 
 FLAGS = (
     "-std=gnu11 -O3 -march=native -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-unroll-loops -fcx-fortran-rules -fPIC -shared"

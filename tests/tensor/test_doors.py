@@ -15,11 +15,11 @@ import pytest
 import scipy.sparse as sp
 
 import sparseloom as sl
-from sparseloom import chain, execution, kernel
+from sparseloom.calls import kernel
 from sparseloom.core.errors import ConversionWarning, StorageError
-from sparseloom.doors import Doors, doors
-from sparseloom.runtime import laying
-from sparseloom.runtime.settings import settings
+from sparseloom.core.settings import settings
+from sparseloom.program import chain, execution, laying
+from sparseloom.program.dispatch import Doors, doors
 from sparseloom.tensor import operators
 
 Make = Callable[[np.random.Generator], Any]

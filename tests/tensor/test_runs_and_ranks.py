@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparseloom as sl
-from sparseloom.runtime.settings import settings
+from sparseloom.core.settings import settings
 from sparseloom.tensor import runs
 from sparseloom.tensor.ordered import ordered_entries
 from sparseloom.tensor.surface import ranks

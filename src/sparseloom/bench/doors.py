@@ -12,8 +12,8 @@ from sparseloom.bench.outcome import Door
 from sparseloom.bench.peers.scipy import solvers
 from sparseloom.bench.stand_ins import banded, numbers, uniform
 from sparseloom.bench.timing import race
+from sparseloom.calls.evaluation import einsum, evaluate, program
 from sparseloom.core.errors import CompilerBug
-from sparseloom.evaluation import einsum, evaluate, program
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.tensor import Tensor
 

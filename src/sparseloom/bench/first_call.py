@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from sparseloom.evaluation import evaluate
+from sparseloom.calls.evaluation import evaluate
 from sparseloom.tensor.creation import random
 
 

@@ -14,9 +14,9 @@ from sparseloom.bench.entrants import Entrant, filling
 from sparseloom.bench.threads import use_threads
 from sparseloom.bench.timing import WALL, sample
 from sparseloom.core.dtypes import DType
-from sparseloom.runtime.calling import Pack, bind
-from sparseloom.runtime.libraries import EntryPoint, load
+from sparseloom.program.calling import Pack, bind
 from sparseloom.tensor.tensor import Tensor
+from sparseloom.toolchain.libraries import EntryPoint, load
 
 Array = NDArray[Any]
 FILES = ("hand.c", "hand_tensors.c", "hand_made.c")

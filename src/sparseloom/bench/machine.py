@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparseloom.core.system import usable_cores
-from sparseloom.runtime.toolchain import find_compiler
+from sparseloom.toolchain.compilers import find_compiler
 
 
 def machine() -> dict[str, Any]:

@@ -13,8 +13,8 @@ from sparseloom.bench.stand_ins import generator, numbers
 from sparseloom.bench.task import chosen_schedule
 from sparseloom.bench.threads import use_threads
 from sparseloom.bench.timing import OWN, WALL, race
+from sparseloom.calls.evaluation import program
 from sparseloom.core.errors import CompilerBug
-from sparseloom.evaluation import program
 from sparseloom.tensor.creation import from_coo
 from sparseloom.tensor.tensor import Tensor
 

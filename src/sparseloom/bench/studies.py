@@ -11,8 +11,8 @@ from sparseloom.bench.outcome import Line, Study
 from sparseloom.bench.stand_ins import numbers, skewed, uniform
 from sparseloom.bench.threads import use_threads
 from sparseloom.bench.timing import OWN, WALL, race
+from sparseloom.calls.evaluation import program
 from sparseloom.core.errors import CompilerBug
-from sparseloom.evaluation import program
 from sparseloom.tensor.tensor import Tensor
 
 ROWS = "split(i,i0,i1,64) parallelize(i0,CPUThread,NoRaces)"

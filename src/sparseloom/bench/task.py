@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from sparseloom.bench.entrants import Entrant, filling
 from sparseloom.bench.peers.registry import Peers, peer_entrants
+from sparseloom.calls.evaluation import einsum, program
+from sparseloom.calls.kernel import Kernel
 from sparseloom.core.errors import SparseloomError
-from sparseloom.evaluation import einsum, program
-from sparseloom.kernel import Kernel
 from sparseloom.tensor.tensor import Tensor
 
 OURS = "Sparseloom"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from types import ModuleType
 
-from sparseloom.runtime.teams import set_threads
+from sparseloom.toolchain.teams import set_threads
 
 
 def wait_quietly() -> None:

@@ -7,7 +7,7 @@ import time
 
 from sparseloom.cli.arguments import Subcommands, add_subcommand
 from sparseloom.cli.terminal import memory, plural
-from sparseloom.runtime.cache import KernelCache, kernel_cache
+from sparseloom.toolchain.cache import KernelCache, kernel_cache
 
 ABOUT = "Show or clear the cache of compiled kernels."
 EXAMPLES = """

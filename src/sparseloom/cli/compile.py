@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from sparseloom.calls.evaluation import program
 from sparseloom.cli.arguments import Subcommands, add_statement, add_subcommand, dtypes, named_values
 from sparseloom.cli.terminal import say
 from sparseloom.compiler import STAGES
-from sparseloom.evaluation import program
-from sparseloom.execution import Inspected
+from sparseloom.program.execution import Inspected
 from sparseloom.tensor.io.source import replacing
 
 ABOUT = "Compile a statement and print the C. Operands without a format are dense, and so is the result."

@@ -15,14 +15,14 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
 
+from sparseloom.calls.evaluation import program
+from sparseloom.calls.kernel import Kernel
 from sparseloom.cli.folded import folded
 from sparseloom.cli.terminal import seconds
 from sparseloom.core.errors import SparseloomError
 from sparseloom.core.signs import spell_signs
-from sparseloom.evaluation import program
-from sparseloom.kernel import Kernel
-from sparseloom.runtime.toolchain import find_compiler
 from sparseloom.tensor.creation import asarray, random
+from sparseloom.toolchain.compilers import find_compiler
 
 SIZE, DENSITY = 20_000, 1e-3
 SMALL, SMALL_DENSITY, RANK = 4_000, 5e-3, 64  # SciPy's way to the third result builds a dense SMALL x SMALL matrix

@@ -7,12 +7,12 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
+from sparseloom.calls.evaluation import program
 from sparseloom.cli.arguments import OptionError, Subcommands, add_formats, add_schedule, add_semiring, add_subcommand
 from sparseloom.cli.inputs import add_inputs, asked_extents, given_operands, read_problem
 from sparseloom.cli.terminal import say
-from sparseloom.evaluation import program
+from sparseloom.core.settings import read_size
 from sparseloom.formats.named import name_of
-from sparseloom.runtime.settings import read_size
 from sparseloom.targets.registry import DEFAULT, TARGETS
 from sparseloom.tensor.tensor import Tensor
 

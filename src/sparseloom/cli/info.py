@@ -13,12 +13,12 @@ from sparseloom.cli.arguments import Subcommands, add_subcommand
 from sparseloom.core.errors import DeviceError, ToolchainError
 from sparseloom.core.processor import cpu_flags
 from sparseloom.core.system import usable_cores
-from sparseloom.runtime.cache import kernel_cache
-from sparseloom.runtime.cuda import nvrtc
-from sparseloom.runtime.cuda.device import device
-from sparseloom.runtime.openmp import has_threads, with_openmp
-from sparseloom.runtime.teams import get_threads
-from sparseloom.runtime.toolchain import Compiler, find_compiler
+from sparseloom.program.cuda import nvrtc
+from sparseloom.program.cuda.device import device
+from sparseloom.toolchain.cache import kernel_cache
+from sparseloom.toolchain.compilers import Compiler, find_compiler
+from sparseloom.toolchain.openmp import has_threads, with_openmp
+from sparseloom.toolchain.teams import get_threads
 
 ABOUT = "Show versions, the C compiler and its flags, the CPU's vector features, what there is of CUDA, and the kernel cache."
 EXAMPLES = """

@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
+from sparseloom.calls.evaluation import kernel_for
+from sparseloom.calls.kernel import Kernel
+from sparseloom.calls.supplied import USUAL_EXTENT, Wanted
 from sparseloom.cli.arguments import OptionError, extents, named_values, require_known
 from sparseloom.cli.streams import is_stream, read_named
 from sparseloom.cli.terminal import plural, working
 from sparseloom.core.algebra import semiring
 from sparseloom.core.dtypes import FLOAT64, DType
 from sparseloom.core.errors import ShapeError
-from sparseloom.evaluation import kernel_for
 from sparseloom.iteration.rows import known_workspace
-from sparseloom.kernel import Kernel
 from sparseloom.notation.script import read_script
-from sparseloom.supplied import USUAL_EXTENT, Wanted
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.tensor import Tensor
 

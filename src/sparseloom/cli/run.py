@@ -9,13 +9,13 @@ from statistics import median
 
 import numpy as np
 
+from sparseloom.calls.supplied import Wanted
 from sparseloom.cli.arguments import OptionError, Subcommands, add_statement, add_subcommand, dtypes
 from sparseloom.cli.inputs import add_inputs, all_operands, asked_extents, given_operands, read_problem, statement_kernel
 from sparseloom.cli.streams import require_output, write_named, written_suffix
 from sparseloom.cli.terminal import facts, plural, say, seconds, working
 from sparseloom.formats.pack import unpack
-from sparseloom.runtime.cuda.device import device
-from sparseloom.supplied import Wanted
+from sparseloom.program.cuda.device import device
 from sparseloom.targets.registry import DEFAULT, TARGETS
 from sparseloom.targets.target import Calling
 from sparseloom.tensor.bound_kernel import BoundKernel

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from sparseloom.calls.kernel import Kernel
 from sparseloom.core.algebra import SEMIRINGS
 from sparseloom.core.errors import NotationError
 from sparseloom.explorer.state import USUAL
 from sparseloom.formats.named import name_of
-from sparseloom.kernel import Kernel
 from sparseloom.notation.printer import show
 from sparseloom.notation.script import PLAIN, Script, read_script
 from sparseloom.schedule.text import read_steps

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparseloom.chain import Chain
-from sparseloom.chain import specialize as specialize_whole
 from sparseloom.explorer.subject import Subject
 from sparseloom.plan.plan import plan_freely, plan_schedule
-from sparseloom.runtime.worth import HERE
+from sparseloom.program.chain import Chain
+from sparseloom.program.chain import specialize as specialize_whole
+from sparseloom.toolchain.worth import HERE
 
 
 def planned(subject: Subject) -> dict[str, Any]:

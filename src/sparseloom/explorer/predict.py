@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.compiler import lower_plainly
+from sparseloom.core.settings import settings
 from sparseloom.core.trees import walk
 from sparseloom.explorer.subject import Subject
 from sparseloom.formats.pack import passed_counts, unpack
@@ -19,11 +20,10 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.trips import trips
 from sparseloom.notation.nodes import Access, Forall, Stmt, Unit
-from sparseloom.runtime.settings import settings
-from sparseloom.runtime.teams import get_threads
 from sparseloom.schedule.loops import Path, paths, reads
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.schedule.spaces import IterationSpace
+from sparseloom.toolchain.teams import get_threads
 
 _MULTIPROCESSORS = 132  # of an H200
 _MOST_POINTS = 100_000

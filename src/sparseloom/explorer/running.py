@@ -24,12 +24,12 @@ from sparseloom.explorer.window import smaller, windowed
 from sparseloom.formats.named import name_of
 from sparseloom.formats.pack import to_dense
 from sparseloom.formats.storage import Storage
-from sparseloom.runtime.binding import Call
-from sparseloom.runtime.cuda.binding import awaited
-from sparseloom.runtime.cuda.storages import to_device, to_host
-from sparseloom.runtime.teams import get_threads
+from sparseloom.program.binding import Call
+from sparseloom.program.cuda.binding import awaited
+from sparseloom.program.cuda.storages import to_device, to_host
 from sparseloom.targets.target import Calling
 from sparseloom.tensor.tensor import Tensor
+from sparseloom.toolchain.teams import get_threads
 
 LONGEST, MOST_RUNS = 0.4, 200  # seconds of measuring, and runs
 _TOLERANCE = 1e-9  # relative to the largest value: sums may be added up in another order

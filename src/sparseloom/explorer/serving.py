@@ -17,11 +17,11 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from sparseloom.calls.kernel import Kernel
 from sparseloom.explorer.limits import Limits, failure
 from sparseloom.explorer.opening import State, fragment, kernel_state
 from sparseloom.explorer.server import Server
 from sparseloom.explorer.worker import EXPLORE, Work, Worker
-from sparseloom.kernel import Kernel
 from sparseloom.tensor.tensor import Tensor
 
 EDITS = ("look", "next", "plan", "space", "examples")

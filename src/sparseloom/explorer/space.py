@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparseloom.compiler import build_plainly
+from sparseloom.core.settings import settings
 from sparseloom.core.trees import walk
 from sparseloom.explorer.arrays import arrays_of, value_entries
 from sparseloom.explorer.state import RequestError
@@ -22,7 +23,6 @@ from sparseloom.formats.storage import Storage
 from sparseloom.loops.interpret import RaceFound
 from sparseloom.lower.kernel import Lowered
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
-from sparseloom.runtime.settings import settings
 from sparseloom.schedule.loops import operands, paths, provenance
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.schedule.spaces import IterationSpace

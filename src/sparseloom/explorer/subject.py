@@ -8,13 +8,13 @@ from functools import lru_cache
 from math import prod
 from weakref import WeakKeyDictionary
 
+from sparseloom.calls.supplied import Wanted
 from sparseloom.compiler import Stages, build, build_plainly
-from sparseloom.conversion import convert
 from sparseloom.core.algebra import SEMIRINGS, Semiring
 from sparseloom.core.errors import DeviceError, NotationError, ScheduleError, SparseloomError
 from sparseloom.core.once import cached_property
+from sparseloom.core.settings import settings
 from sparseloom.core.trees import field_names, walk
-from sparseloom.execution import Specialization, specialize
 from sparseloom.explorer.state import USUAL, RequestError, State
 from sparseloom.formats.format import Format
 from sparseloom.formats.storage import Storage
@@ -27,10 +27,10 @@ from sparseloom.notation.terms import close_over, semiring_zero, zero_in
 from sparseloom.notation.text import declare
 from sparseloom.plan.plan import Plan, plan_as_asked
 from sparseloom.plan.problem import declared
-from sparseloom.runtime.settings import settings
+from sparseloom.program.conversion import convert
+from sparseloom.program.execution import Specialization, specialize
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
-from sparseloom.supplied import Wanted
 from sparseloom.targets.registry import find_target
 from sparseloom.targets.target import Target
 from sparseloom.tensor.creation import random

@@ -10,7 +10,6 @@ import numpy as np
 
 from sparseloom.core.dtypes import INT64
 from sparseloom.core.trees import rewrite, walk
-from sparseloom.execution import Specialization
 from sparseloom.explorer.subject import Subject
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.named import dense
@@ -18,6 +17,7 @@ from sparseloom.formats.storage import NO_INDICES, Owner, Storage
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.routines import Call, Routine, Spelled, Use
 from sparseloom.lower.views import Slot
+from sparseloom.program.execution import Specialization
 
 _NAME, _ROOM = "timeline__", 4096  # iterations that are written down
 _TIMES = ir.Array(_NAME, INT64)

@@ -70,6 +70,15 @@ class Shelf:
 
 
 @dataclass(frozen=True, eq=False)
+class Launchable:
+    """A function for a device: its host code, the text of its kernels, and what the text has for each launch."""
+
+    function: Function
+    source: str
+    kernels: Sequence[Any]
+
+
+@dataclass(frozen=True, eq=False)
 class Target:
     """What runs kernels. It is known by itself, not by its parts, so that looking up what was built for it takes no time."""
 

@@ -9,13 +9,13 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.conversion import convert
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import DType, as_inexact, computed, value_dtype
 from sparseloom.core.errors import CompilerBug, DTypeError, ShapeError
 from sparseloom.formats.storage import Storage, apart, with_values
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.runtime.large import duplicate
+from sparseloom.program.conversion import convert
+from sparseloom.program.large import duplicate
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.indexing import transposed
 from sparseloom.tensor.intake import enter_aloud

@@ -7,9 +7,9 @@ from typing import Any
 
 from sparseloom.core.signs import printable
 from sparseloom.formats.storage import Storage
-from sparseloom.runtime.binding import Call
-from sparseloom.runtime.teams import on_threads
+from sparseloom.program.binding import Call
 from sparseloom.tensor.tensor import Tensor
+from sparseloom.toolchain.teams import on_threads
 
 Origin = tuple[Callable[..., "BoundKernel"], Mapping[str, Storage]]
 """A kernel's ``bind``, and the operands that it was called on."""

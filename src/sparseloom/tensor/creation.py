@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparseloom.conversion import convert, store
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import known_fill, value_dtype
 from sparseloom.core.errors import ShapeError, StorageError
@@ -20,7 +19,8 @@ from sparseloom.formats.pack import from_dense, pack
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage, apart, copied, derived, sealed
 from sparseloom.formats.text import as_format
-from sparseloom.runtime.large import duplicate
+from sparseloom.program.conversion import convert, store
+from sparseloom.program.large import duplicate
 from sparseloom.tensor.arrays import plain_array, storage_of
 from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.intake import enter, warn

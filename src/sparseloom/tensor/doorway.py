@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from sparseloom.chain import Chain
-from sparseloom.doors import Doors, Known
-from sparseloom.execution import Specialization
 from sparseloom.formats.storage import Storage
-from sparseloom.runtime.laying import lay
-from sparseloom.runtime.ways import Filled, Sharing
+from sparseloom.program.chain import Chain
+from sparseloom.program.dispatch import Doors, Known
+from sparseloom.program.execution import Specialization
+from sparseloom.program.laying import lay
+from sparseloom.program.ways import Filled, Sharing
 from sparseloom.tensor.interop.scipy import MATRICES, lay_matrix
 from sparseloom.tensor.tensor import Tensor
 

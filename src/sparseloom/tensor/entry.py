@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.conversion import convert
 from sparseloom.core.dtypes import FLOAT16, INDEX_DTYPES, VALUE_DTYPES, DType, value_dtype
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.format import Format
@@ -18,7 +17,8 @@ from sparseloom.formats.level import LevelData
 from sparseloom.formats.pack import stored_count
 from sparseloom.formats.storage import Storage, apart
 from sparseloom.formats.validate import check
-from sparseloom.runtime.guard import Guard
+from sparseloom.program.conversion import convert
+from sparseloom.program.guard import Guard
 
 NATIVE = frozenset((*VALUE_DTYPES, FLOAT16))
 NO_ARRAYS = LevelData()

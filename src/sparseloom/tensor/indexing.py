@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.conversion import convert
+from sparseloom.core.settings import settings
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.levels.compressed import Compressed
@@ -22,7 +22,7 @@ from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.pack import pack, unpack
 from sparseloom.formats.storage import Storage, derived, sealed
-from sparseloom.runtime.settings import settings
+from sparseloom.program.conversion import convert
 from sparseloom.tensor.interop.numpy import dense_storage, from_numpy, to_numpy
 from sparseloom.tensor.keys import Part, parts_of
 from sparseloom.tensor.picking import pick, select_mode

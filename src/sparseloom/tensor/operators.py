@@ -13,13 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.conversion import convert
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, is_half, is_integer, is_value_dtype, value_dtype
 from sparseloom.core.errors import DeviceError, ShapeError
-from sparseloom.doors import doors, specialized
-from sparseloom.execution import Specialization
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csc, csr
 from sparseloom.formats.pack import stored_count, unpack
@@ -27,6 +24,9 @@ from sparseloom.formats.storage import Storage, with_values
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.text import placeholder
 from sparseloom.plan.problem import declared
+from sparseloom.program.conversion import convert
+from sparseloom.program.dispatch import doors, specialized
+from sparseloom.program.execution import Specialization
 from sparseloom.tensor.complex_order import compares_complex, in_order
 from sparseloom.tensor.indexing import by_rows, select
 from sparseloom.tensor.intake import enter_aloud

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.conversion import convert
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Level
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
+from sparseloom.program.conversion import convert
 
 _FEW_ROWS = 2**20  # so many positions of rows are no burden
 _ROWS_PER_ENTRY = 16

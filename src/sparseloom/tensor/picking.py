@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.conversion import store
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
@@ -17,6 +16,7 @@ from sparseloom.formats.named import coo, entries
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.layout import plain
+from sparseloom.program.conversion import store
 from sparseloom.tensor.keys import Part, Picked, Together, indexes_mode, picked, run_of
 
 Index = NDArray[np.int64]

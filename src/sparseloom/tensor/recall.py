@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import DType
 from sparseloom.formats.storage import Owner, Storage
-from sparseloom.runtime.binding import Call, aligned
-from sparseloom.runtime.calling import address_of, call_with
-from sparseloom.runtime.cuda.arrays import empty
-from sparseloom.runtime.cuda.launching import Launches
-from sparseloom.runtime.libraries import EntryPoint
+from sparseloom.program.binding import Call, aligned
+from sparseloom.program.calling import address_of, call_with
+from sparseloom.program.cuda.arrays import empty
+from sparseloom.program.cuda.launching import Launches
 from sparseloom.tensor.entry import Seen, layout_of, record_of
 from sparseloom.tensor.interop.device import device_glimpse
 from sparseloom.tensor.interop.scipy import arrays_of_scipy
 from sparseloom.tensor.tensor import Tensor
+from sparseloom.toolchain.libraries import EntryPoint
 
 Glimpse = Callable[[Any], bool]
 """Whether an operand is what it was when the call was first made."""

@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.conversion import convert, store
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL, INT64, DType, computed, is_half, is_integer, summed
 from sparseloom.core.errors import DTypeError, ShapeError
-from sparseloom.doors import doors
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.named import entries
@@ -27,6 +25,8 @@ from sparseloom.formats.pack import unpack
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Reduce
+from sparseloom.program.conversion import convert, store
+from sparseloom.program.dispatch import doors
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.operators import Statement, cast, variables
 

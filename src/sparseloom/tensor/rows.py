@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from sparseloom.core.dtypes import DType
+from sparseloom.core.settings import settings
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.storage import Storage, sealed
-from sparseloom.runtime.settings import settings
 from sparseloom.tensor.keys import Part
 from sparseloom.tensor.picking import Index, select_mode
 from sparseloom.tensor.runs import copied_runs

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.conversion import convert
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType, is_bfloat16, value_dtype
 from sparseloom.core.errors import DeviceError, DTypeError, NotationError, ShapeError, SparseloomError, StorageError
@@ -22,9 +21,10 @@ from sparseloom.formats.storage import Storage, apart, copied, derived, is_store
 from sparseloom.formats.storage import with_values as revalued
 from sparseloom.formats.text import as_format, parse_format
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.runtime.cuda.storages import placed, to_host
-from sparseloom.runtime.guard import Guard, still_valid
-from sparseloom.runtime.large import duplicate
+from sparseloom.program.conversion import convert
+from sparseloom.program.cuda.storages import placed, to_host
+from sparseloom.program.guard import Guard, still_valid
+from sparseloom.program.large import duplicate
 from sparseloom.tensor.arithmetic import Arithmetic
 from sparseloom.tensor.arrays import arrays_of, storage_of
 from sparseloom.tensor.assignment import Assignment, TensorSchedule, assign, is_deferred

@@ -11,9 +11,9 @@ import numpy as np
 from sparseloom.bench.gpu.clock import Clock
 from sparseloom.bench.gpu.outcome import Call
 from sparseloom.bench.stand_ins import numbers, uniform
+from sparseloom.calls.evaluation import program
+from sparseloom.calls.kernel import Kernel
 from sparseloom.core.errors import CompilerBug
-from sparseloom.evaluation import program
-from sparseloom.kernel import Kernel
 from sparseloom.tensor.creation import asarray
 
 SIZE, ENTRIES = 100, 500

@@ -18,8 +18,8 @@ from sparseloom.bench.machine import machine, version_of
 from sparseloom.bench.peers import cupy, torch_cuda
 from sparseloom.bench.peers.registry import failure_of
 from sparseloom.core.errors import DeviceError
-from sparseloom.runtime.cuda import nvrtc
-from sparseloom.runtime.cuda.device import device
+from sparseloom.program.cuda import nvrtc
+from sparseloom.program.cuda.device import device
 
 STUDIES, CALLS = "studies", "calls"
 OVER = "the time is over"

@@ -23,10 +23,10 @@ from sparseloom.bench.kernels import entries_of
 from sparseloom.bench.peers.registry import failure_of
 from sparseloom.bench.stand_ins import numbers
 from sparseloom.bench.task import chosen_schedule, stored_bytes
+from sparseloom.calls.evaluation import program
+from sparseloom.calls.kernel import Kernel
 from sparseloom.core.errors import SparseloomError
 from sparseloom.core.once import cached_property
-from sparseloom.evaluation import program
-from sparseloom.kernel import Kernel
 from sparseloom.tensor.tensor import Tensor
 
 TARGET = "cuda"

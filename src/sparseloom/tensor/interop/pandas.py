@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.conversion import convert
 from sparseloom.core.dtypes import is_bfloat16, known_fill, refuse_half, value_dtype
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.named import csc
-from sparseloom.runtime.cuda.storages import to_host
+from sparseloom.program.conversion import convert
+from sparseloom.program.cuda.storages import to_host
 from sparseloom.tensor.entry import Intake, converted
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.interop.pydata_sparse import listed

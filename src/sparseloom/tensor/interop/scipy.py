@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.conversion import convert
 from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, refuse_half, value_dtype
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.format import Format
@@ -23,10 +22,11 @@ from sparseloom.formats.levels.offset import FURTHEST
 from sparseloom.formats.named import bcsr, coo, csc, csr, dia
 from sparseloom.formats.storage import Storage, apart, open_up
 from sparseloom.plan.statistics import LARGE
-from sparseloom.runtime.calling import address_of
-from sparseloom.runtime.cuda.storages import to_host
-from sparseloom.runtime.guard import are_rows
-from sparseloom.runtime.laying import MOST_KINDS, Kind, Laid, kind_of
+from sparseloom.program.calling import address_of
+from sparseloom.program.conversion import convert
+from sparseloom.program.cuda.storages import to_host
+from sparseloom.program.guard import are_rows
+from sparseloom.program.laying import MOST_KINDS, Kind, Laid, kind_of
 from sparseloom.tensor.arrays import plain_array
 from sparseloom.tensor.entry import NO_ARRAYS, Intake, remember, seen_before, shared_or_sorted, usable_indices, usable_values
 

@@ -15,15 +15,15 @@ from typing import Any, Self
 import numpy as np
 
 from sparseloom.core.errors import ToolchainError
-from sparseloom.doors import doors
 from sparseloom.formats.named import csc, csr
 from sparseloom.formats.storage import Storage, open_up
 from sparseloom.notation.nodes import Apply, Expr, Reduce
-from sparseloom.runtime.forks import whole_step
-from sparseloom.runtime.teams import teams
+from sparseloom.program.dispatch import doors
 from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.interop.scipy import from_compressed
 from sparseloom.tensor.operators import Statement, matmul, product, variables
+from sparseloom.toolchain.forks import whole_step
+from sparseloom.toolchain.teams import teams
 
 Method = Callable[[Any, Any], Any]
 

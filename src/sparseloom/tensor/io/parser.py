@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import FLOAT64, INT64
-from sparseloom.runtime.calling import address_of
-from sparseloom.runtime.libraries import load_routine
+from sparseloom.program.calling import address_of
+from sparseloom.toolchain.libraries import load_routine
 
 _LARGEST = np.iinfo(np.int64).max
 _LEAST_POWER, _MOST_POWER = -342, 308

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import FLOAT64, INT64, kind_of
-from sparseloom.runtime.calling import address_of
-from sparseloom.runtime.libraries import load_routine
+from sparseloom.program.calling import address_of
+from sparseloom.toolchain.libraries import load_routine
 
 UINT64 = np.dtype(np.uint64)
 _LEAST_POWER, _MOST_POWER = -292, 324

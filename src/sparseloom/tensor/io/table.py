@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import FLOAT64, INT32, INT64, DType
 from sparseloom.core.errors import StorageError
-from sparseloom.runtime.ahead import in_order
-from sparseloom.runtime.forks import whole_step
 from sparseloom.tensor.io.lines import Block, Lines
 from sparseloom.tensor.io.parser import parse_rows
 from sparseloom.tensor.io.room import Room
 from sparseloom.tensor.io.source import fault, is_gzipped, shortened
+from sparseloom.toolchain.ahead import in_order
+from sparseloom.toolchain.forks import whole_step
 
 UINT64: DType = np.dtype(np.uint64)
 _LARGEST = np.iinfo(np.int64).max

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import kind_of
-from sparseloom.runtime.ahead import in_order
 from sparseloom.tensor.io.printer import print_rows
 from sparseloom.tensor.io.source import Sink
+from sparseloom.toolchain.ahead import in_order
 
 _AT_ONCE = 100_000
 WORTH = 4_000  # rows from which on the printer in C is worth compiling

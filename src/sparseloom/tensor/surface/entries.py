@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.conversion import convert, require_host, store
 from sparseloom.core.algebra import Scalar, same_value
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import DTypeError, FormatError, ShapeError
@@ -24,7 +23,8 @@ from sparseloom.formats.named import entries as entries_format
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage, with_values
 from sparseloom.iteration.layout import plain
-from sparseloom.runtime.cuda.storages import to_host
+from sparseloom.program.conversion import convert, require_host, store
+from sparseloom.program.cuda.storages import to_host
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.ordered import ordered_entries

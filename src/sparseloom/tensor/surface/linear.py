@@ -295,7 +295,7 @@ def einsum_for_numpy(
     for operand in operands if dtype is not None else ():
         if hasattr(operand, "dtype") and not np.can_cast(operand.dtype, dtype, casting):
             raise DTypeError(f"einsum cannot cast {operand.dtype} to {np.dtype(dtype)} by the rule {casting!r}")
-    ours = import_module("sparseloom.evaluation").einsum  # which stands on tensors, and is loaded when NumPy asks for it
+    ours = import_module("sparseloom.calls.evaluation").einsum  # which stands on tensors, and is loaded when NumPy asks for it
     if not isinstance(out, np.ndarray) or dtype is None:
         made = ours(*operands, out=out, dtype=dtype, optimize=optimize or True)
         return made if out is None else out

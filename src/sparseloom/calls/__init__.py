@@ -1,0 +1,1 @@
+"""Statements as callables on tensors: ``Kernel``, ``evaluate``, ``program`` and ``einsum``."""

@@ -1,0 +1,1 @@
+"""Compile text, keep the result, load it: compilers, the kernel cache, libraries and their threads."""
