@@ -33,7 +33,7 @@ help:
 	@echo "make sanitize SCALE=1  the fuzzers' kernels under ASan, UBSan, MSan or valgrind, and TSan, as far as they are here"
 	@echo "make races SCALE=1     every parallel form of kernels 400 times with more threads than cores, and under ThreadSanitizer"
 	@echo "make conformance       NumPy's, SciPy's and PyData/Sparse's own tests, computed again on tensors: the share that is the same"
-	@echo "make bench             sparseloom bench cpu: kernels beside hand-written C and other libraries (ARGS=--quick: two minutes)"
+	@echo "make bench             python -m benchmarks cpu: kernels beside hand-written C and other libraries (ARGS=--quick: two minutes)"
 	@echo "make bench-schedules   measure what schedules gain, on one and two threads"
 	@echo "make bench-results     measure sparse results beside SciPy, MKL and GraphBLAS (ARGS=--quick for a look)"
 	@echo "make bench-products    products of small and large sparse matrices beside SciPy, and where sl.accelerate.scipy() gains"
@@ -62,7 +62,7 @@ docs:
 	@echo "and open http://127.0.0.1:8000. The pages also open as files, from build/site/index.html, without the search."
 
 gallery: dev
-	@$(python) bench/gallery.py $(ARGS)
+	@$(python) -m benchmarks.gallery $(ARGS)
 
 fuzz: dev
 	@SPARSELOOM_CASES=$(N) SPARSELOOM_SEED=$${SPARSELOOM_SEED:-$$($(python) -c 'import secrets; print(secrets.randbelow(10**9))')} \
@@ -89,18 +89,18 @@ conformance: dev
 
 bench:
 	@.ci/setup bench
-	@$(python) -m sparseloom bench cpu $(ARGS)
+	@$(python) -m python -m benchmarks cpu $(ARGS)
 
 bench-schedules: core
-	@$(python) bench/schedules.py $(ARGS)
+	@$(python) -m benchmarks.schedules $(ARGS)
 
 bench-results:
 	@.ci/setup bench
-	@$(python) bench/results.py $(ARGS)
+	@$(python) -m benchmarks.results $(ARGS)
 
 bench-products:
 	@.ci/setup bench
-	@$(python) bench/products.py $(ARGS)
+	@$(python) -m benchmarks.products $(ARGS)
 
 core:
 	@.ci/setup core
@@ -110,4 +110,4 @@ dev:
 
 clean:
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
-	@find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""A clock for the stand-in device: what ``bench/gpu`` needs of CuPy, with times that are made up."""
+"""A clock for the stand-in device: what ``benchmarks/gpu`` needs of CuPy, with times that are made up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sparseloom bench gpu`` from end to end on a stand-in for a device: kernels run in the interpreter, and times are made up."""
+"""``python -m benchmarks gpu`` from end to end on a stand-in for a device: kernels run in the interpreter, and times are made up."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ import pytest
 from device.stand_in import StandIn
 from device.stand_in_clock import StandInClock
 
-from sparseloom.bench.entrants import Entrant
-from sparseloom.bench.gpu import calls, run, studies, tasks
-from sparseloom.bench.gpu.clock import FEWEST, SLOW_ROUNDS, race
-from sparseloom.bench.gpu.outcome import SCHEMA, Call, Finding, Outcome, Report, read_json
-from sparseloom.bench.gpu.schedules import PLAIN_POSITIONS, THREAD, schedules_of
-from sparseloom.bench.gpu.studies import crossing
-from sparseloom.bench.gpu.tables import all_tables
-from sparseloom.bench.gpu.targets import verdicts
-from sparseloom.bench.gpu.tasks import CONTESTS, Answer, Case, everybody, fault_of, task_of
-from sparseloom.bench.keeping import write_kept
-from sparseloom.bench.outcome import Line, Study
-from sparseloom.bench.stand_ins import uniform
-from sparseloom.cli.main import main
+from benchmarks.command import main
+from benchmarks.entrants import Entrant
+from benchmarks.gpu import calls, run, studies, tasks
+from benchmarks.gpu.clock import FEWEST, SLOW_ROUNDS, race
+from benchmarks.gpu.outcome import SCHEMA, Call, Finding, Outcome, Report, read_json
+from benchmarks.gpu.schedules import PLAIN_POSITIONS, THREAD, schedules_of
+from benchmarks.gpu.studies import crossing
+from benchmarks.gpu.tables import all_tables
+from benchmarks.gpu.targets import verdicts
+from benchmarks.gpu.tasks import CONTESTS, Answer, Case, everybody, fault_of, task_of
+from benchmarks.keeping import write_kept
+from benchmarks.outcome import Line, Study
+from benchmarks.stand_ins import uniform
 from sparseloom.core.errors import DeviceError
 
-TOYS = ["bench", "gpu", "--toy", "--seconds", "0"]
+TOYS = ["gpu", "--toy", "--seconds", "0"]
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_numbers_page_and_pictures_are_made_of_what_was_kept(tmp_path: Path, cap
     kept = json.loads((tmp_path / "run.json").read_text())
     assert kept["schema"] == SCHEMA and {target["said"] for target in kept["targets"]} == {"met", "missed", "not measured"}
     again = ["--markdown", str(tmp_path / "page.md"), "--json", str(tmp_path / "again.json"), "--pictures", str(tmp_path / "pictures")]
-    assert main(["bench", "gpu", "--from", str(tmp_path / "run.json"), str(tmp_path / "run.json"), *again]) == 0
+    assert main(["gpu", "--from", str(tmp_path / "run.json"), str(tmp_path / "run.json"), *again]) == 0
     assert json.loads((tmp_path / "again.json").read_text()) == kept
     assert "best of our schedules" in capsys.readouterr().out
     page = (tmp_path / "page.md").read_text()
@@ -253,9 +253,9 @@ def test_a_mistake_is_one_paragraph(arguments: list[str], said: str, capsys: pyt
 
 
 def test_a_file_of_another_benchmark_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "cpu.json").write_text('{"schema": "sparseloom bench cpu 1"}')
-    assert main(["bench", "gpu", "--from", str(tmp_path / "cpu.json")]) == 2
-    assert "cpu.json was not written by sparseloom bench gpu --json" in capsys.readouterr().err
+    (tmp_path / "cpu.json").write_text('{"schema": "python -m benchmarks cpu 1"}')
+    assert main(["gpu", "--from", str(tmp_path / "cpu.json")]) == 2
+    assert "cpu.json was not written by python -m benchmarks gpu --json" in capsys.readouterr().err
 
 
 def test_without_a_gpu_one_line_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,7 +263,7 @@ def test_without_a_gpu_one_line_says_so(monkeypatch: pytest.MonkeyPatch, capsys:
         raise DeviceError("there is no CUDA device\n  help: target='c' computes without one")
 
     monkeypatch.setattr(run, "device", missing)
-    assert main(["bench", "gpu", "--quick"]) == 2
+    assert main(["gpu", "--quick"]) == 2
     assert capsys.readouterr().err == "sparseloom: bench gpu needs a GPU: there is no CUDA device\n"
 
 

@@ -1,4 +1,4 @@
-"""Parts of ``sparseloom bench gpu`` by themselves: schedules as text, operands, CuPy's clock and cuSPARSE through its bindings."""
+"""Parts of ``python -m benchmarks gpu`` by themselves: schedules as text, operands, CuPy's clock and cuSPARSE through its bindings."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import sparseloom as sl
-from sparseloom.bench.gpu import operands
-from sparseloom.bench.gpu.schedules import schedules_of
-from sparseloom.bench.gpu.tasks import CONTESTS, Case, _onto
-from sparseloom.bench.peers import cupy
+from benchmarks.gpu import operands
+from benchmarks.gpu.schedules import schedules_of
+from benchmarks.gpu.tasks import CONTESTS, Case, _onto
+from benchmarks.peers import cupy
 from sparseloom.program.cuda.nvrtc import compile_cubin
 
 KERNELS = [(contest.name, width) for contest in CONTESTS.values() for width in contest.widths]

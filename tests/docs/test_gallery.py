@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_program_is_measured() -> None:
-    measured = runpy.run_path(str(ROOT / "bench" / "gallery.py"))
+    measured = runpy.run_path(str(ROOT / "benchmarks" / "gallery.py"))
     pages = {page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "gallery").glob("*.md") if page.stem != "index"}
     assert set(pages) == set(measured["PROGRAMS"])
     for name, text in pages.items():

@@ -12,10 +12,10 @@ from house.reading import PACKAGE, Import, Module, imports_of
 # From the ground up: a floor may import itself and what stands before it. "" is the package's own __init__, what users import.
 FLOORS = (
     "core", "loops", "formats", "notation", "targets", "relations", "iteration", "schedule", "lower", "passes", "plan", "toolchain",
-    "tracing", "compiler", "program", "tensor", "calls", "explorer", "accelerate", "", "bench", "cli", "__main__",
+    "tracing", "compiler", "program", "tensor", "calls", "explorer", "accelerate", "", "cli", "__main__",
 )  # fmt: skip
 # Only these may import inside functions: there a neighbour is loaded when its data or its file is at hand.
-LATE_IMPORTERS = (f"{PACKAGE}.tensor.interop", f"{PACKAGE}.tensor.io", f"{PACKAGE}.bench.peers", f"{PACKAGE}.cli")
+LATE_IMPORTERS = (f"{PACKAGE}.tensor.interop", f"{PACKAGE}.tensor.io", f"{PACKAGE}.cli")
 # What may be imported at the top of a file, beside the standard library and the package itself.
 FOREIGN = {"numpy": PACKAGE, "rich": f"{PACKAGE}.cli"}
 VAGUE_NAMES = frozenset("utils util helpers helper common misc base impl manager".split())

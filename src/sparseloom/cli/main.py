@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from sparseloom import __version__
-from sparseloom.cli import bench, bisect, cache, compile, convert, explore, formats, info, run
+from sparseloom.cli import bisect, cache, compile, convert, explore, formats, info, run
 from sparseloom.cli.terminal import complain, warnings_as_notes
 from sparseloom.core.errors import CompilerBug, SparseloomError
 from sparseloom.core.signs import spell_signs
@@ -27,8 +27,12 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, 2 for a mistake of the user, 130 for Ctrl-C."""
+    return carry_out(_parser(), arguments)
+
+
+def carry_out(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
+    """Do what the arguments ask of a parser, report what goes wrong in one message, and return the exit status."""
     spell_signs(sys.stdout, sys.stderr)
-    parser = _parser()
     options = parser.parse_args(arguments)
     if not hasattr(options, "execute"):
         parser.print_help(sys.stderr)
@@ -66,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sparseloom {__version__}")
     subcommands = parser.add_subparsers(metavar="COMMAND")
-    for command in (compile, run, explore, convert, formats, bisect, cache, info, bench):
+    for command in (compile, run, explore, convert, formats, bisect, cache, info):
         command.add_to(subcommands)
     return parser
 
