@@ -14,7 +14,7 @@ from benchmarks.entrants import Entrant, filling
 from benchmarks.threads import use_threads
 from benchmarks.timing import WALL, sample
 from sparseloom.core.dtypes import DType
-from sparseloom.program.calling import Pack, bind
+from sparseloom.programs.calling import Pack, bind
 from sparseloom.tensor.tensor import Tensor
 from sparseloom.toolchain.libraries import EntryPoint, load
 

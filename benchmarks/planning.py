@@ -18,7 +18,7 @@ from sparseloom.notation.terms import close_over, tensors_of
 from sparseloom.notation.text import declare, parse
 from sparseloom.plan import compose, plan, statistics, sums
 from sparseloom.plan.problem import declared
-from sparseloom.program.chain import Chain, specialize
+from sparseloom.programs.chain import Chain, specialize
 from sparseloom.tensor.creation import asarray, random
 
 AT_MOST, AT_MOST_FOR_MORE = 1e-3, 3e-3  # seconds

@@ -7,7 +7,7 @@ from typing import Any
 
 import sparseloom as sl
 from sparseloom.compiler import load_together
-from sparseloom.program.chain import Chain
+from sparseloom.programs.chain import Chain
 
 Call = tuple[sl.Kernel, Sequence[Any]]
 

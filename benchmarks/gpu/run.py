@@ -18,8 +18,8 @@ from benchmarks.machine import machine, version_of
 from benchmarks.peers import cupy, torch_cuda
 from benchmarks.peers.registry import failure_of
 from sparseloom.core.errors import DeviceError
-from sparseloom.program.cuda import nvrtc
-from sparseloom.program.cuda.device import device
+from sparseloom.programs.cuda import nvrtc
+from sparseloom.programs.cuda.device import device
 
 STUDIES, CALLS = "studies", "calls"
 OVER = "the time is over"

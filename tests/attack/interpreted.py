@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sparseloom.compiler import Stages
-from sparseloom.program.execution import Specialization
+from sparseloom.programs.execution import Specialization
 from sparseloom.toolchain.libraries import EntryPoint
 
 

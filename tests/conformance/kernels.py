@@ -6,7 +6,7 @@ import os
 from math import prod
 
 from sparseloom.compiler import Stages
-from sparseloom.program.execution import Specialization
+from sparseloom.programs.execution import Specialization
 from sparseloom.toolchain.libraries import EntryPoint
 
 TARGET = "SPARSELOOM_CONFORMANCE_TARGET"  # "c" compiles all of them

@@ -9,8 +9,8 @@ import pytest
 from device.stand_in import StandIn, recording
 from device.toy_target import TOY_CUDA
 
-from sparseloom.program.cuda import device as devices
-from sparseloom.program.cuda import launching
+from sparseloom.programs.cuda import device as devices
+from sparseloom.programs.cuda import launching
 from sparseloom.targets.registry import TARGETS
 
 

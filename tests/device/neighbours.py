@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.program.cuda.arrays import DeviceArray, copied_in
+from sparseloom.programs.cuda.arrays import DeviceArray, copied_in
 
 
 class Number:

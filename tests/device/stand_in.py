@@ -18,7 +18,7 @@ import numpy as np
 from sparseloom.core.trees import walk
 from sparseloom.loops import interpret
 from sparseloom.loops.nodes import Array, Fill, Function, Param, Role, Store
-from sparseloom.program.cuda.driver import LaunchConfig
+from sparseloom.programs.cuda.driver import LaunchConfig
 from sparseloom.targets.target import Target
 
 T = TypeVar("T")

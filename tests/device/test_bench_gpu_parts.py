@@ -14,7 +14,7 @@ from benchmarks.gpu import operands
 from benchmarks.gpu.schedules import schedules_of
 from benchmarks.gpu.tasks import CONTESTS, Case, _onto
 from benchmarks.peers import cupy
-from sparseloom.program.cuda.nvrtc import compile_cubin
+from sparseloom.programs.cuda.nvrtc import compile_cubin
 
 KERNELS = [(contest.name, width) for contest in CONTESTS.values() for width in contest.widths]
 

@@ -15,7 +15,7 @@ import sparseloom as sl
 from sparseloom.calls.evaluation import _einsum_kernel, kernel_for
 from sparseloom.core.errors import DeviceError
 from sparseloom.formats.storage import open_up
-from sparseloom.program import large
+from sparseloom.programs import large
 
 ROWS = "split(i,b,t,32) parallelize(b,GPUBlock,NoRaces) parallelize(t,GPUThread,NoRaces)"
 SPMV = "y(i) = A(i,j) * x(j)"

@@ -14,8 +14,8 @@ from sparseloom.core.errors import StorageError
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.validate import check
-from sparseloom.program.cuda.checks import check_on_device
-from sparseloom.program.cuda.storages import to_device
+from sparseloom.programs.cuda.checks import check_on_device
+from sparseloom.programs.cuda.storages import to_device
 
 FORMATS = ("csr", "csc", "coo", "dcsr", "s", "csf", "coo3")
 

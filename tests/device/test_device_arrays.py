@@ -14,9 +14,9 @@ from device.stand_in import StandIn
 import sparseloom as sl
 from sparseloom.core.dtypes import VALUE_DTYPES
 from sparseloom.core.errors import DeviceError
-from sparseloom.program.cuda.arrays import copied_in, empty
-from sparseloom.program.cuda.checks import has_nan
-from sparseloom.program.cuda.dlpack import _alive, capsule_of, read_capsule
+from sparseloom.programs.cuda.arrays import copied_in, empty
+from sparseloom.programs.cuda.checks import has_nan
+from sparseloom.programs.cuda.dlpack import _alive, capsule_of, read_capsule
 
 
 def test_ends_of_positions_are_known(device: StandIn) -> None:

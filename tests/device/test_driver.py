@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from sparseloom.core.errors import DeviceError
-from sparseloom.program.calling import OutOfMemory
-from sparseloom.program.cuda import device as devices
-from sparseloom.program.cuda import driver as drivers
-from sparseloom.program.cuda import launching
-from sparseloom.program.cuda.arrays import DeviceArray, copied_in, empty
-from sparseloom.program.cuda.device import Device, ordinal_of
-from sparseloom.program.cuda.host_code import Argument, HostPlan, Number, Step
-from sparseloom.program.cuda.launching import Launches, load_module
+from sparseloom.programs.calling import OutOfMemory
+from sparseloom.programs.cuda import device as devices
+from sparseloom.programs.cuda import driver as drivers
+from sparseloom.programs.cuda import launching
+from sparseloom.programs.cuda.arrays import DeviceArray, copied_in, empty
+from sparseloom.programs.cuda.device import Device, ordinal_of
+from sparseloom.programs.cuda.host_code import Argument, HostPlan, Number, Step
+from sparseloom.programs.cuda.launching import Launches, load_module
 
 
 @pytest.fixture(scope="module")

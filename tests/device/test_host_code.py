@@ -41,10 +41,10 @@ from sparseloom.loops.nodes import (
     constant,
     multiply,
 )
-from sparseloom.program.calling import BoundViolated
-from sparseloom.program.cuda.arrays import copied_in, empty
-from sparseloom.program.cuda.host_code import Argument, HostPlan, Number, StatusWord, Step, Temporary, run_host_code
-from sparseloom.program.cuda.launching import Launches, load_module
+from sparseloom.programs.calling import BoundViolated
+from sparseloom.programs.cuda.arrays import copied_in, empty
+from sparseloom.programs.cuda.host_code import Argument, HostPlan, Number, StatusWord, Step, Temporary, run_host_code
+from sparseloom.programs.cuda.launching import Launches, load_module
 from sparseloom.targets.cuda import KernelOf, kernels_of
 
 y, w, pos = Array("y", FLOAT64), Array("w", FLOAT64), Array("pos", INT32)

@@ -8,8 +8,8 @@ import pytest
 
 from sparseloom.core.errors import ToolchainError
 from sparseloom.core.settings import settings
-from sparseloom.program.cuda import nvrtc, packages
-from sparseloom.program.cuda.checks import SOURCE
+from sparseloom.programs.cuda import nvrtc, packages
+from sparseloom.programs.cuda.checks import SOURCE
 
 
 @pytest.fixture

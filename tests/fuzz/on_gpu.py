@@ -22,7 +22,7 @@ from sparseloom.notation.nodes import SERIAL, Access, Forall, Races
 from sparseloom.notation.printer import show
 from sparseloom.plan.choose import choices_on_gpu
 from sparseloom.plan.space import Space
-from sparseloom.program.cuda.storages import to_host
+from sparseloom.programs.cuda.storages import to_host
 from sparseloom.schedule.loops import loops, tag_of
 from sparseloom.schedule.primitives import Parallelize
 from sparseloom.schedule.schedule import Schedule

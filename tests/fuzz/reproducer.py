@@ -19,7 +19,7 @@ from fuzz.scheduled_runner import shrink as shrink_scheduled
 from fuzz.schedules import Scheduled
 from fuzz.shrink import shrink as shrink_case
 
-from sparseloom.program.bisection import COMPILED, bisect
+from sparseloom.programs.bisection import COMPILED, bisect
 from sparseloom.tracing import show_passes
 
 T = TypeVar("T", Case, Scheduled)

@@ -30,9 +30,9 @@ from sparseloom.formats.validate import check
 from sparseloom.notation.dtyping import dtype_of
 from sparseloom.notation.interpret import Operand, Result, evaluate
 from sparseloom.notation.nodes import Apply, Assign
-from sparseloom.program import chain
-from sparseloom.program.calling import IndexOverflow
-from sparseloom.program.execution import Specialization, specialize
+from sparseloom.programs import chain
+from sparseloom.programs.calling import IndexOverflow
+from sparseloom.programs.execution import Specialization, specialize
 
 BATCH = 50
 TARGETS = ("interpret", "c")

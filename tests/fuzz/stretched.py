@@ -24,7 +24,7 @@ from sparseloom.formats.level import LevelData
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.formats.validate import check
-from sparseloom.program.execution import specialize
+from sparseloom.programs.execution import specialize
 
 FORMATS: dict[int, tuple[str, ...]] = {
     0: ("",),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparseloom.core.errors import DeviceError
-from sparseloom.program.cuda.device import device
+from sparseloom.programs.cuda.device import device
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 import sparseloom as sl
 from sparseloom.core.errors import StorageError
-from sparseloom.program.calling import OutOfMemory
-from sparseloom.program.cuda.arrays import copied_in, empty
+from sparseloom.programs.calling import OutOfMemory
+from sparseloom.programs.cuda.arrays import copied_in, empty
 
 pytestmark = pytest.mark.gpu
 DTYPES = ("bool", "int32", "int64", "float32", "float64", "complex64", "complex128")

@@ -15,7 +15,7 @@ import sparseloom as sl
 from sparseloom.core.errors import StorageError
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.validate import check
-from sparseloom.program.calling import IndexOverflow
+from sparseloom.programs.calling import IndexOverflow
 
 ROWS = "parallelize(i, CPUThread, NoRaces)"
 STATEMENTS = [

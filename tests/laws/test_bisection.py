@@ -20,8 +20,8 @@ from sparseloom.formats.storage import Storage
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.simplify import simplify
 from sparseloom.lower.kernel import Lowered
-from sparseloom.program.bisection import Verdict, bisect
-from sparseloom.program.execution import Specialization
+from sparseloom.programs.bisection import Verdict, bisect
+from sparseloom.programs.execution import Specialization
 from sparseloom.tracing import Pass
 
 SPMV, SPMM = "y(i) = A(i,j) * x(j)", "C(i,k) = A(i,j) * B(j,k)"

@@ -14,9 +14,9 @@ import sparseloom as sl
 from sparseloom.core.settings import settings
 from sparseloom.formats.pack import pattern
 from sparseloom.notation.nodes import TensorVar
-from sparseloom.program import binding, execution
-from sparseloom.program.chain import Chain
-from sparseloom.program.cuda import storages
+from sparseloom.programs import binding, execution
+from sparseloom.programs.chain import Chain
+from sparseloom.programs.cuda import storages
 
 CHUNKS = 6
 CASES = 16  # for each chunk

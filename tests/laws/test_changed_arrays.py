@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import sparseloom as sl
 from sparseloom.core.errors import DTypeError, StorageError
-from sparseloom.program.guard import Guard
+from sparseloom.programs.guard import Guard
 
 
 def matrix(rows: int = 40, columns: int = 50, density: float = 0.2, seed: int = 1) -> Any:

@@ -13,7 +13,7 @@ import sparseloom as sl
 from sparseloom.core.errors import CompilerBug, SparseloomError
 from sparseloom.core.settings import settings
 from sparseloom.formats.text import as_format
-from sparseloom.program.conversion import convert
+from sparseloom.programs.conversion import convert
 
 PROGRAMS = 40
 CHUNKS = 8

@@ -10,7 +10,7 @@ from fuzz.on_gpu import Choose, OnGpu, Tally, at_random, on_gpu, planned
 
 from sparseloom.core.errors import RaceWarning
 from sparseloom.loops.rename import alpha_rename
-from sparseloom.program.cuda.nvrtc import compile_cubin
+from sparseloom.programs.cuda.nvrtc import compile_cubin
 from sparseloom.targets.cuda import translation_unit
 
 CHUNKS = 4

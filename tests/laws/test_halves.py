@@ -12,7 +12,7 @@ import sparseloom as sl
 from sparseloom.core.dtypes import DType
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.rounding import rounds_early
-from sparseloom.program.cuda.nvrtc import compile_cubin
+from sparseloom.programs.cuda.nvrtc import compile_cubin
 
 HALVES: tuple[DType, ...] = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 SPMV, BY_COLUMNS, SPMM = "y(i) = A(i,j) * x(j)", "y(j) = A(i,j) * x(i)", "Y(i,k) = A(i,j) * X(j,k)"

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import sparseloom as sl
-from sparseloom.program import conversion
+from sparseloom.programs import conversion
 
 COPY = "B(i,j) = A(i,j)"
 PIECES = [

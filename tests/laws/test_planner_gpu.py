@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import sparseloom as sl
-from sparseloom.program.cuda.nvrtc import compile_cubin
-from sparseloom.program.execution import Specialization
+from sparseloom.programs.cuda.nvrtc import compile_cubin
+from sparseloom.programs.execution import Specialization
 
 rng = np.random.default_rng(7)
 

@@ -23,7 +23,7 @@ from sparseloom.notation.nodes import Apply, Assign
 from sparseloom.notation.terms import close_over, tensors_of
 from sparseloom.notation.text import declare, parse
 from sparseloom.plan.problem import declared
-from sparseloom.program.execution import Specialization, specialize
+from sparseloom.programs.execution import Specialization, specialize
 
 CHUNKS, EACH, LENGTH = 8, 30, 7
 LITERALS = ("0", "1", "2", "3", "-2", "100", "300", "1099511627776", "0.5", "2.0", "-1.5", "True", "False", "2j")

@@ -21,7 +21,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.formats.validate import check
 from sparseloom.lower import listing
-from sparseloom.program import conversion
+from sparseloom.programs import conversion
 
 BLOCKS = ("bcsr(2,3)", "bcsr(3,2)", "dsdd:1,0,0,1/2,2")
 READ = [(2, source, target) for source in ("db", "bs", "dia") for target in ("ds", "ss:1,0", "uq", "dd", *BLOCKS)]

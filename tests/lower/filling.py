@@ -19,7 +19,7 @@ from sparseloom.lower.ranges import Range
 from sparseloom.lower.result import Result
 from sparseloom.lower.scope import Place, Scope, Sink, Value
 from sparseloom.notation.nodes import Assign, IndexVar
-from sparseloom.program.binding import gather, grown_lengths
+from sparseloom.programs.binding import gather, grown_lengths
 
 Arrays = dict[str, list[Any]]
 

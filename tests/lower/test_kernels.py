@@ -19,7 +19,7 @@ from sparseloom.passes.jam import jam_unrolled
 from sparseloom.passes.launch import add_launches, without_unused
 from sparseloom.passes.registers import keep_in_registers
 from sparseloom.passes.uniform import share_among_lanes
-from sparseloom.program.cuda.nvrtc import compile_cubin
+from sparseloom.programs.cuda.nvrtc import compile_cubin
 
 UNITS = "parallelize(b,GPUBlock,{0}) parallelize(w,GPUWarp,{0}) parallelize(t,GPUThread,{1})"
 SPMV, SPMM = "y(i) = A(i,j) * x(j)", "C(i,k) = A(i,j) * B(j,k)"

@@ -25,7 +25,7 @@ from sparseloom.lower.kernel import Lowered
 from sparseloom.notation.interpret import Operand, evaluate
 from sparseloom.notation.nodes import Access, Assign
 from sparseloom.notation.verify import verify
-from sparseloom.program.binding import gather, grown_lengths, read_result
+from sparseloom.programs.binding import gather, grown_lengths, read_result
 from sparseloom.schedule.picture import full
 from sparseloom.targets.interpret import INTERPRET
 

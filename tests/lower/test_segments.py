@@ -19,7 +19,7 @@ from sparseloom.loops.printer import show
 from sparseloom.loops.segments import Segments
 from sparseloom.loops.verify import verify
 from sparseloom.notation.interpret import evaluate
-from sparseloom.program.cuda.nvrtc import compile_cubin
+from sparseloom.programs.cuda.nvrtc import compile_cubin
 from sparseloom.targets.cuda import CUDA, translation_unit
 from sparseloom.targets.interpret import INTERPRET
 

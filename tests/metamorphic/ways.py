@@ -13,7 +13,7 @@ from metamorphic.scheduling import draw_schedule
 from numpy.typing import NDArray
 
 import sparseloom as sl
-from sparseloom.program.chain import Chain
+from sparseloom.programs.chain import Chain
 from sparseloom.schedule.schedule import Schedule
 
 ENTRIES = {"program": 60, "evaluate": 24, "einsum": 10, "python": 3, "operators": 3}

@@ -11,7 +11,7 @@ from primitives.golden import GOLDEN, WRITES, read_cases, write_cases
 
 import sparseloom as sl
 from sparseloom.explorer.paper import PAPER, PaperSchedule
-from sparseloom.program.cuda.nvrtc import compile_cubin
+from sparseloom.programs.cuda.nvrtc import compile_cubin
 
 FOLDER = GOLDEN / "paper"
 ON_CPU = [paper for paper in PAPER if "_gpu" not in paper.name]

@@ -21,7 +21,7 @@ import sparseloom as sl
 from sparseloom.compiler import load_together
 from sparseloom.core.errors import CompilerBug, ScheduleError, SparseloomWarning
 from sparseloom.formats.storage import Storage
-from sparseloom.program.execution import Specialization
+from sparseloom.programs.execution import Specialization
 from sparseloom.toolchain.teams import on_threads
 
 THREADS = (3, 8)

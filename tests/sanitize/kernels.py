@@ -22,9 +22,9 @@ from sparseloom.loops.nodes import For, LoopKind
 from sparseloom.lower.kernel import Lowered
 from sparseloom.plan.choose import AT_ONCE
 from sparseloom.plan.plan import plan_schedule
-from sparseloom.program import execution
-from sparseloom.program.binding import Call
-from sparseloom.program.execution import Specialization
+from sparseloom.programs import execution
+from sparseloom.programs.binding import Call
+from sparseloom.programs.execution import Specialization
 
 Draw = Callable[[int, int], Kernel | None]
 

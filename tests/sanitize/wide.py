@@ -15,7 +15,7 @@ from sparseloom.formats.text import as_format
 from sparseloom.notation.terms import close_over, tensors_of
 from sparseloom.notation.text import declare, parse
 from sparseloom.plan.problem import declared
-from sparseloom.program.execution import Specialization, specialize
+from sparseloom.programs.execution import Specialization, specialize
 
 EXTENTS = (2**31 - 1, 2**31, 2**31 + 7, 2**32, 2**33, 2**40, 2**53, 2**62)
 SMALL = (1, 2, 3, 5)

@@ -12,7 +12,7 @@ from targets.c_harness import call, compile_all
 
 from sparseloom.core.dtypes import FLOAT32, UINT16, DType
 from sparseloom.loops.nodes import ZERO, Array, Cast, For, Function, Load, LoopKind, Op, Param, Role, Store, Var, add, index, multiply
-from sparseloom.program.cuda.nvrtc import compile_cubin
+from sparseloom.programs.cuda.nvrtc import compile_cubin
 from sparseloom.targets.cuda_prelude import prelude_for
 
 HALVES: tuple[DType, ...] = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sparseloom.core.dtypes import VALUE_DTYPES
 from sparseloom.core.errors import ConversionWarning, DTypeError, FormatError, ShapeError, StorageError
 from sparseloom.formats import named
-from sparseloom.program import guard
+from sparseloom.programs import guard
 from sparseloom.tensor import Tensor, asarray, entry, from_arrays, from_coo, full, random, zeros
 
 CLASSES = [getattr(sp, f"{name}_{kind}") for name in "csr csc coo bsr dia lil dok".split() for kind in ("array", "matrix")]

@@ -17,7 +17,7 @@ from attack.aliases import FORMATS, OPERATIONS, VIEWS, apply, arrays_through, ma
 from conformance.kernels import interpret_small_kernels
 
 import sparseloom as sl
-from sparseloom.program.execution import Specialization
+from sparseloom.programs.execution import Specialization
 
 
 @pytest.fixture(autouse=True)

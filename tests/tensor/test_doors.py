@@ -18,8 +18,8 @@ import sparseloom as sl
 from sparseloom.calls import kernel
 from sparseloom.core.errors import ConversionWarning, StorageError
 from sparseloom.core.settings import settings
-from sparseloom.program import chain, execution, laying
-from sparseloom.program.dispatch import Doors, doors
+from sparseloom.programs import chain, execution, laying
+from sparseloom.programs.dispatch import Doors, doors
 from sparseloom.tensor import operators
 
 Make = Callable[[np.random.Generator], Any]

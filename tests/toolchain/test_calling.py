@@ -19,8 +19,8 @@ from toolchain.kernels import ENDLESS, MAKES_SQUARES, POLLING, SELF_INTERRUPTING
 
 from sparseloom.core.errors import CompilerBug, ShapeError, SparseloomError
 from sparseloom.loops.nodes import Status
-from sparseloom.program import calling
-from sparseloom.program.calling import IndexOverflow, Pack, address_of, adopt, bind, run
+from sparseloom.programs import calling
+from sparseloom.programs.calling import IndexOverflow, Pack, address_of, adopt, bind, run
 from sparseloom.toolchain.libraries import load
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -248,7 +248,7 @@ def test_a_kernel_in_another_thread_is_not_interrupted() -> None:
 def test_ctrl_c_ends_an_endless_kernel() -> None:
     program = (
         "import sys, threading; import numpy as np\n"
-        "from sparseloom.program.calling import Pack, run\n"
+        "from sparseloom.programs.calling import Pack, run\n"
         "from sparseloom.toolchain.libraries import load\n"
         "(entry,), started = load(sys.argv[1]), np.zeros(1, np.int64)\n"
         "def report():\n"

@@ -17,7 +17,7 @@ from toolchain.kernels import POLLING, SELF_INTERRUPTING, in_child, returning, s
 
 import sparseloom as sl
 from sparseloom.core.settings import settings
-from sparseloom.program.calling import Pack, run
+from sparseloom.programs.calling import Pack, run
 from sparseloom.toolchain import forks, turns
 from sparseloom.toolchain import libraries as library
 from sparseloom.toolchain.libraries import load

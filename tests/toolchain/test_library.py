@@ -21,7 +21,7 @@ import sparseloom as sl
 from sparseloom.compiler import build
 from sparseloom.core.errors import CompilerBug, SparseloomWarning, ToolchainError
 from sparseloom.core.settings import settings
-from sparseloom.program.calling import Pack, run
+from sparseloom.programs.calling import Pack, run
 from sparseloom.toolchain import libraries as library
 from sparseloom.toolchain.compilers import find_compiler
 from sparseloom.toolchain.failures import failures

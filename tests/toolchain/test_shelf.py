@@ -11,7 +11,7 @@ import pytest
 
 import sparseloom as sl
 from sparseloom.core.settings import kept_memory, settings
-from sparseloom.program.calling import address_of
+from sparseloom.programs.calling import address_of
 from sparseloom.targets.c_memory import PLACES
 from sparseloom.toolchain.shelf import shelf
 from sparseloom.toolchain.teams import on_threads

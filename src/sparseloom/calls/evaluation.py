@@ -23,9 +23,9 @@ from sparseloom.notation.nodes import Assign
 from sparseloom.notation.script import Script, read_script
 from sparseloom.plan.contraction import Path, Step
 from sparseloom.plan.problem import known_sizes
-from sparseloom.program.dispatch import doors
-from sparseloom.program.passing import name_is_an_option
-from sparseloom.program.replay import PlanText
+from sparseloom.programs.dispatch import doors
+from sparseloom.programs.passing import name_is_an_option
+from sparseloom.programs.replay import PlanText
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.targets.target import Calling

@@ -22,15 +22,15 @@ from sparseloom.notation.text import declare
 from sparseloom.plan.contraction import Path, Step
 from sparseloom.plan.problem import declared, known_sizes, usually_stored
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
-from sparseloom.program.binding import Call
-from sparseloom.program.chain import Chain, Setting, preview, specialize, specialize_all
-from sparseloom.program.conversion import convert
-from sparseloom.program.cuda.storages import elsewhere
-from sparseloom.program.dispatch import Doors
-from sparseloom.program.execution import Specialization
-from sparseloom.program.passing import from_dict, name_is_an_option
-from sparseloom.program.replay import PlanText, Shown, plan_text, the_schedule
-from sparseloom.program.tuning import Tuned, tune
+from sparseloom.programs.binding import Call
+from sparseloom.programs.chain import Chain, Setting, preview, specialize, specialize_all
+from sparseloom.programs.conversion import convert
+from sparseloom.programs.cuda.storages import elsewhere
+from sparseloom.programs.dispatch import Doors
+from sparseloom.programs.execution import Specialization
+from sparseloom.programs.passing import from_dict, name_is_an_option
+from sparseloom.programs.replay import PlanText, Shown, plan_text, the_schedule
+from sparseloom.programs.tuning import Tuned, tune
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.targets.target import Calling
 from sparseloom.tensor.bound_kernel import BoundKernel

@@ -6,8 +6,8 @@ import argparse
 
 from sparseloom.cli.arguments import OptionError, Subcommands, add_statement, add_subcommand, dtypes
 from sparseloom.cli.inputs import add_inputs, all_operands, asked_extents, given_operands, read_problem, statement_kernel
-from sparseloom.program.bisection import Verdict, bisect
-from sparseloom.program.execution import Specialization
+from sparseloom.programs.bisection import Verdict, bisect
+from sparseloom.programs.execution import Specialization
 from sparseloom.targets.registry import DEFAULT, TARGETS
 
 SMALL = 6  # how far variables run where nothing says it: the oracle is dense

@@ -13,8 +13,8 @@ from sparseloom.cli.arguments import Subcommands, add_subcommand
 from sparseloom.core.errors import DeviceError, ToolchainError
 from sparseloom.core.processor import cpu_flags
 from sparseloom.core.system import usable_cores
-from sparseloom.program.cuda import nvrtc
-from sparseloom.program.cuda.device import device
+from sparseloom.programs.cuda import nvrtc
+from sparseloom.programs.cuda.device import device
 from sparseloom.toolchain.cache import kernel_cache
 from sparseloom.toolchain.compilers import Compiler, find_compiler
 from sparseloom.toolchain.openmp import has_threads, with_openmp

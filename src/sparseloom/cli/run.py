@@ -15,7 +15,7 @@ from sparseloom.cli.inputs import add_inputs, all_operands, asked_extents, given
 from sparseloom.cli.streams import require_output, write_named, written_suffix
 from sparseloom.cli.terminal import facts, plural, say, seconds, working
 from sparseloom.formats.pack import unpack
-from sparseloom.program.cuda.device import device
+from sparseloom.programs.cuda.device import device
 from sparseloom.targets.registry import DEFAULT, TARGETS
 from sparseloom.targets.target import Calling
 from sparseloom.tensor.bound_kernel import BoundKernel

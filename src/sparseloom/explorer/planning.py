@@ -6,8 +6,8 @@ from typing import Any
 
 from sparseloom.explorer.subject import Subject
 from sparseloom.plan.plan import plan_freely, plan_schedule
-from sparseloom.program.chain import Chain
-from sparseloom.program.chain import specialize as specialize_whole
+from sparseloom.programs.chain import Chain
+from sparseloom.programs.chain import specialize as specialize_whole
 from sparseloom.toolchain.worth import HERE
 
 

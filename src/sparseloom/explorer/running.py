@@ -24,9 +24,9 @@ from sparseloom.explorer.window import smaller, windowed
 from sparseloom.formats.named import name_of
 from sparseloom.formats.pack import to_dense
 from sparseloom.formats.storage import Storage
-from sparseloom.program.binding import Call
-from sparseloom.program.cuda.binding import awaited
-from sparseloom.program.cuda.storages import to_device, to_host
+from sparseloom.programs.binding import Call
+from sparseloom.programs.cuda.binding import awaited
+from sparseloom.programs.cuda.storages import to_device, to_host
 from sparseloom.targets.target import Calling
 from sparseloom.tensor.tensor import Tensor
 from sparseloom.toolchain.teams import get_threads

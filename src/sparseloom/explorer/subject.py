@@ -27,8 +27,8 @@ from sparseloom.notation.terms import close_over, semiring_zero, zero_in
 from sparseloom.notation.text import declare
 from sparseloom.plan.plan import Plan, plan_as_asked
 from sparseloom.plan.problem import declared
-from sparseloom.program.conversion import convert
-from sparseloom.program.execution import Specialization, specialize
+from sparseloom.programs.conversion import convert
+from sparseloom.programs.execution import Specialization, specialize
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.registry import find_target

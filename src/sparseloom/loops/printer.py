@@ -25,7 +25,8 @@ from sparseloom.loops.contexts import compared, is_widened, literal_dtype, natur
 from sparseloom.loops.routines import Call, Use
 from sparseloom.loops.segments import Segments
 
-SYMBOLS = {"floor_divide": "//", "remainder": "%"} | {name: op.symbol for name, op in OPERATORS.items() if op.symbol}
+_OF_INDICES = {"floor_divide": "//", "remainder": "%"}  # the operators on values that a user writes so are shown as functions
+SYMBOLS = {name: op.symbol for name, op in OPERATORS.items() if op.symbol not in ("", *_OF_INDICES.values())} | _OF_INDICES
 LEVELS = {
     "if": 1, "or": 2, "and": 3, "xor": 4, "==": 5, "!=": 5, "<": 5, "<=": 5, ">": 5, ">=": 5,
     "+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7, "negative": 8, "**": 9,

@@ -14,8 +14,8 @@ from sparseloom.core.dtypes import DType, as_inexact, computed, value_dtype
 from sparseloom.core.errors import CompilerBug, DTypeError, ShapeError
 from sparseloom.formats.storage import Storage, apart, with_values
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.program.conversion import convert
-from sparseloom.program.large import duplicate
+from sparseloom.programs.conversion import convert
+from sparseloom.programs.large import duplicate
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.indexing import transposed
 from sparseloom.tensor.intake import enter_aloud

@@ -8,14 +8,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-import sparseloom.program.chain as chain
+import sparseloom.programs.chain as chain
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Access, Assign, Expr, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import close_over
 from sparseloom.plan.problem import declared, find_extents, resolve
-from sparseloom.program.execution import Specialization, specialize
-from sparseloom.program.guard import Guard, still_valid
+from sparseloom.programs.execution import Specialization, specialize
+from sparseloom.programs.guard import Guard, still_valid
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.c import C

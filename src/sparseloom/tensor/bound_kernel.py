@@ -7,7 +7,7 @@ from typing import Any
 
 from sparseloom.core.signs import printable
 from sparseloom.formats.storage import Storage
-from sparseloom.program.binding import Call
+from sparseloom.programs.binding import Call
 from sparseloom.tensor.tensor import Tensor
 from sparseloom.toolchain.teams import on_threads
 

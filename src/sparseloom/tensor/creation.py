@@ -19,8 +19,8 @@ from sparseloom.formats.pack import from_dense, pack
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage, apart, copied, derived, sealed
 from sparseloom.formats.text import as_format
-from sparseloom.program.conversion import convert, store
-from sparseloom.program.large import duplicate
+from sparseloom.programs.conversion import convert, store
+from sparseloom.programs.large import duplicate
 from sparseloom.tensor.arrays import plain_array, storage_of
 from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.intake import enter, warn

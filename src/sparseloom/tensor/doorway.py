@@ -10,11 +10,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from sparseloom.formats.storage import Storage
-from sparseloom.program.chain import Chain
-from sparseloom.program.dispatch import Doors, Known
-from sparseloom.program.execution import Specialization
-from sparseloom.program.laying import lay
-from sparseloom.program.ways import Filled, Sharing
+from sparseloom.programs.chain import Chain
+from sparseloom.programs.dispatch import Doors, Known
+from sparseloom.programs.execution import Specialization
+from sparseloom.programs.laying import lay
+from sparseloom.programs.ways import Filled, Sharing
 from sparseloom.tensor.interop.scipy import MATRICES, lay_matrix
 from sparseloom.tensor.tensor import Tensor
 

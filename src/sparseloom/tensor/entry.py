@@ -17,8 +17,8 @@ from sparseloom.formats.level import LevelData
 from sparseloom.formats.pack import stored_count
 from sparseloom.formats.storage import Storage, apart
 from sparseloom.formats.validate import check
-from sparseloom.program.conversion import convert
-from sparseloom.program.guard import Guard
+from sparseloom.programs.conversion import convert
+from sparseloom.programs.guard import Guard
 
 NATIVE = frozenset((*VALUE_DTYPES, FLOAT16))
 NO_ARRAYS = LevelData()

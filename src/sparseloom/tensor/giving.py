@@ -6,7 +6,7 @@ from typing import Any
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.storage import Storage
-from sparseloom.program.cuda.storages import to_host
+from sparseloom.programs.cuda.storages import to_host
 from sparseloom.tensor.interop.binsparse import described
 from sparseloom.tensor.interop.binsparse import give as given
 from sparseloom.tensor.interop.registry import neighbour

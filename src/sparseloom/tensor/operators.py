@@ -24,9 +24,9 @@ from sparseloom.formats.storage import Storage, with_values
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.text import placeholder
 from sparseloom.plan.problem import declared
-from sparseloom.program.conversion import convert
-from sparseloom.program.dispatch import doors, specialized
-from sparseloom.program.execution import Specialization
+from sparseloom.programs.conversion import convert
+from sparseloom.programs.dispatch import doors, specialized
+from sparseloom.programs.execution import Specialization
 from sparseloom.tensor.complex_order import compares_complex, in_order
 from sparseloom.tensor.indexing import by_rows, select
 from sparseloom.tensor.intake import enter_aloud

@@ -14,7 +14,7 @@ from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
-from sparseloom.program.conversion import convert
+from sparseloom.programs.conversion import convert
 
 _FEW_ROWS = 2**20  # so many positions of rows are no burden
 _ROWS_PER_ENTRY = 16

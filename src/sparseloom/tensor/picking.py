@@ -16,7 +16,7 @@ from sparseloom.formats.named import coo, entries
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.layout import plain
-from sparseloom.program.conversion import store
+from sparseloom.programs.conversion import store
 from sparseloom.tensor.keys import Part, Picked, Together, indexes_mode, picked, run_of
 
 Index = NDArray[np.int64]

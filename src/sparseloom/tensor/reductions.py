@@ -25,8 +25,8 @@ from sparseloom.formats.pack import unpack
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Reduce
-from sparseloom.program.conversion import convert, store
-from sparseloom.program.dispatch import doors
+from sparseloom.programs.conversion import convert, store
+from sparseloom.programs.dispatch import doors
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.operators import Statement, cast, variables
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import INT64
-from sparseloom.program.calling import address_of
+from sparseloom.programs.calling import address_of
 from sparseloom.toolchain.libraries import load_routine
 
 WORTH = 1 << 14  # elements from which on the routine is worth compiling

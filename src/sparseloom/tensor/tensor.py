@@ -21,10 +21,10 @@ from sparseloom.formats.storage import Storage, apart, copied, derived, is_store
 from sparseloom.formats.storage import with_values as revalued
 from sparseloom.formats.text import as_format, parse_format
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.program.conversion import convert
-from sparseloom.program.cuda.storages import placed, to_host
-from sparseloom.program.guard import Guard, still_valid
-from sparseloom.program.large import duplicate
+from sparseloom.programs.conversion import convert
+from sparseloom.programs.cuda.storages import placed, to_host
+from sparseloom.programs.guard import Guard, still_valid
+from sparseloom.programs.large import duplicate
 from sparseloom.tensor.arithmetic import Arithmetic
 from sparseloom.tensor.arrays import arrays_of, storage_of
 from sparseloom.tensor.assignment import Assignment, TensorSchedule, assign, is_deferred

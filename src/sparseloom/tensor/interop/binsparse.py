@@ -22,7 +22,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.named import coo, csc, csf, csr, dcsc, dcsr, dense
 from sparseloom.formats.storage import Storage
-from sparseloom.program.guard import Guard
+from sparseloom.programs.guard import Guard
 from sparseloom.tensor.arrays import storage_of
 from sparseloom.tensor.entry import Intake
 

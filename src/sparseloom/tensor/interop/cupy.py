@@ -9,8 +9,8 @@ from sparseloom.core.dtypes import is_bfloat16, refuse_half
 from sparseloom.core.errors import DTypeError, FormatError, StorageError
 from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.storage import Storage
-from sparseloom.program.cuda.arrays import DeviceArray
-from sparseloom.program.cuda.streams import CUPY
+from sparseloom.programs.cuda.arrays import DeviceArray
+from sparseloom.programs.cuda.streams import CUPY
 from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.interop.device import compressed_on_device, coordinates_on_device, flat, from_device
 from sparseloom.tensor.interop.dlpack import strides_of

@@ -18,11 +18,11 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.named import coo
 from sparseloom.formats.storage import NO_INDICES, Seal, Storage
-from sparseloom.program.cuda.arrays import DeviceArray, copied_in, foreign
-from sparseloom.program.cuda.checks import check_on_device
-from sparseloom.program.cuda.device import device, ordinal_of
-from sparseloom.program.cuda.dlpack import CUDA_KINDS, Read, read_capsule
-from sparseloom.program.cuda.streams import DEFAULT_STREAM, LEGACY_STREAM, OWN
+from sparseloom.programs.cuda.arrays import DeviceArray, copied_in, foreign
+from sparseloom.programs.cuda.checks import check_on_device
+from sparseloom.programs.cuda.device import device, ordinal_of
+from sparseloom.programs.cuda.dlpack import CUDA_KINDS, Read, read_capsule
+from sparseloom.programs.cuda.streams import DEFAULT_STREAM, LEGACY_STREAM, OWN
 from sparseloom.tensor.entry import NO_ARRAYS, Intake
 from sparseloom.tensor.interop.numpy import dense_format
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sparseloom.core.dtypes import is_bfloat16
 from sparseloom.core.errors import DeviceError, DTypeError
 from sparseloom.formats.storage import Storage
-from sparseloom.program.calling import address_of
-from sparseloom.program.cuda.arrays import interface, shared_by_dlpack
-from sparseloom.program.cuda.dlpack import CUDA_KINDS, capsule_of
+from sparseloom.programs.calling import address_of
+from sparseloom.programs.cuda.arrays import interface, shared_by_dlpack
+from sparseloom.programs.cuda.dlpack import CUDA_KINDS, capsule_of
 from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.interop.device import from_device
 from sparseloom.tensor.interop.numpy import from_numpy

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sparseloom.core.dtypes import refuse_half
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.named import csc, csr
-from sparseloom.program.conversion import convert
-from sparseloom.program.cuda.storages import to_host
+from sparseloom.programs.conversion import convert
+from sparseloom.programs.cuda.storages import to_host
 from sparseloom.tensor.entry import Intake, converted
 from sparseloom.tensor.interop.pydata_sparse import listed
 from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates

@@ -12,7 +12,7 @@ from sparseloom.core.dtypes import INT32
 from sparseloom.core.errors import DTypeError, StorageError
 from sparseloom.formats.named import csr
 from sparseloom.formats.storage import Storage
-from sparseloom.program.cuda.storages import to_host
+from sparseloom.programs.cuda.storages import to_host
 from sparseloom.tensor.entry import Intake, converted
 from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.interop.pydata_sparse import listed

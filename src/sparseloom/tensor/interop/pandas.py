@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sparseloom.core.dtypes import is_bfloat16, known_fill, refuse_half, value_dtype
 from sparseloom.core.errors import FormatError, StorageError
 from sparseloom.formats.named import csc
-from sparseloom.program.conversion import convert
-from sparseloom.program.cuda.storages import to_host
+from sparseloom.programs.conversion import convert
+from sparseloom.programs.cuda.storages import to_host
 from sparseloom.tensor.entry import Intake, converted
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.interop.pydata_sparse import listed

@@ -11,7 +11,7 @@ import numpy as np
 from sparseloom.core.dtypes import refuse_half
 from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.storage import Storage
-from sparseloom.program.conversion import convert
+from sparseloom.programs.conversion import convert
 from sparseloom.tensor.entry import Intake, converted
 from sparseloom.tensor.interop.numpy import from_numpy
 from sparseloom.tensor.interop.scipy import from_compressed, from_coordinates

@@ -22,11 +22,11 @@ from sparseloom.formats.levels.offset import FURTHEST
 from sparseloom.formats.named import bcsr, coo, csc, csr, dia
 from sparseloom.formats.storage import Storage, apart, open_up
 from sparseloom.plan.statistics import LARGE
-from sparseloom.program.calling import address_of
-from sparseloom.program.conversion import convert
-from sparseloom.program.cuda.storages import to_host
-from sparseloom.program.guard import are_rows
-from sparseloom.program.laying import MOST_KINDS, Kind, Laid, kind_of
+from sparseloom.programs.calling import address_of
+from sparseloom.programs.conversion import convert
+from sparseloom.programs.cuda.storages import to_host
+from sparseloom.programs.guard import are_rows
+from sparseloom.programs.laying import MOST_KINDS, Kind, Laid, kind_of
 from sparseloom.tensor.arrays import plain_array
 from sparseloom.tensor.entry import NO_ARRAYS, Intake, remember, seen_before, shared_or_sorted, usable_indices, usable_values
 

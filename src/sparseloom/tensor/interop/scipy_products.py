@@ -18,7 +18,7 @@ from sparseloom.core.errors import ToolchainError
 from sparseloom.formats.named import csc, csr
 from sparseloom.formats.storage import Storage, open_up
 from sparseloom.notation.nodes import Apply, Expr, Reduce
-from sparseloom.program.dispatch import doors
+from sparseloom.programs.dispatch import doors
 from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.interop.scipy import from_compressed
 from sparseloom.tensor.operators import Statement, matmul, product, variables

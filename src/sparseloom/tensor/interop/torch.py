@@ -17,7 +17,7 @@ from sparseloom.core.errors import DeviceError, DTypeError, FormatError, Storage
 from sparseloom.formats.named import bcsr, coo, csc, csr
 from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage, apart, open_up
-from sparseloom.program.cuda.streams import TORCH
+from sparseloom.programs.cuda.streams import TORCH
 from sparseloom.tensor.entry import Intake
 from sparseloom.tensor.interop.device import compressed_on_device, coordinates_on_device, flat, from_device, wants_gradient
 from sparseloom.tensor.interop.dlpack import capsule, device_of, from_dlpack, shared_array

@@ -23,7 +23,7 @@ from sparseloom.formats.named import csr, dense
 from sparseloom.formats.pack import from_dense, to_dense, unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
-from sparseloom.program.conversion import store
+from sparseloom.programs.conversion import store
 from sparseloom.tensor.io.lines import Block, Lines
 from sparseloom.tensor.io.room import require_array, require_free, require_storable
 from sparseloom.tensor.io.source import Sink, fault, open_plain, write_text

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import FLOAT64, INT64
-from sparseloom.program.calling import address_of
+from sparseloom.programs.calling import address_of
 from sparseloom.toolchain.libraries import load_routine
 
 _LARGEST = np.iinfo(np.int64).max

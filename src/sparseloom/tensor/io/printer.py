@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import FLOAT64, INT64, kind_of
-from sparseloom.program.calling import address_of
+from sparseloom.programs.calling import address_of
 from sparseloom.toolchain.libraries import load_routine
 
 UINT64 = np.dtype(np.uint64)

@@ -22,7 +22,7 @@ from sparseloom.formats.named import entries
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
-from sparseloom.program.conversion import store
+from sparseloom.programs.conversion import store
 from sparseloom.tensor.io.lines import Block, Lines
 from sparseloom.tensor.io.room import require_storable
 from sparseloom.tensor.io.source import Sink, fault, open_plain, write_text

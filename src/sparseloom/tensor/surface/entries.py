@@ -23,8 +23,8 @@ from sparseloom.formats.named import entries as entries_format
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage, with_values
 from sparseloom.iteration.layout import plain
-from sparseloom.program.conversion import convert, require_host, store
-from sparseloom.program.cuda.storages import to_host
+from sparseloom.programs.conversion import convert, require_host, store
+from sparseloom.programs.cuda.storages import to_host
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.ordered import ordered_entries

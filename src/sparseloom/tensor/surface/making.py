@@ -12,7 +12,7 @@ from sparseloom.core.errors import DeviceError
 from sparseloom.formats.format import Format
 from sparseloom.formats.storage import sealed
 from sparseloom.formats.text import as_format
-from sparseloom.program.conversion import store
+from sparseloom.programs.conversion import store
 from sparseloom.tensor import creation
 from sparseloom.tensor.builder import Builder
 from sparseloom.tensor.surface.entries import array_of, by_numpy, dense_tensor, format_for, tensor_of

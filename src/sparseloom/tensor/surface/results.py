@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sparseloom.formats.storage import Storage, apart, copied, sealed, share_memory
-from sparseloom.program.large import duplicate
+from sparseloom.programs.large import duplicate
 
 _PLAIN = (np.ndarray, np.generic, bool, int, float, complex, str, bytes, type(None), slice, type(Ellipsis), np.dtype, type)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sparseloom.formats.storage import Storage
-from sparseloom.program.binding import Arguments, Call
-from sparseloom.program.cuda.arrays import WORD, DeviceArray
-from sparseloom.program.cuda.device import device
-from sparseloom.program.cuda.host_code import run_host_code
-from sparseloom.program.cuda.launching import Launches, load_module
-from sparseloom.program.cuda.storages import Place
+from sparseloom.programs.binding import Arguments, Call
+from sparseloom.programs.cuda.arrays import WORD, DeviceArray
+from sparseloom.programs.cuda.device import device
+from sparseloom.programs.cuda.host_code import run_host_code
+from sparseloom.programs.cuda.launching import Launches, load_module
+from sparseloom.programs.cuda.storages import Place
 from sparseloom.targets.target import Launchable
 
 

@@ -15,7 +15,7 @@ from sparseloom.formats.pack import pattern, to_dense
 from sparseloom.formats.storage import Storage
 from sparseloom.lower.kernel import Lowered
 from sparseloom.notation.interpret import Operand, evaluate
-from sparseloom.program.execution import Specialization
+from sparseloom.programs.execution import Specialization
 from sparseloom.targets.interpret import INTERPRET
 from sparseloom.targets.target import Calling
 

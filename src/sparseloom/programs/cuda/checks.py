@@ -22,9 +22,9 @@ from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.validate import fault_error
-from sparseloom.program.cuda.arrays import DeviceArray, empty
-from sparseloom.program.cuda.host_code import Argument, HostPlan, Number, Step, Word
-from sparseloom.program.cuda.launching import Launches, load_module
+from sparseloom.programs.cuda.arrays import DeviceArray, empty
+from sparseloom.programs.cuda.host_code import Argument, HostPlan, Number, Step, Word
+from sparseloom.programs.cuda.launching import Launches, load_module
 
 _THREADS = 256
 _NO_FAULT = 2**64 - 1

@@ -28,10 +28,10 @@ from sparseloom.formats.room import least_size
 from sparseloom.formats.storage import NO_INDICES, Owner, Seal, Storage
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
-from sparseloom.program.binding import aligned, as_stored
-from sparseloom.program.calling import CALLER_ADDRESS, address_of, adopt, call_with, ended
-from sparseloom.program.large import duplicate
-from sparseloom.program.laying import Laid, Words, parts_of
+from sparseloom.programs.binding import aligned, as_stored
+from sparseloom.programs.calling import CALLER_ADDRESS, address_of, adopt, call_with, ended
+from sparseloom.programs.large import duplicate
+from sparseloom.programs.laying import Laid, Words, parts_of
 from sparseloom.toolchain.libraries import EntryPoint
 
 

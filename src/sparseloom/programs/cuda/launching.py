@@ -20,13 +20,13 @@ import numpy as np
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops.nodes import Status
-from sparseloom.program.calling import address_of, failure
-from sparseloom.program.cuda.arrays import DeviceArray, Owned
-from sparseloom.program.cuda.device import device
-from sparseloom.program.cuda.driver import LaunchConfig
-from sparseloom.program.cuda.host_code import Argument, HostPlan, Number, StatusWord, Temporary, Word
-from sparseloom.program.cuda.nvrtc import compile_cubin
-from sparseloom.program.cuda.streams import DEFAULT_STREAM, OWN, current_stream
+from sparseloom.programs.calling import address_of, failure
+from sparseloom.programs.cuda.arrays import DeviceArray, Owned
+from sparseloom.programs.cuda.device import device
+from sparseloom.programs.cuda.driver import LaunchConfig
+from sparseloom.programs.cuda.host_code import Argument, HostPlan, Number, StatusWord, Temporary, Word
+from sparseloom.programs.cuda.nvrtc import compile_cubin
+from sparseloom.programs.cuda.streams import DEFAULT_STREAM, OWN, current_stream
 
 _REMEMBERED = 512
 _STATUS_BYTES = 4

@@ -21,8 +21,8 @@ from sparseloom.loops.nodes import Function, Role
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import TensorVar
-from sparseloom.program.calling import Pack, address_of, adopt, bind, failure, run
-from sparseloom.program.large import LARGE, duplicate, large_room
+from sparseloom.programs.calling import Pack, address_of, adopt, bind, failure, run
+from sparseloom.programs.large import LARGE, duplicate, large_room
 from sparseloom.toolchain.libraries import EntryPoint
 
 Arguments = list[Any]

@@ -42,10 +42,10 @@ from sparseloom.iteration.rows import SHORT_ROWS, is_long
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, TensorVar
 from sparseloom.plan.plan import Plan, choose_loops, plan_loops
 from sparseloom.plan.statistics import Statistics, rounded
-from sparseloom.program.binding import allocate, bind_entry, gather, read_result
-from sparseloom.program.calling import IndexOverflow
-from sparseloom.program.guard import ascends
-from sparseloom.program.large import duplicate
+from sparseloom.programs.binding import allocate, bind_entry, gather, read_result
+from sparseloom.programs.calling import IndexOverflow
+from sparseloom.programs.guard import ascends
+from sparseloom.programs.large import duplicate
 from sparseloom.toolchain.worth import HERE
 
 

@@ -13,8 +13,8 @@ from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
 from typing import Any, TypeVar
 
 from sparseloom.core.errors import DeviceError
-from sparseloom.program.calling import OutOfMemory
-from sparseloom.program.cuda.driver import OUT_OF_MEMORY, driver, said
+from sparseloom.programs.calling import OutOfMemory
+from sparseloom.programs.cuda.driver import OUT_OF_MEMORY, driver, said
 
 T = TypeVar("T")
 _MAJOR, _MINOR, _HAS_POOLS = 75, 76, 115  # CU_DEVICE_ATTRIBUTE_...

@@ -41,12 +41,12 @@ from sparseloom.notation.nodes import Assign, Forall, Races, Stmt, TensorVar, Un
 from sparseloom.plan.plan import Plan, choose_loops, plan, plan_as_asked, plan_with, problem_text
 from sparseloom.plan.problem import Problem, pose, with_index_dtype
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
-from sparseloom.program.binding import Call, aligned, bind_entry, bind_interpreter, gather, is_interpretable, read_result
-from sparseloom.program.calling import BoundViolated, IndexOverflow
-from sparseloom.program.conversion import convert, converted, with_indices_as
-from sparseloom.program.cuda.binding import bind_launches
-from sparseloom.program.cuda.storages import Place, is_writable, require_place, room_for
-from sparseloom.program.explain import explain
+from sparseloom.programs.binding import Call, aligned, bind_entry, bind_interpreter, gather, is_interpretable, read_result
+from sparseloom.programs.calling import BoundViolated, IndexOverflow
+from sparseloom.programs.conversion import convert, converted, with_indices_as
+from sparseloom.programs.cuda.binding import bind_launches
+from sparseloom.programs.cuda.storages import Place, is_writable, require_place, room_for
+from sparseloom.programs.explain import explain
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.schedule.loops import relations_of
 from sparseloom.targets.c import C

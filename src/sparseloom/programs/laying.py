@@ -21,7 +21,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
 from sparseloom.plan.statistics import LARGE, known_of
-from sparseloom.program.calling import address_of
+from sparseloom.programs.calling import address_of
 
 MOST_KINDS = 4096
 Number = bool | int | float | complex | np.generic

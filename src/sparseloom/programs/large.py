@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import ToolchainError
-from sparseloom.program.calling import address_of, adopt
+from sparseloom.programs.calling import address_of, adopt
 from sparseloom.targets.c_memory import HUGE_PAGE
 from sparseloom.targets.c_prelude import prelude_for
 from sparseloom.toolchain.libraries import EntryPoint, load

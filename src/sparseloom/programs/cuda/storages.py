@@ -12,10 +12,10 @@ from sparseloom.formats.level import LevelData
 from sparseloom.formats.storage import Storage, sealed
 from sparseloom.notation.nodes import TensorVar
 from sparseloom.plan.statistics import known_alike
-from sparseloom.program.binding import allocate
-from sparseloom.program.cuda.arrays import DeviceArray, copied_in, empty
-from sparseloom.program.cuda.device import device
-from sparseloom.program.cuda.streams import OWN, common_source, current_stream
+from sparseloom.programs.binding import allocate
+from sparseloom.programs.cuda.arrays import DeviceArray, copied_in, empty
+from sparseloom.programs.cuda.device import device
+from sparseloom.programs.cuda.streams import OWN, common_source, current_stream
 from sparseloom.targets.target import Calling, Target
 
 POSITIONS = "pos"

@@ -15,11 +15,11 @@ from sparseloom.core.errors import NotationError, ScheduleError
 from sparseloom.core.signs import printable
 from sparseloom.formats.storage import Storage
 from sparseloom.plan.plan import Plan, plan_variants, problem_text
-from sparseloom.program.binding import Call
-from sparseloom.program.chain import Chain, temporary
-from sparseloom.program.conversion import with_indices_as
-from sparseloom.program.cuda.binding import awaited
-from sparseloom.program.execution import Specialization
+from sparseloom.programs.binding import Call
+from sparseloom.programs.chain import Chain, temporary
+from sparseloom.programs.conversion import with_indices_as
+from sparseloom.programs.cuda.binding import awaited
+from sparseloom.programs.execution import Specialization
 from sparseloom.targets.target import Calling
 from sparseloom.toolchain.tuned import keep_schedule
 from sparseloom.toolchain.worth import HERE

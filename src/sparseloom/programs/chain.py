@@ -34,12 +34,12 @@ from sparseloom.notation.text import declare
 from sparseloom.plan.contraction import Contraction, Path, Step, contract, contract_along, density
 from sparseloom.plan.problem import Problem, Shaped, declared, pose, pose_without_data
 from sparseloom.plan.statistics import Known, Statistics
-from sparseloom.program.binding import Call, aligned
-from sparseloom.program.calling import IndexOverflow
-from sparseloom.program.conversion import with_indices_as
-from sparseloom.program.cuda.checks import has_nan as has_nan_there
-from sparseloom.program.cuda.storages import Place, room_for
-from sparseloom.program.execution import Specialization
+from sparseloom.programs.binding import Call, aligned
+from sparseloom.programs.calling import IndexOverflow
+from sparseloom.programs.conversion import with_indices_as
+from sparseloom.programs.cuda.checks import has_nan as has_nan_there
+from sparseloom.programs.cuda.storages import Place, room_for
+from sparseloom.programs.execution import Specialization
 from sparseloom.targets.c import C
 from sparseloom.targets.target import Calling, Target
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import INDEX_DTYPES, DType
 from sparseloom.core.errors import DeviceError
-from sparseloom.program.calling import address_of
-from sparseloom.program.cuda.device import device
-from sparseloom.program.cuda.dlpack import capsule_of
-from sparseloom.program.cuda.streams import DEFAULT_STREAM, LEGACY_STREAM, OWN, current_stream
+from sparseloom.programs.calling import address_of
+from sparseloom.programs.cuda.device import device
+from sparseloom.programs.cuda.dlpack import capsule_of
+from sparseloom.programs.cuda.streams import DEFAULT_STREAM, LEGACY_STREAM, OWN, current_stream
 
 WORD = 16  # bytes that one instruction moves
 _UPDATED = 4  # bytes that are updated at once, at least

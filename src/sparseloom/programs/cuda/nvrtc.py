@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from sparseloom.core.errors import ToolchainError
-from sparseloom.program.cuda.packages import HELP, package
+from sparseloom.programs.cuda.packages import HELP, package
 from sparseloom.toolchain.cache import kernel_cache
 
 DEFAULT_ARCHITECTURE = "sm_90"

@@ -26,11 +26,11 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Assign, TensorVar
 from sparseloom.plan.statistics import Statistics
-from sparseloom.program.calling import IndexOverflow, address_of
-from sparseloom.program.chain import Chain, has_nan, temporary
-from sparseloom.program.execution import Specialization, specialize
-from sparseloom.program.laying import TEMPORARY, Laid, lay, spelled
-from sparseloom.program.ways import Destination, Filled, Sharing, Way, way_to
+from sparseloom.programs.calling import IndexOverflow, address_of
+from sparseloom.programs.chain import Chain, has_nan, temporary
+from sparseloom.programs.execution import Specialization, specialize
+from sparseloom.programs.laying import TEMPORARY, Laid, lay, spelled
+from sparseloom.programs.ways import Destination, Filled, Sharing, Way, way_to
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.schedule.loops import relations_of
 from sparseloom.targets.target import Calling

@@ -15,8 +15,8 @@ from sparseloom.notation.nodes import TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.script import PLAIN
 from sparseloom.notation.terms import reopen, tensors_of
-from sparseloom.program.chain import Chain
-from sparseloom.program.execution import Inspectable, Specialization
+from sparseloom.programs.chain import Chain
+from sparseloom.programs.execution import Inspectable, Specialization
 from sparseloom.schedule.nests import IterationGraph
 
 

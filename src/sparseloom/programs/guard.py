@@ -18,7 +18,7 @@ from sparseloom.core.errors import StorageError, ToolchainError
 from sparseloom.formats.level import Mask, Outline
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.validate import check
-from sparseloom.program.calling import address_of
+from sparseloom.programs.calling import address_of
 from sparseloom.targets.c_guard import GUARD_SOURCE
 from sparseloom.toolchain.libraries import EntryPoint, load
 
