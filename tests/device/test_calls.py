@@ -148,9 +148,8 @@ def test_an_assignment_says_where_operands_are(device: StandIn, A: sp.csr_array,
     i, j = sl.indices("i j")
     B, y = sl.asarray(A, name="B").to_device(), sl.zeros(100)
     B.arrays  # noqa: B018 - whoever has them could change them
-    y[i] = B[i, j] * sl.asarray(x)[j]
     with pytest.raises(DeviceError, match="B is on cuda, and C computes in main memory"):
-        y.to_numpy()
+        y[i] = B[i, j] * sl.asarray(x)[j]
 
 
 def test_storage_is_not_converted_on_the_device(device: StandIn, A: sp.csr_array, x: np.ndarray) -> None:
@@ -194,14 +193,14 @@ def test_statements_one_after_another(device: StandIn, A: sp.csr_array, x: np.nd
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Statements without a schedule get one, as the planner would give it."""
-    real = sl.kernel.Kernel.__init__
+    real = sl.Kernel.__init__
 
     def scheduled(self: sl.Kernel, *args: Any, **options: Any) -> None:
         real(self, *args, **options)
         if self._target.name == "cuda":
             self._schedule = ROWS
 
-    monkeypatch.setattr(sl.kernel.Kernel, "__init__", scheduled)
+    monkeypatch.setattr(sl.Kernel, "__init__", scheduled)
     yield
     kernel_for.cache_clear()
     _einsum_kernel.cache_clear()

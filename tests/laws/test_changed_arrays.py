@@ -82,10 +82,16 @@ def test_an_assignment_reads_what_its_operands_hold_when_it_runs() -> None:
     a, x = matrix(), np.ones(50)
     i, j = sl.indices("i j")
     y = sl.zeros(40)
-    y[i] = sl.asarray(a)[i, j] * sl.asarray(x)[j]
+    held = sl.asarray(a)
+    y[i] = held[i, j] * sl.asarray(x)[j]
+    np.testing.assert_allclose(y.to_numpy(), a @ x)
+    with sl.deferred():
+        y[i] = held[i, j] * sl.asarray(x)[j]
     a.indices[5] = 10**9
     with pytest.raises(StorageError, match="1000000000"):
         y.to_numpy()
+    with pytest.raises(StorageError, match="1000000000"):
+        y[i] = held[i, j] * sl.asarray(x)[j]
 
 
 def test_conversions_follow_their_operand() -> None:

@@ -108,7 +108,7 @@ def load(trials: Sequence[Trial]) -> None:
     good = []
     for kernel, operands in calls:
         with suppress(Exception):  # said when the kernel is called
-            kernel._specialize(kernel._operands(operands, {}, None))
+            kernel.specialized(kernel._operands(operands, {}, None))
             good.append((kernel, operands))
     with suppress(Exception):
         compile_together(good)

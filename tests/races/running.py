@@ -77,7 +77,7 @@ def _prepared(shape: Shape, dtype: str, seed: int) -> Case:
     kernel = shape.kernel()
     given = operands(kernel.operand_names, dtype, shape.cell.reduction, seed)
     storages = kernel._operands(given, {}, None)
-    prepared = kernel._specialize(storages)
+    prepared = kernel.specialized(storages)
     if not isinstance(prepared, Specialization):
         raise CompilerBug(str(shape), "one statement is one kernel")
     plainly = shape.kernel("interpret", scheduled=False)(*given).to_numpy()

@@ -96,7 +96,7 @@ def test_a_second_call_writes_no_statement(name: str, rng: np.random.Generator, 
     many = [(matrix(rng), matrix(rng), np.ones(20)) for _ in range(4)]  # at once, so that none stands where another was
     for operands in many[:2]:
         ours(*operands)
-    for what, function in ((operators, "Statement"), (kernel.Kernel, "_specialize")):
+    for what, function in ((operators, "Statement"), (kernel.Kernel, "specialized")):
         monkeypatch.setattr(what, function, None)
     for operands in many[2:]:
         ours(*operands)

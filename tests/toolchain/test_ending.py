@@ -23,7 +23,7 @@ def go(work, count=1, daemon=True):
 """
 # Each computes for longer than a test may take, or for ever.
 WORK = {
-    "scalar": "x = np.ones(20_000); k = sl.program('s = x(i) * x(j) * x(k)')\nwork = lambda: k(x)",
+    "scalar": "x = np.ones(20_000); k = sl.program('s = x(i) * x(j) * x(k)', schedule='')\nwork = lambda: k(x)",
     "threads": "x = np.ones(20_000); k = sl.program('s = x(i) * x(j) * x(k)', schedule='parallelize(i,CPUThread,ParallelReduction)')\n"
     "work = lambda: k(x)",
     "bound": "X = np.ones((60, 60)); b = sl.program('C(i,k) = A(i,j) * B(j,k)', schedule='').bind(X, X)\ndef work():\n    while True: b()",

@@ -25,7 +25,7 @@ class AssignedKernel(Kernel):
         result, own = statement.lhs.tensor, {var.name for var in variables_in(statement.rhs)}
         formats = {name: storage.format for name, storage in assignment.operands.items()}
         sizes = {name: size for name, size in assignment.sizes.items() if name not in own}
-        options = (result.format, result.dtype, None, sizes, target.name, schedule.text)
+        options = (result.format, result.stored_dtype, None, sizes, target.name, schedule.text)
         super().__init__(statement, show(statement), formats, *options)
         self._assignment = assignment
         self._receive = schedule.receive

@@ -37,13 +37,13 @@ class Assignment:
     def prepare(self, schedule: str | None = None, target: Target = C) -> Specialization:
         """The statement made definite, under a schedule, with a result in the format and dtype of the tensor it was assigned to."""
         result = self.statement.lhs.tensor
-        return specialize(self.statement, self.operands, result.format, result.dtype, self.sizes, schedule, target=target)
+        return specialize(self.statement, self.operands, result.format, result.stored_dtype, self.sizes, schedule, target=target)
 
     def run(self) -> Storage:
         """Compute the result, from what the operands hold now."""
         self.check_operands()
         result = self.statement.lhs.tensor
-        return chain.specialize(self.statement, self.operands, result.format, result.dtype, self.sizes).run(self.operands)
+        return chain.specialize(self.statement, self.operands, result.format, result.stored_dtype, self.sizes).run(self.operands)
 
     def check_operands(self) -> None:
         """Look again at operands that a caller may have changed since the assignment was written down."""

@@ -1,4 +1,4 @@
-// The only module that talks to the server. Anything with the same `ask` can stand in for it, such as the compiler in the page itself.
+// The only module that talks to the server.
 
 const LIMITS = { run: 90, time: 90, compare: 150, plan: 30 };
 const lanes = new Map();
@@ -15,7 +15,7 @@ async function answered(response) {
   return failure(`The server's answer cannot be read (status ${response.status}).`, "Reload the page; if this stays, start `sparseloom explore` again.");
 }
 
-/** Ask and get the answer; null when a newer request of the same lane took its place. What goes wrong is an answer with an error. */
+/** The answer, maybe an error; null if a newer request of the same lane replaced this one. */
 export async function ask(request, lane = request.ask) {
   lanes.get(lane)?.abort();
   const control = new AbortController();

@@ -1,4 +1,4 @@
-// The second and third column: loops or concrete notation, and the generated code, with the names in them.
+// Second and third column: loops or notation, and generated code.
 
 import { byId, element, put, refusal, tabs } from "./dom.js";
 import { isKnown, kindOf } from "./links.js";
@@ -16,7 +16,7 @@ const TOKEN = {
   concrete: /(?<comment>#.*)|(?<note>\s\[[^\]]*\]$)|(?<number>\b\d[\w.]*)|(?<word>[A-Za-z_]\w*)/g,
 };
 
-/** The name that an identifier of the code stands for: itself, or the tensor whose array it is, as in A2_pos. */
+/** The name behind an identifier: itself, or the tensor of an array (A2_pos). */
 function nameIn(word) {
   if (isKnown(word)) return word;
   const stem = /^p?([A-Za-z_]\w*?)\d*(?:_[a-z]+\d*)?$/.exec(word)?.[1];
@@ -31,7 +31,7 @@ function piece(kind, text, language) {
   return name ? element("span", { "data-names": name, class: "name" }, text) : text;
 }
 
-/** A line in pieces: comments, numbers, keywords in their colours, names so that they can be pointed at. */
+/** A line as coloured comments, numbers, keywords and names. */
 function coloured(text, language) {
   const parts = [];
   let end = 0;
@@ -50,7 +50,7 @@ function line({ text, names }, number, language) {
   return element("div", attributes, element("span.number", { "aria-hidden": true }, number + 1), element("code", coloured(text, language)));
 }
 
-/** Arrows walk through the lines, so that Tab passes a column in one step. */
+/** Arrows move between lines; Tab passes the column. */
 function walked(event) {
   const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -1e9, End: 1e9 }[event.key];
   if (!step || event.altKey) return;

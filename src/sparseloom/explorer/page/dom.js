@@ -1,4 +1,4 @@
-// The page's few tools for its own tree. Text is always a text node: nothing that was typed or answered is read as markup.
+// Tools for the DOM. Text is always a text node, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -14,7 +14,7 @@ function fill(node, given) {
   return node;
 }
 
-/** An element, as in element("p.faint", { title: "..." }, children): `onclick` and the like are listeners; what is false or missing is left out, but for aria-. */
+/** element("p.faint", { title: "..." }, children): on... are listeners; false or missing attributes are left out, except aria-. */
 export function element(kind, ...given) {
   const [tag, ...classes] = kind.split(".");
   const node = fill(document.createElement(tag), given);
@@ -42,7 +42,7 @@ export function refusal(error) {
   return element("div.refusal", element("pre", error.text), error.help && element("p", element("b", "help: "), error.help));
 }
 
-/** Tabs after the ARIA pattern: one stop for Tab, arrows move. `panes` is [[key, title, element], ...]. */
+/** ARIA tabs; `panes` is [[key, title, element], ...]. */
 export function tabs(label, panes, onshow = () => {}) {
   const heads = new Map();
   const list = element("div", { role: "tablist", "aria-label": label });

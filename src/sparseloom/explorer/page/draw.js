@@ -1,4 +1,4 @@
-// Pictures: the colours and looks that schedule/svg.py has too, arrays as boxes, and files to take away.
+// Pictures: colours as in svg.py, arrays as boxes, files.
 
 import { button, element, say, shape } from "./dom.js";
 
@@ -15,7 +15,7 @@ export function drawing(width, height, label, parts) {
   return shape("svg", attributes, parts);
 }
 
-/** The server's own SVG as a tree. Its style is the page's, whose policy lets no script run in it. */
+/** The server's SVG as a tree; the page's policy lets no script run. */
 export function parsed(source) {
   const tree = new DOMParser().parseFromString(source, "image/svg+xml").documentElement;
   tree.querySelectorAll("style, script, foreignObject, a").forEach((node) => node.remove());
@@ -26,7 +26,7 @@ export function parsed(source) {
   return document.importNode(tree, true);
 }
 
-/** A picture as a file of its own: looks as on the page, which need no stylesheet. */
+/** A picture as a file that needs no stylesheet. */
 function standalone(svg) {
   const copy = svg.cloneNode(true);
   const copies = [copy, ...copy.querySelectorAll("*")];
@@ -51,7 +51,7 @@ export function exporter(name, find) {
   }, { class: "small", "aria-label": `Save ${name} as SVG`, title: "Save as SVG" });
 }
 
-/** Rows of boxes with values; `made` gets every box with its index. Returns shapes and the height used. */
+/** Rows of boxes; `made` gets each with its index. Returns shapes and height. */
 export function boxes(name, values, y, width, made = () => {}) {
   const left = 64;
   const size = Math.max(22, 8 + 7.5 * Math.max(1, ...values.map((value) => String(value).length)));

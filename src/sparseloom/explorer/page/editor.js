@@ -16,7 +16,7 @@ const rows = new Map();
 
 const field = (attributes) => element("input", { type: "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off", ...attributes });
 
-/** Steps of a pasted text: calls one after another, apart from white space and comments. */
+/** The steps (calls) of a pasted text. */
 function stepsOf(text) {
   const found = [];
   let depth = 0;
@@ -64,7 +64,7 @@ function keys(event, id) {
   }
 }
 
-/** Follow the pointer: the step goes where its middle is among the others. */
+/** Drag: the step goes where its middle is. */
 function drag(event, id) {
   if (event.button !== 0) return;
   const handle = event.currentTarget;
@@ -101,7 +101,7 @@ function row({ id }) {
   return { node, text, on, mark, handle, up, down, drop, below };
 }
 
-/** What the parts of a step are called, for those who hear the page. */
+/** Names of a step's parts for screen readers. */
 const CALLED = {
   text: "Step #", on: "Step # is on", handle: "Drag step #, or move it with the arrow keys", up: "Move step # up", down: "Move step # down", drop: "Delete step #",
 };
@@ -154,7 +154,7 @@ function showPieces(answer) {
 /** Of all ancestors, those that are no other's. */
 const parents = (all) => all.filter((name) => !all.some((other) => allNames()[other]?.ancestors.includes(name)));
 
-/** The variables that the schedule made, each with what it came from. */
+/** The schedule's variables with their origins. */
 function showNames() {
   const made = Object.entries(allNames()).filter(([, { kind, original }]) => kind === "variable" && !original);
   const chip = ([name, { ancestors }]) =>
@@ -175,7 +175,7 @@ function formatRow({ name, order, format, role, given, shape, stored }) {
   return element("div.format", title, input, element("span.faint", remark));
 }
 
-/** One line a tensor; drawn again only where the tensors changed, so that nothing moves under a typing hand. */
+/** A line per tensor, redrawn only if the tensors changed. */
 function showFormats(answer) {
   const what = JSON.stringify([answer.tensors.map(({ format, ...rest }) => rest), Object.keys(state().formats)]);
   if (parts.formats.dataset.what !== what && !parts.formats.contains(document.activeElement)) {
@@ -211,7 +211,7 @@ function showData(answer) {
   );
 }
 
-/** What is wrong with the statement or the formats stands beneath them. */
+/** Errors of the statement or formats, below them. */
 function showErrors(error) {
   put(parts.statementError, error?.where === "statement" && refusal(error));
   put(parts.formatsError, error?.where === "formats" && refusal(error));

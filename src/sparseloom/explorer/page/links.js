@@ -1,4 +1,4 @@
-// What came from what: a thing with `data-names` lights every thing whose names meet its own, their ancestors or their descendants.
+// An element with `data-names` highlights all with these names, their ancestors or descendants.
 
 import { byId } from "./dom.js";
 
@@ -42,13 +42,13 @@ function light(names) {
 
 const rest = () => light(pinned ?? []);
 
-/** New names after an edit; `relight` follows when everything is drawn. */
+/** New names after an edit, before `relight`. */
 export function setNames(names) {
   known = names;
   if (pinned && !pinned.some(isKnown)) pinned = null;
 }
 
-/** What was lit before a column or picture was drawn again is lit again. */
+/** Highlight again after redrawing. */
 export function relight() {
   press();
   const focused = thing(document.activeElement);

@@ -1,4 +1,4 @@
-// The page: a change of the state is drawn at once, then the server is asked what it means, and every column shows the answer.
+// A change of the state is drawn at once; then every column shows the server's answer.
 
 import { ask } from "./ask.js";
 import { button, byId, element, put, say, sign } from "./dom.js";
@@ -40,7 +40,7 @@ function show(found) {
   say(...summary(found));
 }
 
-/** Ask what the state means. Where it means nothing, the last answer stays, dimmed. */
+/** Ask what the state means. If nothing, the last answer stays, dimmed. */
 async function look() {
   document.body.setAttribute("aria-busy", true);
   const found = await ask({ ask: "look", state: plain() });

@@ -1,4 +1,4 @@
-// Run: a time, the result, who agrees, how near the memory's limit. Compare: two schedules, their code and their times.
+// Run: time, result, agreement, memory limit. Compare: two schedules.
 
 import { ask } from "./ask.js";
 import { button, element, put, refusal, say, seconds, shape } from "./dom.js";
@@ -10,7 +10,7 @@ const HINT = "“Run” compiles this, times it, and compares its result with th
 let kept = null;
 let shownFor = null; // The problem that times and results were asked for.
 
-/** After every change: what was measured for one problem says nothing of another, and a schedule is kept for one. */
+/** After every change: times, results and a kept schedule belong to one problem. */
 export function follow() {
   if (shownFor !== null && shownFor !== problem()) {
     shownFor = null;
@@ -81,7 +81,7 @@ export async function run() {
   say(answer.ok ? `Ran in ${seconds(answer.seconds)}${agreed}.` : answer.error.text, answer.ok && !agreed ? "" : "bad");
 }
 
-/** The rows of two texts beside each other: what both have, and what only one has. */
+/** The rows of two texts: common ones and those of one. */
 function sides(code) {
   const rows = [];
   const open = [];
@@ -130,7 +130,7 @@ export async function compare() {
   say(answer.ok ? answer.text : answer.error.text, answer.ok ? "" : "bad");
 }
 
-/** Keep the schedule as it is now, to compare another one with it. */
+/** Keep the schedule, to compare another with it. */
 function keep() {
   kept = plain();
   const words = kept.steps.filter((step) => step.on).map((step) => step.text).join(" ") || "no steps";

@@ -1,4 +1,4 @@
-// Next steps with what they would cost, and the planner's schedule, built up step by step.
+// Next steps with their cost, and the planner's schedule step by step.
 
 import { ask } from "./ask.js";
 import { button, element, put, refusal, say, seconds, short } from "./dom.js";
@@ -6,7 +6,7 @@ import { take } from "./editor.js";
 import { change, newStep, plain, problem, state } from "./state.js";
 
 const next = { open: false, steps: [], measured: new Map() };
-const plan = { problem: null, waiting: false, steps: [], done: 0, told: "" }; // Nothing is done where the schedule has other steps: null.
+const plan = { problem: null, waiting: false, steps: [], done: 0, told: "" };
 
 async function measure(step, place) {
   put(place, "…");
@@ -56,7 +56,7 @@ function toggleNext() {
   if (next.open) loadNext();
 }
 
-/** After an edit that was understood, what is legal next may be something else. */
+/** After a valid edit other steps may be legal. */
 export const refresh = () => next.open && loadNext();
 
 function drawPlan() {
@@ -78,7 +78,7 @@ function closePlan() {
   plan.problem = null;
 }
 
-/** After every change: a plan is for one problem, and continues a schedule that begins as it does. */
+/** After every change: a plan belongs to one problem and continues its own beginning. */
 export function follow() {
   if (plan.panel.hidden || plan.waiting) return;
   if (problem() !== plan.problem) return closePlan();
@@ -101,8 +101,8 @@ export async function openPlan() {
   plan.steps = [];
   plan.waiting = true;
   const answer = await ask({ ask: "plan", state: plain({ ...state(), steps: [] }) });
-  if (!answer) return;
   plan.waiting = false;
+  if (!answer) return;
   if (plan.problem !== problem()) return closePlan();
   if (!answer.ok) {
     put(plan.list, refusal(answer.error));

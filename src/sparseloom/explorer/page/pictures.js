@@ -1,4 +1,4 @@
-// The lower half: pictures of the schedule and of the data, each in a tab of its own.
+// The lower half: pictures of schedule and data in tabs.
 
 import { ask } from "./ask.js";
 import { byId, element, put, refusal, tabs } from "./dom.js";
@@ -25,7 +25,7 @@ function graph(name) {
   return { pane, show };
 }
 
-/** The levels of one tensor from the root down, with their arrays; what lies below one parent has one colour. */
+/** The levels of a tensor from the root, with arrays; one colour below each parent. */
 function levels({ levels: all, values, of }, { name, format }, width) {
   const parts = [];
   let y = 8;

@@ -1,4 +1,4 @@
-// The iteration space of one operand: its entries in the colours of tiles, threads or variables, in the order in which the loops meet them.
+// The iteration space of an operand: entries coloured by tile, thread or variable, in loop order.
 
 import { ask } from "./ask.js";
 import { byId, element, put, refusal, shape, sign } from "./dom.js";
@@ -17,7 +17,7 @@ let playing = 0;
 const unitOf = (visit, way) => (way === "tile" || way === "thread" ? visit[way] : visit.unit?.[way]) ?? 0;
 const way = () => pointed ?? ui.colour.value;
 
-/** Where entries are: a row, a matrix, or the slices of a tensor beside each other. */
+/** Positions of entries: a row, a matrix, or slices side by side. */
 function grid() {
   const [slices, rows, columns] = [1, 1, ...data.shape].slice(-3);
   const stride = columns + (slices > 1);
@@ -48,7 +48,7 @@ function raced({ cell, place }) {
   return [line, ...ends.map(([cx, cy]) => shape("circle", { cx, cy, r: cell / 2 + 4, class: "sl-race" }))];
 }
 
-/** Draw everything once; moving through time only changes the looks of entries. */
+/** Draw once; moving through time only restyles entries. */
 function drawScene() {
   const width = Math.max(300, ui.stage.clientWidth - 2 || 900);
   const g = grid();
@@ -93,7 +93,7 @@ function drawLegend() {
   put(scene.legend, parts);
 }
 
-/** The state at a time: what was visited is strong, the last one is marked, the rest pale. */
+/** Visited entries are strong, the last is marked, the rest pale. */
 function drawTime() {
   const latest = data.entries.map(() => -1);
   const first = data.entries.map(() => -1);
@@ -147,7 +147,7 @@ function play() {
   playing = setInterval(() => (go(time + stride), time >= data.visits.length && pause()), Math.max(20, Math.min(200, 6000 / data.visits.length)));
 }
 
-/** An entry, or a box of an array: both light up, and the foot of the page says what it is. */
+/** Highlight an entry or box; the footer describes it. */
 function point(event) {
   const here = event.type !== "pointerleave" && event.target.closest?.("[data-entry]")?.dataset.entry.split(" ");
   ui.stage.querySelectorAll(".near").forEach((node) => node.classList.remove("near"));

@@ -1,4 +1,4 @@
-// What the user has made: statement, formats, steps. It is changed in one place, kept in the address, and can be taken back.
+// The user's statement, formats and steps: changed here only, kept in the address, undoable.
 
 const FIRST = { statement: "y(i) = A(i,j) * x(j)", formats: { A: "csr" }, steps: [], target: "c", sizes: {} };
 const TOGETHER = 1200; // Milliseconds in which changes of one field are taken back together.
@@ -10,7 +10,7 @@ let future = [];
 let last = { key: null, at: 0 };
 const listeners = [];
 
-/** A state as it came from outside, with nothing in it that the page cannot show. */
+/** A state from outside, reduced to what the page can show. */
 function read(given) {
   const text = (value, otherwise) => (typeof value === "string" ? value : otherwise);
   const object = (value) => (value && typeof value === "object" && !Array.isArray(value) ? value : {});
@@ -33,7 +33,7 @@ export const onchange = (listener) => listeners.push(listener);
 export const canUndo = () => past.length > 0;
 export const canRedo = () => future.length > 0;
 
-/** The state as the server and the address want it: without empty steps, and without formats of tensors that are gone. */
+/** The state without empty steps and without formats of tensors that are gone. */
 export function plain(of = current) {
   const words = new Set(of.statement.match(/[A-Za-z_]\w*/g));
   const formats = Object.fromEntries(Object.entries(of.formats).filter(([name, format]) => words.has(name) && format.trim()));
@@ -41,7 +41,7 @@ export function plain(of = current) {
   return { ...of, formats, steps };
 }
 
-/** What a schedule is for: everything but its steps. What was found for one problem says nothing of another. */
+/** The problem: everything but the steps. */
 export const problem = (of = current) => JSON.stringify(plain({ ...of, steps: [] }));
 
 function told(why) {
@@ -50,7 +50,7 @@ function told(why) {
   listeners.forEach((listener) => listener(why));
 }
 
-/** Change some of the state. Changes with the same `key` that follow each other closely are one step for undo. */
+/** Change some of the state. Quick changes with one `key` are one undo step. */
 export function change(part, key = null) {
   const now = Date.now();
   if (!(key && key === last.key && now - last.at < TOGETHER)) past.push(current);
@@ -83,7 +83,7 @@ export function redo() {
   told("all");
 }
 
-/** The state in the address, if there is one; a text that says what is wrong with it otherwise. */
+/** The state in the address, or a text that says what is wrong with it. */
 function fromAddress() {
   if (!location.hash.startsWith("#s=")) return null;
   try {
@@ -93,7 +93,7 @@ function fromAddress() {
   }
 }
 
-/** Take over what the address says, at the start (nothing to take back) or when it changed. */
+/** Take over the address, at the start (no undo) or when it changed. */
 export function restore(first = false) {
   const found = fromAddress();
   if (typeof found === "string") return found;

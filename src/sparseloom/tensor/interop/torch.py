@@ -149,7 +149,7 @@ def give(tensor: Any) -> Any:
         pos, crd = (_tensor(torch, storage.levels[1].arrays[name]) for name in ("pos", "crd"))
         blocks = _tensor(torch, storage.values.reshape(-1, *format.blocks))
         return torch.sparse_bsr_tensor(pos, crd, blocks, storage.shape, check_invariants=False)
-    entries = open_up(apart(convert(storage, coo(order)), storage))
+    entries = storage if format == coo(order) else open_up(apart(convert(storage, coo(order)), storage))
     coordinates = np.stack([level.arrays["crd"] for level in entries.levels]).astype(np.int64)
     arrays = torch.from_numpy(coordinates), _tensor(torch, entries.values)
     return torch.sparse_coo_tensor(*arrays, storage.shape, check_invariants=False)._coalesced_(True)

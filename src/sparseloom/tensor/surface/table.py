@@ -50,7 +50,10 @@ def offered(family: str, *, methods: str | None = "", numpy: str | None = "", st
 def enter(function: Callable[..., Any], family: str, methods: str | None, numpy: str | None, standard: str | None) -> None:
     """As ``offered``, for a function that is made and not written."""
     own = function.__name__
-    call = function if family == "creation" and numpy is None else kept_apart(function)
+    call = function
+    if family != "creation" or numpy is not None:
+        call = kept_apart(function)
+        call.__module__, call.__qualname__ = "sparseloom", own  # where pickles find it
     named = [() if names is None else tuple(names.split()) or (own,) for names in (methods, numpy, standard)]
     found = TABLE[own] = Function(own, call, family, *named)
     _BY_NUMPY.update(dict.fromkeys(found.numpy, found))
