@@ -8,6 +8,7 @@ from threading import Thread
 import numpy as np
 import pytest
 
+import sparseloom as sl
 from sparseloom import deferred, evaluate
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.notation.nodes import IndexVar
@@ -388,3 +389,15 @@ def test_quotients_and_remainders_in_python() -> None:
     np.testing.assert_array_equal(even.to_numpy(), (held % 2 == 0) & (held != 0))
     with pytest.raises(DTypeError, match="not defined on complex numbers"):
         y[i] = (v[i] * 1j) // 2
+
+
+def test_comparisons_of_two_variables_are_not_taken_for_conditions() -> None:
+    A, (i, j) = sl.asarray(np.eye(3), name="A"), sl.indices("i j")
+    for condition in (i == j, i == i, i != j):
+        with pytest.raises(NotationError, match="the condition of where is (True|False) everywhere: Python compared two names"):
+            sl.where(condition, A[i, j], 1.0)
+    with pytest.raises(NotationError, match="i is an index variable, not a value"):
+        sl.equal(i, j)
+    B = sl.zeros((3, 3))
+    B[i, j] = sl.where(sl.eye(3)[i, j] == 1, 5.0, A[i, j])
+    np.testing.assert_array_equal(B.to_numpy(), 5 * np.eye(3))
