@@ -394,7 +394,7 @@ def test_quotients_and_remainders_in_python() -> None:
 def test_comparisons_of_two_variables_are_not_taken_for_conditions() -> None:
     A, (i, j) = sl.asarray(np.eye(3), name="A"), sl.indices("i j")
     for condition in (i == j, i == i, i != j):
-        with pytest.raises(NotationError, match="the condition of where is (True|False) everywhere: Python compared two names"):
+        with pytest.raises(NotationError, match=r"the condition of where is (True|False) everywhere: Python compared two names"):
             sl.where(condition, A[i, j], 1.0)
     with pytest.raises(NotationError, match="i is an index variable, not a value"):
         sl.equal(i, j)
