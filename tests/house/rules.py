@@ -11,8 +11,8 @@ from house.reading import PACKAGE, Import, Module, imports_of
 
 # From the ground up: a floor may import itself and what stands before it. "" is the package's own __init__, what users import.
 FLOORS = (
-    "core", "loops", "formats", "notation", "targets", "relations", "iteration", "schedule", "lower", "passes", "plan", "toolchain",
-    "tracing", "compiler", "programs", "tensor", "calls", "explorer", "accelerate", "", "cli", "__main__",
+    "core", "loops", "formats", "notation", "targets", "relations", "iteration", "schedule", "scope", "assemble", "lower", "passes",
+    "plan", "toolchain", "tracing", "compiler", "programs", "tensor", "calls", "explorer", "accelerate", "", "cli", "__main__",
 )  # fmt: skip
 # Only these may import inside functions: there a neighbour is loaded when its data or its file is at hand.
 LATE_IMPORTERS = (f"{PACKAGE}.tensor.interop", f"{PACKAGE}.tensor.io", f"{PACKAGE}.cli")

@@ -12,6 +12,7 @@ from fuzz.result_formats import PROPERTY, STATEMENTS, cases, packed
 from fuzz.runner import compare_all
 
 import sparseloom as sl
+from sparseloom.assemble import listing
 from sparseloom.compiler import build
 from sparseloom.core.errors import ToolchainError
 from sparseloom.core.settings import settings
@@ -20,7 +21,6 @@ from sparseloom.formats.pack import pattern, stored_count, to_dense, without_fil
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.text import as_format
 from sparseloom.formats.validate import check
-from sparseloom.lower import listing
 from sparseloom.programs import conversion
 
 BLOCKS = ("bcsr(2,3)", "bcsr(3,2)", "dsdd:1,0,0,1/2,2")

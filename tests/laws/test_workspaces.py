@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from together import compile_together
 
 import sparseloom as sl
+from sparseloom.assemble import hashed
 from sparseloom.cli.main import main
 from sparseloom.compiler import build
 from sparseloom.core.errors import NotationError
@@ -23,7 +24,6 @@ from sparseloom.formats.pack import unpack
 from sparseloom.formats.validate import check
 from sparseloom.iteration.rows import SHORT, RowChoice, RowKind, choose_row
 from sparseloom.loops.hashing import HASH_FACTOR
-from sparseloom.lower import hashed
 
 KINDS = ["dense", "hash", "sort"]
 TARGETS = ["interpret", "c"]

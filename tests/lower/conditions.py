@@ -24,16 +24,16 @@ from sparseloom.iteration.making import choose_making
 from sparseloom.loops import interpret
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.verify import verify
-from sparseloom.lower.expression import cast, lower_expression
 from sparseloom.lower.forall import forall, over_digit
 from sparseloom.lower.kernel import _inputs, _start
-from sparseloom.lower.scope import Scope, Ways
-from sparseloom.lower.views import Slot
 from sparseloom.lower.walking import settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt, SuchThat
 from sparseloom.notation.terms import tensors_of
 from sparseloom.notation.text import declare, parse
 from sparseloom.schedule.schedule import Schedule
+from sparseloom.scope.expression import cast, lower_expression
+from sparseloom.scope.scope import Scope, Ways
+from sparseloom.scope.views import Slot
 from sparseloom.targets.c import C
 
 NOTES, NOTED = ir.Array("notes", FLOAT64), ir.Var("noted")

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from lower.conditions import Conditions
 
+from sparseloom.assemble.result import Result
 from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
 from sparseloom.loops import interpret
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.verify import verify
 from sparseloom.lower.kernel import Lowered, _inputs
-from sparseloom.lower.ranges import Range
-from sparseloom.lower.result import Result
-from sparseloom.lower.scope import Place, Scope, Sink, Value
 from sparseloom.notation.nodes import Assign, IndexVar
 from sparseloom.programs.binding import gather, grown_lengths
+from sparseloom.scope.ranges import Range
+from sparseloom.scope.scope import Place, Scope, Sink, Value
 
 Arrays = dict[str, list[Any]]
 

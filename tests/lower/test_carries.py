@@ -13,6 +13,7 @@ from lower.filling import Maker, maker
 from lower.test_passes import operands_of, run
 from primitives.statements import schedule
 
+from sparseloom.assemble.result import DenseResult
 from sparseloom.compiler import lower_concrete
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
@@ -21,12 +22,11 @@ from sparseloom.formats.storage import Storage
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.carries import carried_by, in_carries
 from sparseloom.lower.forall import find_ranges
-from sparseloom.lower.result import DenseResult
-from sparseloom.lower.scope import Scope
 from sparseloom.lower.walking import settle
 from sparseloom.notation.interpret import evaluate
 from sparseloom.notation.nodes import Assign, Forall, IndexVar, Stmt
 from sparseloom.relations.pos import PosRelation
+from sparseloom.scope.scope import Scope
 from sparseloom.targets.interpret import INTERPRET
 
 PAIRS, TRIPLES = "fuse(i,j,f) pos(f,p,A(i,j))", "fuse(i,j,e) fuse(e,k,f) pos(f,p,A(i,j,k))"

@@ -13,11 +13,11 @@ from sparseloom.formats.storage import Storage
 from sparseloom.iteration.formula import ALWAYS, Flag, Formula, Stored, all_of, any_of
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import Counted, Driven, Loop, Merged, form_of, holds, iterate, lattice_points
-from sparseloom.lower.ranges import subtract
-from sparseloom.lower.scope import Scope
-from sparseloom.lower.style import SERIAL, Style
 from sparseloom.lower.walking import make_walker
 from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.scope.ranges import subtract
+from sparseloom.scope.scope import Scope
+from sparseloom.scope.style import SERIAL, Style
 
 i, at, size = IndexVar("i"), ir.Var("i"), ir.Var("i_size")
 GALLOP, UNROLLED, THREADS = Style(gallops=True), Style(ir.LoopKind.UNROLLED, 2), Style(ir.LoopKind.THREADS)

@@ -14,9 +14,9 @@ from sparseloom.core.dtypes import FLOAT64
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coordinates import over_coordinates
 from sparseloom.lower.kernel import lower
-from sparseloom.lower.scope import Asked, Scope
-from sparseloom.lower.style import SERIAL, Style
 from sparseloom.notation.nodes import Forall, IndexVar
+from sparseloom.scope.scope import Asked, Scope
+from sparseloom.scope.style import SERIAL, Style
 from sparseloom.targets.c import C
 
 i = IndexVar("i")

@@ -10,10 +10,10 @@ from lower.conditions import conditions, drawn, note, valued, visiting
 
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.fused import FusedInterval
-from sparseloom.lower.scope import Asked, Scope
-from sparseloom.lower.style import SERIAL
 from sparseloom.notation.nodes import Forall, IndexVar
 from sparseloom.relations.fuse import FuseRelation
+from sparseloom.scope.scope import Asked, Scope
+from sparseloom.scope.style import SERIAL
 
 i, j, f = IndexVar("i"), IndexVar("j"), IndexVar("f")
 FORMATS = ("dd", "csr", "dcsr", "coo", "db", "bs", "ell", "sd")

@@ -10,16 +10,16 @@ from levels.slow_reader import entries_of
 from lower.conditions import Conditions, conditions, note, number, numbered, stored_at
 from lower.filling import Passing, filled, maker, packed, without_counts
 
+from sparseloom.assemble.filled import FilledResult
+from sparseloom.assemble.insert import InsertResult
+from sparseloom.assemble.result import DenseResult, SharedResult, combine, placed
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT64
 from sparseloom.formats.pack import to_dense
 from sparseloom.iteration.making import Shared
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.interpret import KernelStatus
-from sparseloom.lower.filled import FilledResult
-from sparseloom.lower.insert import InsertResult
-from sparseloom.lower.result import DenseResult, SharedResult, combine, placed
-from sparseloom.lower.scope import Carry, Edge, Place, Row, Scope, Sharing, Value
 from sparseloom.notation.nodes import Assign, IndexVar
+from sparseloom.scope.scope import Carry, Edge, Place, Row, Scope, Sharing, Value
 
 i, j = IndexVar("i"), IndexVar("j")
 SHAPES = ((3, 4), (1, 3), (4, 1), (2, 0), (0, 2))

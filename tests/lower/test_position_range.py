@@ -14,10 +14,10 @@ from sparseloom.formats.storage import Storage
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.lexicographic import first_position
 from sparseloom.lower.position_range import parent_of, position_range
-from sparseloom.lower.scope import Scope
 from sparseloom.lower.walking import settle
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.relations.pos import PosRelation
+from sparseloom.scope.scope import Scope
 
 p = IndexVar("p")
 SHAPES = ((4, 5), (1, 4), (5, 1), (3, 0), (0, 3))

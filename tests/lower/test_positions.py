@@ -15,11 +15,11 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.forall import find_ranges
 from sparseloom.lower.position_nest import PositionNest
 from sparseloom.lower.positions import FlatPositions
-from sparseloom.lower.scope import Asked, Scope
-from sparseloom.lower.style import SERIAL
 from sparseloom.lower.walking import settle
 from sparseloom.notation.nodes import Forall, IndexVar
 from sparseloom.relations.pos import PosRelation
+from sparseloom.scope.scope import Asked, Scope
+from sparseloom.scope.style import SERIAL
 
 p, low, high = IndexVar("p"), ir.Var("low"), ir.Var("high")
 MATRICES = ("csr", "dcsr", "coo", "ell", "db", "bb", "sb", "dd", "sd", "bs", "sp")

@@ -14,8 +14,8 @@ from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.interpret import KernelStatus
 from sparseloom.lower.recovery import around_all, go_on, recover
-from sparseloom.lower.scope import NOBODY, Scope, Sink, Value
 from sparseloom.notation.nodes import Assign, IndexVar, Where
+from sparseloom.scope.scope import NOBODY, Scope, Sink, Value
 
 
 @pytest.mark.parametrize(("steps", "digits", "derive"), LINES)

@@ -8,13 +8,13 @@ import pytest
 from lower.conditions import Conditions, conditions, stored_at
 from lower.filling import maker
 
+from sparseloom.assemble.result import DenseResult
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT64
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.result import DenseResult
 from sparseloom.lower.runs import edge_of, in_run
-from sparseloom.lower.scope import Carry, Edge, Scope, Value
 from sparseloom.notation.nodes import Forall, IndexVar, Unit
+from sparseloom.scope.scope import Carry, Edge, Scope, Value
 
 i, k = IndexVar("i"), IndexVar("k")
 ENDPOINTS = (ir.Var("is_first", BOOL), ir.Var("is_last", BOOL))

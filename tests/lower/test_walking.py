@@ -11,9 +11,9 @@ from lower.conditions import Conditions, conditions, drawn, note, numbered, valu
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.scope import ABSENT, Place
 from sparseloom.lower.walking import between, bound_place, find_run, make_walker, settle, step
 from sparseloom.notation.nodes import IndexVar
+from sparseloom.scope.scope import ABSENT, Place
 
 i, j = IndexVar("i"), IndexVar("j")
 

@@ -16,8 +16,8 @@ from sparseloom.formats.named import dense
 from sparseloom.formats.storage import NO_INDICES, Owner, Storage
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.routines import Call, Routine, Spelled, Use
-from sparseloom.lower.views import Slot
 from sparseloom.programs.execution import Specialization
+from sparseloom.scope.views import Slot
 
 _NAME, _ROOM = "timeline__", 4096  # iterations that are written down
 _TIMES = ir.Array(_NAME, INT64)

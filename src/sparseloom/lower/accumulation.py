@@ -13,10 +13,10 @@ from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL
 from sparseloom.iteration.region import is_skippable
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.expression import operate
-from sparseloom.lower.scope import Accumulator, Scope, Value
 from sparseloom.notation.dtyping import Absence
 from sparseloom.notation.nodes import Assign, TensorVar
+from sparseloom.scope.expression import operate
+from sparseloom.scope.scope import Accumulator, Scope, Value
 
 
 def decides_value(absence: Absence, made: Assign) -> bool:

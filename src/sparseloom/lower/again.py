@@ -11,15 +11,15 @@ from dataclasses import replace
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.ranges import Range, least, subtract
 from sparseloom.lower.recovery import go_on, recover
-from sparseloom.lower.scope import Scope, Then
 from sparseloom.lower.walking import cut
 from sparseloom.notation.nodes import Access, IndexVar
 from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Line
+from sparseloom.scope.ranges import Range, least, subtract
+from sparseloom.scope.scope import Scope, Then
 
 Block = tuple[CoordRelation, PosRelation]  # coordinates found again, and the positions that they were found for
 

@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.routines import prefetch_read
-from sparseloom.lower.ranges import ceil_divide, least, subtract
-from sparseloom.lower.scope import Scope, Then
 from sparseloom.lower.walking import lists_all, position_count
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Prefetched
 from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Line
+from sparseloom.scope.ranges import ceil_divide, least, subtract
+from sparseloom.scope.scope import Scope, Then
 
 LINE = 64  # bytes that come together
 MOST_LINES = 8  # a longer row is met by the processor's own prefetching

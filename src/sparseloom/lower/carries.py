@@ -19,10 +19,10 @@ from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.forall import over
 from sparseloom.lower.position_nest import fixing_level, needed_above
-from sparseloom.lower.ranges import subtract
-from sparseloom.lower.scope import Carry, Scope
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Tag
 from sparseloom.relations.pos import PosRelation
+from sparseloom.scope.ranges import subtract
+from sparseloom.scope.scope import Carry, Scope
 
 
 def carried_by(loop: Forall, outer: set[IndexVar], graph: Provenance) -> PosRelation | None:

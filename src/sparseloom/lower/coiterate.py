@@ -20,12 +20,12 @@ from typing import Protocol
 from sparseloom.core.dtypes import BOOL, INT64, DType, computed
 from sparseloom.iteration.formula import ALWAYS, NEVER, Any, Formula, Stored, condition, has_flags, stored, substitute
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.context import Runs
-from sparseloom.lower.scope import ABSENT, Place, Scope, Then
-from sparseloom.lower.style import SERIAL, Style
-from sparseloom.lower.views import value_at
 from sparseloom.lower.walking import Walker, bound_place, entry_count, find_run, look_up, step
 from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.scope.context import Runs
+from sparseloom.scope.scope import ABSENT, Place, Scope, Then
+from sparseloom.scope.style import SERIAL, Style
+from sparseloom.scope.views import value_at
 
 MOST_CASES = 6  # a merge with more branches is collapsed
 MOST_COPIES = 64  # and so is one inside merges that already repeat its code often

@@ -14,12 +14,12 @@ from sparseloom.iteration.formula import ALWAYS, NEVER, All, Flag, Formula, Stor
 from sparseloom.iteration.region import region
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.coiterate import Loop, iterate
-from sparseloom.lower.ranges import Range, ceil_divide, least, most, subtract
 from sparseloom.lower.recovery import recover
-from sparseloom.lower.scope import Asked, Scope, Then
-from sparseloom.lower.style import SERIAL
 from sparseloom.lower.walking import between, make_walker, next_variable, settle
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt
+from sparseloom.scope.ranges import Range, ceil_divide, least, most, subtract
+from sparseloom.scope.scope import Asked, Scope, Then
+from sparseloom.scope.style import SERIAL
 
 
 def over_coordinates(asked: Asked, var: IndexVar, scope: Scope, tree: IndexVar | None = None) -> ir.Stmt:

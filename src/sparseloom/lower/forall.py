@@ -20,22 +20,22 @@ from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.again import at_found_again, blocks_of, confined
 from sparseloom.lower.ahead import asking_ahead
-from sparseloom.lower.context import Home
 from sparseloom.lower.coordinates import over_coordinates
-from sparseloom.lower.device import awaited
 from sparseloom.lower.fused import over_fused
 from sparseloom.lower.pieces import cut_piece
 from sparseloom.lower.position_range import among_rows, position_range
 from sparseloom.lower.positions import over_positions
-from sparseloom.lower.ranges import most
-from sparseloom.lower.scope import Asked, Scope, Then
-from sparseloom.lower.style import Turns, style_of
 from sparseloom.notation.nodes import Forall, IndexVar, Unit
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.weighted import WeightedRelation
+from sparseloom.scope.context import Home
+from sparseloom.scope.device import awaited
+from sparseloom.scope.ranges import most
+from sparseloom.scope.scope import Asked, Scope, Then
+from sparseloom.scope.style import Turns, style_of
 from sparseloom.targets.target import FACTS
 
 FEW_PIECES = 4096

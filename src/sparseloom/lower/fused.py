@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.ranges import Ranges, least, most, subtract
 from sparseloom.lower.recovery import go_on
-from sparseloom.lower.scope import Asked, Scope
-from sparseloom.lower.style import SERIAL
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.relations.fuse import FuseRelation
+from sparseloom.scope.ranges import Ranges, least, most, subtract
+from sparseloom.scope.scope import Asked, Scope
+from sparseloom.scope.style import SERIAL
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sparseloom.assemble.append import AppendResult
+from sparseloom.assemble.counted import CountedResult
+from sparseloom.assemble.parts import PartedResult, ThreadResult
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.append import AppendResult
-from sparseloom.lower.context import Home
-from sparseloom.lower.counted import CountedResult
 from sparseloom.lower.forall import find_ranges, over_here, with_team, with_threads
-from sparseloom.lower.parts import PartedResult, ThreadResult
-from sparseloom.lower.ranges import ceil_divide
-from sparseloom.lower.scope import Scope
 from sparseloom.notation.nodes import Forall
 from sparseloom.relations.divide import DivideRelation
+from sparseloom.scope.context import Home
+from sparseloom.scope.ranges import ceil_divide
+from sparseloom.scope.scope import Scope
 
 
 def in_parts(stmt: Forall, scope: Scope) -> ir.Stmt:

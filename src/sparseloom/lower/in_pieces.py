@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sparseloom.assemble.insert import InsertResult
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.forall import find_ranges, forall, is_gone, over
-from sparseloom.lower.insert import InsertResult
-from sparseloom.lower.ranges import subtract
-from sparseloom.lower.scope import Scope
 from sparseloom.notation.nodes import Forall
 from sparseloom.schedule.races import has_own_places
+from sparseloom.scope.ranges import subtract
+from sparseloom.scope.scope import Scope
 
 
 def in_rows(stmt: Forall, scope: Scope) -> ir.Stmt:

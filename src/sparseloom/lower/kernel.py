@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from sparseloom.assemble.counted import CountedResult
+from sparseloom.assemble.insert import InsertResult
+from sparseloom.assemble.make_result import first_statement, make_result, reduces_outside
+from sparseloom.assemble.result import DenseResult, Result
+from sparseloom.assemble.structure import RowsResult
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import widest
 from sparseloom.core.names import Names
@@ -16,22 +21,17 @@ from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.origins import stamped
-from sparseloom.lower.context import Conflicts, Context, Remark
-from sparseloom.lower.counted import CountedResult
-from sparseloom.lower.insert import InsertResult
-from sparseloom.lower.make_result import first_statement, make_result, reduces_outside
-from sparseloom.lower.ranges import Ranges
-from sparseloom.lower.result import DenseResult, Result
-from sparseloom.lower.scope import Scope
 from sparseloom.lower.statement import WAYS, lower_statement
-from sparseloom.lower.structure import RowsResult
-from sparseloom.lower.views import Sizes, Slot, TensorView, input_parameters, view_tensor
 from sparseloom.lower.walking import settle
 from sparseloom.notation.contents import numbers_in
 from sparseloom.notation.nodes import Access, Fixed, Forall, IndexVar, Races, Stmt, TensorVar, Where
 from sparseloom.schedule.loops import relations_of
 from sparseloom.schedule.races import analyse
 from sparseloom.schedule.units import GPU_UNITS
+from sparseloom.scope.context import Conflicts, Context, Remark
+from sparseloom.scope.ranges import Ranges
+from sparseloom.scope.scope import Scope
+from sparseloom.scope.views import Sizes, Slot, TensorView, input_parameters, view_tensor
 from sparseloom.targets.target import Target
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from sparseloom.core.dtypes import BOOL
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.ranges import Range, least
-from sparseloom.lower.scope import Scope
 from sparseloom.notation.nodes import Access
+from sparseloom.scope.ranges import Range, least
+from sparseloom.scope.scope import Scope
 
 
 def first_position(

@@ -12,24 +12,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sparseloom.assemble.result import DenseResult, combine, placed
 from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.accumulation import Own, own_of
 from sparseloom.lower.carries import carried_by, in_carries
-from sparseloom.lower.device import barrier, memory
 from sparseloom.lower.forall import find_ranges, forall, is_gone, over
 from sparseloom.lower.in_parts import in_counted_parts, in_parts
 from sparseloom.lower.in_pieces import in_rows
-from sparseloom.lower.ranges import ceil_divide, subtract
-from sparseloom.lower.result import DenseResult, combine, placed
 from sparseloom.lower.rows_of_block import in_rows_of_block
-from sparseloom.lower.scope import Accumulator, Scope, Sharing
 from sparseloom.lower.segments import in_segments
 from sparseloom.lower.unit_carries import carried_by_units, in_unit, in_units
 from sparseloom.notation.nodes import Access, Forall, Races, Unit
 from sparseloom.schedule.units import GPU_UNITS
+from sparseloom.scope.device import barrier, memory
+from sparseloom.scope.ranges import ceil_divide, subtract
+from sparseloom.scope.scope import Accumulator, Scope, Sharing
 
 _COMBINING = 256  # threads of a GPU that combine what blocks leave
 _BY_THREADS = {Sharing.ROWS: in_rows, Sharing.PARTS: in_parts, Sharing.COUNTED: in_counted_parts}

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.ranges import Range, subtract
-from sparseloom.lower.scope import Scope
 from sparseloom.lower.walking import segment
 from sparseloom.notation.nodes import Access
 from sparseloom.relations.weighted import WeightedRelation
+from sparseloom.scope.ranges import Range, subtract
+from sparseloom.scope.scope import Scope
 
 Entries = Callable[[ir.Expr], ir.Expr]
 

@@ -16,14 +16,14 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.accumulation import Own, own_of
 from sparseloom.lower.again import blocks_again, inside_blocks, recover_all
 from sparseloom.lower.position_range import parent_of
-from sparseloom.lower.ranges import Range, subtract
 from sparseloom.lower.recovery import around_all, recover
 from sparseloom.lower.runs import edge_of, in_run
-from sparseloom.lower.scope import Asked, Scope
-from sparseloom.lower.style import SERIAL
 from sparseloom.lower.walking import cut, segment, settle
 from sparseloom.notation.nodes import Access, Forall, Stmt
 from sparseloom.relations.pos import PosRelation
+from sparseloom.scope.ranges import Range, subtract
+from sparseloom.scope.scope import Asked, Scope
+from sparseloom.scope.style import SERIAL
 
 
 @dataclass(frozen=True)

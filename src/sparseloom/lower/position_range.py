@@ -13,11 +13,11 @@ from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.again import blocks_again
 from sparseloom.lower.lexicographic import first_position
-from sparseloom.lower.ranges import Range, least, most, subtract
-from sparseloom.lower.scope import Place, Scope, Then
 from sparseloom.lower.walking import cut, if_present, segment
 from sparseloom.notation.nodes import Access
 from sparseloom.relations.pos import PosRelation
+from sparseloom.scope.ranges import Range, least, most, subtract
+from sparseloom.scope.scope import Place, Scope, Then
 
 
 def position_range(relation: PosRelation, scope: Scope) -> tuple[ir.Stmt, Scope]:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.again import inside_blocks, recover_all
-from sparseloom.lower.context import Runs
 from sparseloom.lower.position_nest import PositionNest, needed_above
 from sparseloom.lower.position_range import parent_of
-from sparseloom.lower.ranges import subtract
 from sparseloom.lower.recovery import around_all, recover
-from sparseloom.lower.scope import Asked, Scope
 from sparseloom.lower.walking import settle
 from sparseloom.relations.pos import PosRelation
+from sparseloom.scope.context import Runs
+from sparseloom.scope.ranges import subtract
+from sparseloom.scope.scope import Asked, Scope
 
 
 def over_positions(asked: Asked, relation: PosRelation, scope: Scope) -> ir.Stmt:

@@ -8,13 +8,13 @@ forall i0                for i0
 from __future__ import annotations
 
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.ranges import Ranges
-from sparseloom.lower.scope import Scope, Then
 from sparseloom.lower.walking import settle
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.relations.alias import Alias
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.relation import Line, Relation
+from sparseloom.scope.ranges import Ranges
+from sparseloom.scope.scope import Scope, Then
 
 
 def go_on(scope: Scope, then: Then, inside: ir.Expr = ir.TRUE) -> ir.Stmt:

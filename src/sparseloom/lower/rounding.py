@@ -23,10 +23,10 @@ from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.making import CountedFirst
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.segments import Segments
-from sparseloom.lower.context import Remark
 from sparseloom.lower.kernel import Lowered
-from sparseloom.lower.views import Slot, value_at
 from sparseloom.notation.nodes import TensorVar
+from sparseloom.scope.context import Remark
+from sparseloom.scope.views import Slot, value_at
 
 _CHUNK = 4096  # elements that a thread takes at a time
 _BLOCK = 256  # threads of a block

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sparseloom.assemble.result import DenseResult
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.forall import over_digit
 from sparseloom.lower.position_nest import fixing_level, needed_above
-from sparseloom.lower.result import DenseResult
-from sparseloom.lower.scope import Asked, Scope
-from sparseloom.lower.style import SERIAL, Spread
 from sparseloom.notation.nodes import Forall, IndexVar, Races, Stmt, Tag, Unit
 from sparseloom.relations.pos import PosRelation
+from sparseloom.scope.scope import Asked, Scope
+from sparseloom.scope.style import SERIAL, Spread
 
 
 def in_rows_of_block(stmt: Forall, scope: Scope) -> ir.Stmt | None:

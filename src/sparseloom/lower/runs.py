@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sparseloom.assemble.result import DenseResult, placed
 from sparseloom.core import algebra
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.device import memory
-from sparseloom.lower.ranges import subtract
-from sparseloom.lower.result import DenseResult, placed
-from sparseloom.lower.scope import Carry, Edge, Row, Scope, Then
 from sparseloom.notation.nodes import Access, Assign, Forall, Unit
 from sparseloom.schedule.units import GPU_UNITS
+from sparseloom.scope.device import memory
+from sparseloom.scope.ranges import subtract
+from sparseloom.scope.scope import Carry, Edge, Row, Scope, Then
 
 
 def edge_of(access: Access, levels: range, position: ir.Expr, scope: Scope) -> Edge | None:

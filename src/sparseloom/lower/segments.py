@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from sparseloom.assemble.result import DenseResult
 from sparseloom.core import algebra
 from sparseloom.core.trees import Node, children, walk
 from sparseloom.iteration.region import written
@@ -20,9 +21,8 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.segments import Segments
 from sparseloom.lower.forall import over
 from sparseloom.lower.position_nest import fixing_level
-from sparseloom.lower.result import DenseResult
-from sparseloom.lower.scope import Brought, Scope
 from sparseloom.notation.nodes import Assign, Forall, Races, Unit
+from sparseloom.scope.scope import Brought, Scope
 
 
 def in_segments(stmt: Forall, scope: Scope) -> ir.Stmt | None:

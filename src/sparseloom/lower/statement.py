@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sparseloom.assemble.workspace import Workspace
 from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
@@ -17,14 +18,13 @@ from sparseloom.iteration.region import innermost, is_skippable, written
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.origins import stamped
 from sparseloom.lower.accumulation import accumulate, contribution, declared, fresh_accumulator
-from sparseloom.lower.expression import lower_expression
 from sparseloom.lower.forall import over_digit
 from sparseloom.lower.parallel import over_iterations
 from sparseloom.lower.runs import is_whole
-from sparseloom.lower.scope import Scope, Then, Value, Ways
 from sparseloom.lower.where import lower_where
-from sparseloom.lower.workspace import Workspace
 from sparseloom.notation.nodes import Access, Assign, Forall, Sequence, Stmt, SuchThat, TensorVar, Where
+from sparseloom.scope.expression import lower_expression
+from sparseloom.scope.scope import Scope, Then, Value, Ways
 
 
 def lower_statement(stmt: Stmt, scope: Scope) -> ir.Stmt:

@@ -16,7 +16,6 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, has_flags
 from sparseloom.iteration.provenance import Provenance
-from sparseloom.lower.context import Remark, Runs
 from sparseloom.notation.contents import numbers_in
 from sparseloom.notation.nodes import Access, Fixed, IndexVar, Stmt
 from sparseloom.relations.arithmetic import INTEGERS
@@ -25,6 +24,7 @@ from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Line, Relation
 from sparseloom.relations.split import SplitRelation
 from sparseloom.schedule.loops import relations_of
+from sparseloom.scope.context import Remark, Runs
 
 
 @dataclass(frozen=True)

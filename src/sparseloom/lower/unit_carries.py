@@ -21,14 +21,14 @@ from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.carries import carried_by, cleared, opened, reducing
-from sparseloom.lower.device import is_on_gpu
-from sparseloom.lower.expression import operate
 from sparseloom.lower.forall import over
-from sparseloom.lower.ranges import ceil_divide, least, subtract
-from sparseloom.lower.scope import Carry, Scope
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt, Unit, Where
 from sparseloom.relations.pos import PosRelation
 from sparseloom.schedule.units import GPU_UNITS
+from sparseloom.scope.device import is_on_gpu
+from sparseloom.scope.expression import operate
+from sparseloom.scope.ranges import ceil_divide, least, subtract
+from sparseloom.scope.scope import Carry, Scope
 
 _JOINING = 256  # threads of a block that joins
 _GROUP = 16  # slots that a thread adds up

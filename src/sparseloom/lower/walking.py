@@ -8,10 +8,10 @@ from sparseloom.core.dtypes import BOOL, INT64, DType, computed
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import Level, LevelView
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.ranges import Range, least, most, subtract
-from sparseloom.lower.scope import Place, Scope
-from sparseloom.lower.views import value_at
 from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.scope.ranges import Range, least, most, subtract
+from sparseloom.scope.scope import Place, Scope
+from sparseloom.scope.views import value_at
 
 
 @dataclass(frozen=True)

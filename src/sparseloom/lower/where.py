@@ -13,6 +13,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sparseloom.assemble.block_row import BlockRow
+from sparseloom.assemble.hashed import HashRow
+from sparseloom.assemble.listing import ListWorkspace
+from sparseloom.assemble.make_result import first_value, reduces_outside
+from sparseloom.assemble.refill import Accumulated, RefillResult, takes_whole_row
+from sparseloom.assemble.workspace import Scatter, SpreadRow, Workspace
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
 from sparseloom.formats.levels.listed import Listed
@@ -23,20 +29,14 @@ from sparseloom.iteration.region import annihilating, innermost, written
 from sparseloom.iteration.rows import why_listed
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.accumulation import decides_value, declared, fresh_accumulator
-from sparseloom.lower.block_row import BlockRow
 from sparseloom.lower.forall import find_extents
-from sparseloom.lower.hashed import HashRow
-from sparseloom.lower.listing import ListWorkspace
-from sparseloom.lower.make_result import first_value, reduces_outside
-from sparseloom.lower.refill import Accumulated, RefillResult, takes_whole_row
-from sparseloom.lower.scope import NOBODY, Place, Scope
 from sparseloom.lower.walking import settle
-from sparseloom.lower.workspace import Scatter, SpreadRow, Workspace
 from sparseloom.notation.dtyping import Absence, absence_of
 from sparseloom.notation.nodes import Access, Apply, Forall, Stmt
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.schedule.loops import paths
+from sparseloom.scope.scope import NOBODY, Place, Scope
 
 _Collects = Scatter | SpreadRow | BlockRow | HashRow | ListWorkspace
 FIRST_LIST = 63  # how many entries a list has room for at first, where it is one of many

@@ -19,10 +19,10 @@ from sparseloom.formats.storage import NO_INDICES, Owner, Seal, Storage
 from sparseloom.loops import interpret
 from sparseloom.loops.nodes import Function, Role
 from sparseloom.lower.kernel import Lowered
-from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import TensorVar
 from sparseloom.programs.calling import Pack, address_of, adopt, bind, failure, run
 from sparseloom.programs.large import LARGE, duplicate, large_room
+from sparseloom.scope.views import Slot
 from sparseloom.toolchain.libraries import EntryPoint
 
 Arguments = list[Any]

@@ -27,11 +27,11 @@ from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.room import least_size
 from sparseloom.formats.storage import NO_INDICES, Owner, Seal, Storage
 from sparseloom.lower.kernel import Lowered
-from sparseloom.lower.views import Slot
 from sparseloom.programs.binding import aligned, as_stored
 from sparseloom.programs.calling import CALLER_ADDRESS, address_of, adopt, call_with, ended
 from sparseloom.programs.large import duplicate
 from sparseloom.programs.laying import Laid, Words, parts_of
+from sparseloom.scope.views import Slot
 from sparseloom.toolchain.libraries import EntryPoint
 
 

@@ -10,15 +10,15 @@ positions by adding up. Every other ``pos`` is written where its row ends.
 
 from __future__ import annotations
 
+from sparseloom.assemble.append import AppendResult
+from sparseloom.assemble.parts import add_up_parts
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import INT64
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.append import AppendResult
-from sparseloom.lower.expression import cast
-from sparseloom.lower.parts import add_up_parts
-from sparseloom.lower.ranges import subtract
-from sparseloom.lower.scope import Scope, Sharing, Value
 from sparseloom.notation.nodes import Access, Assign
+from sparseloom.scope.expression import cast
+from sparseloom.scope.ranges import subtract
+from sparseloom.scope.scope import Scope, Sharing, Value
 
 
 class CountedResult(AppendResult):

@@ -11,10 +11,10 @@ from lower.digits import LINES, SIZES, Derive, share
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.ranges import Ranges, ceil_divide, least, most, subtract
 from sparseloom.lower.recovery import recover
-from sparseloom.lower.scope import Scope
 from sparseloom.notation.nodes import IndexVar
+from sparseloom.scope.ranges import Ranges, ceil_divide, least, most, subtract
+from sparseloom.scope.scope import Scope
 
 i, k = IndexVar("i"), ir.Var("k")
 DIGITS: tuple[tuple[str, str, Derive], ...] = (

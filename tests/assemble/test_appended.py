@@ -10,19 +10,19 @@ import pytest
 from lower.conditions import Conditions, conditions, numbered, stored_at
 from lower.filling import Arrays, Maker, Passing, filled, maker, packed, without_counts
 
+from sparseloom.assemble.append import AppendResult
+from sparseloom.assemble.counted import CountedResult
+from sparseloom.assemble.padded import PaddedResult
+from sparseloom.assemble.parts import PartedResult
+from sparseloom.assemble.refill import RefillResult
+from sparseloom.assemble.structure import StructureResult
 from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.interpret import KernelStatus
-from sparseloom.lower.append import AppendResult
-from sparseloom.lower.counted import CountedResult
-from sparseloom.lower.padded import PaddedResult
-from sparseloom.lower.parts import PartedResult
-from sparseloom.lower.ranges import Range, least
-from sparseloom.lower.refill import RefillResult
-from sparseloom.lower.scope import Scope, Sharing, Value
-from sparseloom.lower.structure import StructureResult
 from sparseloom.notation.nodes import Assign
+from sparseloom.scope.ranges import Range, least
+from sparseloom.scope.scope import Scope, Sharing, Value
 
 COPY = {1: "C(i) = A(i)", 2: "C(i,j) = A(i,j)", 3: "C(i,j,k) = A(i,j,k)"}
 SHAPES = {1: ((7,), (1,), (0,)), 2: ((4, 5), (1, 3), (5, 1), (3, 0), (0, 2)), 3: ((3, 2, 4), (1, 2, 2), (2, 0, 3))}

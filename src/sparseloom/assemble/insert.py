@@ -21,17 +21,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sparseloom.assemble.places import Places
+from sparseloom.assemble.result import Result
 from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.formats.level import load_index
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
-from sparseloom.lower.expression import cast
-from sparseloom.lower.places import Places
-from sparseloom.lower.ranges import least, subtract
-from sparseloom.lower.result import Result
-from sparseloom.lower.scope import Scope, Sharing, Value
-from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import Access, Assign, IndexVar
+from sparseloom.scope.expression import cast
+from sparseloom.scope.ranges import least, subtract
+from sparseloom.scope.scope import Scope, Sharing, Value
+from sparseloom.scope.views import Slot
 
 AHEAD = 12  # entries
 

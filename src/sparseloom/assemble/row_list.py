@@ -12,8 +12,8 @@ from sparseloom.core.dtypes import BOOL
 from sparseloom.formats.level import LevelView, load_index
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
-from sparseloom.lower.expression import cast
-from sparseloom.lower.scope import Scope, Sink
+from sparseloom.scope.expression import cast
+from sparseloom.scope.scope import Scope, Sink
 
 
 class RowList(Sink):

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from sparseloom.assemble.append import AppendResult
+from sparseloom.assemble.counted import CountedResult
+from sparseloom.assemble.filled import FilledResult
+from sparseloom.assemble.insert import InsertResult
+from sparseloom.assemble.padded import PaddedResult
+from sparseloom.assemble.refill import RefillResult
+from sparseloom.assemble.result import DenseResult, Result, SharedResult
+from sparseloom.assemble.structure import RowsResult, StructureResult
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.errors import CompilerBug
@@ -12,22 +20,14 @@ from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import innermost, is_skippable
 from sparseloom.iteration.sharing import is_bounded
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.append import AppendResult
-from sparseloom.lower.counted import CountedResult
-from sparseloom.lower.expression import cast
-from sparseloom.lower.filled import FilledResult
-from sparseloom.lower.insert import InsertResult
-from sparseloom.lower.padded import PaddedResult
-from sparseloom.lower.refill import RefillResult
-from sparseloom.lower.result import DenseResult, Result, SharedResult
-from sparseloom.lower.scope import Scope
-from sparseloom.lower.structure import RowsResult, StructureResult
 from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.schedule.laws import cut_row
 from sparseloom.schedule.units import GPU_UNITS
+from sparseloom.scope.expression import cast
+from sparseloom.scope.scope import Scope
 
 
 def make_result(scope: Scope, concrete: Concrete) -> Result:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.ranges import Range, ceil_divide, least, subtract
 from sparseloom.notation.nodes import Merge, Tag, Unit
+from sparseloom.scope.ranges import Range, ceil_divide, least, subtract
 from sparseloom.targets.target import FACTS
 
 

@@ -11,9 +11,9 @@ from sparseloom.iteration.formula import ALWAYS, Formula
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.rows import SHORT_ROWS, RowChoice
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.views import Sizes
 from sparseloom.notation.nodes import Access, IndexVar, TensorVar
 from sparseloom.relations.pos import PosRelation
+from sparseloom.scope.views import Sizes
 from sparseloom.targets.target import Target
 
 Meeting = tuple[IndexVar, TensorVar]  # a parallel loop, and the tensor in a place of which its iterations meet

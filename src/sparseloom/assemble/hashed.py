@@ -17,10 +17,10 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import LevelView, load_index, store_index
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
-from sparseloom.lower.expression import cast
-from sparseloom.lower.scope import Scope, Sink, Value
-from sparseloom.lower.views import TensorView
 from sparseloom.notation.nodes import Access, Assign
+from sparseloom.scope.expression import cast
+from sparseloom.scope.scope import Scope, Sink, Value
+from sparseloom.scope.views import TensorView
 
 FIRST_BITS = 8  # the table has as many places at first as these bits count
 

@@ -6,12 +6,12 @@ coo -> csr      pos of the rows is written, columns and values are the operand's
 
 from __future__ import annotations
 
+from sparseloom.assemble.append import AppendResult
+from sparseloom.assemble.insert import InsertResult
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.append import AppendResult
-from sparseloom.lower.insert import InsertResult
-from sparseloom.lower.scope import Scope, Sharing, Value
-from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import Assign
+from sparseloom.scope.scope import Scope, Sharing, Value
+from sparseloom.scope.views import Slot
 
 
 class StructureResult(AppendResult):

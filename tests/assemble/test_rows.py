@@ -13,6 +13,12 @@ from levels.slow_reader import entries_of
 from lower.conditions import Row, conditions, drawn, note, stored_at, valued
 from lower.filling import Passing, filled, maker
 
+from sparseloom.assemble import hashed, listing
+from sparseloom.assemble.block_row import BlockRow
+from sparseloom.assemble.hashed import HashRow
+from sparseloom.assemble.listing import ListWorkspace, unsorted_levels
+from sparseloom.assemble.refill import Accumulated, RefillResult
+from sparseloom.assemble.workspace import Scatter, Workspace
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
@@ -25,17 +31,11 @@ from sparseloom.formats.text import parse_format
 from sparseloom.iteration.region import written
 from sparseloom.iteration.rows import RowChoice, RowKind
 from sparseloom.loops import nodes as ir
-from sparseloom.lower import hashed, listing
-from sparseloom.lower.block_row import BlockRow
-from sparseloom.lower.hashed import HashRow
-from sparseloom.lower.listing import ListWorkspace, unsorted_levels
-from sparseloom.lower.ranges import least
-from sparseloom.lower.refill import Accumulated, RefillResult
-from sparseloom.lower.scope import Scope, Sink, Value
-from sparseloom.lower.views import TensorView
 from sparseloom.lower.walking import settle
-from sparseloom.lower.workspace import Scatter, Workspace
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt, TensorVar, Where
+from sparseloom.scope.ranges import least
+from sparseloom.scope.scope import Scope, Sink, Value
+from sparseloom.scope.views import TensorView
 
 i, j, k = IndexVar("i"), IndexVar("j"), IndexVar("k")
 SHAPES = ((3, 6), (1, 4), (4, 1), (2, 0), (0, 3))

@@ -16,12 +16,12 @@ from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.context import Conflicts, Context, Home, Remark, Runs
-from sparseloom.lower.ranges import Range, Ranges
-from sparseloom.lower.style import Style
-from sparseloom.lower.views import TensorView
 from sparseloom.notation.dtyping import Absence
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt, TensorVar, Unit
+from sparseloom.scope.context import Conflicts, Context, Home, Remark, Runs
+from sparseloom.scope.ranges import Range, Ranges
+from sparseloom.scope.style import Style
+from sparseloom.scope.views import TensorView
 
 
 @dataclass(frozen=True)

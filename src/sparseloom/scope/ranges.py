@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.views import Sizes
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.relations.alias import Alias
 from sparseloom.relations.arithmetic import Arithmetic
@@ -20,6 +19,7 @@ from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.relation import Line, Relation
 from sparseloom.relations.weighted import WeightedRelation
+from sparseloom.scope.views import Sizes
 
 Range = tuple[ir.Expr, ir.Expr]
 

@@ -10,16 +10,16 @@ them out. Where the loops may pass over rows that the format cannot leave out, t
 
 from __future__ import annotations
 
+from sparseloom.assemble.result import Result
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, INT32
 from sparseloom.formats.level import load_index
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
-from sparseloom.lower.expression import cast
-from sparseloom.lower.result import Result
-from sparseloom.lower.scope import Scope, Sharing, Value
-from sparseloom.lower.views import Slot, TensorView
 from sparseloom.notation.nodes import Access, Assign, IndexVar
+from sparseloom.scope.expression import cast
+from sparseloom.scope.scope import Scope, Sharing, Value
+from sparseloom.scope.views import Slot, TensorView
 
 
 class AppendResult(Result):

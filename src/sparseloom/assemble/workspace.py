@@ -7,6 +7,8 @@ Where an entry that was never written must count as absent, a mask says which we
 
 from __future__ import annotations
 
+from sparseloom.assemble.result import combine, placed
+from sparseloom.assemble.row_list import RowList
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL
 from sparseloom.core.errors import CompilerBug
@@ -15,15 +17,13 @@ from sparseloom.formats.level import LevelView
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.device import barrier, is_on_gpu, memory
-from sparseloom.lower.expression import cast
-from sparseloom.lower.result import combine, placed
-from sparseloom.lower.row_list import RowList
-from sparseloom.lower.scope import Row, Scope, Sharing, Sink, Value
-from sparseloom.lower.views import TensorView
 from sparseloom.notation.dtyping import fill_of
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt, TensorVar, Unit
 from sparseloom.relations.rename import RenameRelation
+from sparseloom.scope.device import barrier, is_on_gpu, memory
+from sparseloom.scope.expression import cast
+from sparseloom.scope.scope import Row, Scope, Sharing, Sink, Value
+from sparseloom.scope.views import TensorView
 
 
 class Workspace(Sink):

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.scope import Scope
 from sparseloom.notation.nodes import Forall, Stmt, Unit
 from sparseloom.schedule.units import GPU_UNITS
+from sparseloom.scope.scope import Scope
 from sparseloom.targets.target import Target
 
 

@@ -8,15 +8,15 @@ values  ab.. .... .... cd.d     four to a block, by the number of the block; the
 
 from __future__ import annotations
 
+from sparseloom.assemble.row_list import RowList
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL
 from sparseloom.formats.level import LevelView
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.expression import cast
-from sparseloom.lower.row_list import RowList
-from sparseloom.lower.scope import Scope, Value
-from sparseloom.lower.views import TensorView
 from sparseloom.notation.nodes import Access, Assign
+from sparseloom.scope.expression import cast
+from sparseloom.scope.scope import Scope, Value
+from sparseloom.scope.views import TensorView
 
 
 class BlockRow(RowList):

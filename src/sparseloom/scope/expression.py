@@ -14,11 +14,11 @@ from sparseloom.core.dtypes import BOOL, FLOAT32, FLOAT64, DType, is_half, is_in
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import annihilating
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.scope import Scope, Value
-from sparseloom.lower.views import value_at
 from sparseloom.notation.contents import holds_padding
 from sparseloom.notation.dtyping import compute_dtype_of, constant_of, dtype_of, fill_of
 from sparseloom.notation.nodes import Access, Apply, Expr, Literal
+from sparseloom.scope.scope import Scope, Value
+from sparseloom.scope.views import value_at
 
 
 def lower_expression(expr: Expr, scope: Scope) -> Value:

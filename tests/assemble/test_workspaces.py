@@ -12,6 +12,7 @@ from lower.conditions import Conditions, conditions, stored_at
 from lower.test_passes import operands_of, run
 from primitives.statements import schedule
 
+from sparseloom.assemble.workspace import Workspace, fills_whole, is_written_once
 from sparseloom.compiler import lower_concrete
 from sparseloom.core.dtypes import BOOL, FLOAT64
 from sparseloom.core.trees import walk
@@ -19,14 +20,13 @@ from sparseloom.formats.pack import to_dense
 from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.printer import show
-from sparseloom.lower.context import Home
 from sparseloom.lower.forall import find_extents, over, with_team
 from sparseloom.lower.kernel import lower
-from sparseloom.lower.scope import Accumulator, Scope
 from sparseloom.lower.walking import settle
-from sparseloom.lower.workspace import Workspace, fills_whole, is_written_once
 from sparseloom.notation.interpret import evaluate
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Tag, Unit, Where
+from sparseloom.scope.context import Home
+from sparseloom.scope.scope import Accumulator, Scope
 from sparseloom.targets.c import C
 from sparseloom.targets.interpret import INTERPRET
 

@@ -18,11 +18,11 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.making import Shared
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.origins import stamped
-from sparseloom.lower.device import barrier
-from sparseloom.lower.expression import cast
-from sparseloom.lower.scope import Brought, Row, Scope, Sharing, Sink, Value
-from sparseloom.lower.views import Slot, TensorView
 from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
+from sparseloom.scope.device import barrier
+from sparseloom.scope.expression import cast
+from sparseloom.scope.scope import Brought, Row, Scope, Sharing, Sink, Value
+from sparseloom.scope.views import Slot, TensorView
 
 
 class Result(Sink):

@@ -15,10 +15,10 @@ from sparseloom.formats.level import LevelView
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
-from sparseloom.lower.expression import cast
-from sparseloom.lower.scope import Scope, Sink, Value
-from sparseloom.lower.views import TensorView
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt, SuchThat, Where
+from sparseloom.scope.expression import cast
+from sparseloom.scope.scope import Scope, Sink, Value
+from sparseloom.scope.views import TensorView
 
 LONG = 1 << 20  # entries; a longer list is combined before it grows
 

@@ -8,12 +8,12 @@ for i                       present  . . . . . .      nothing is stored at first
 
 from __future__ import annotations
 
+from sparseloom.assemble.result import Result
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.expression import cast
-from sparseloom.lower.result import Result
-from sparseloom.lower.scope import Scope, Sharing, Value
-from sparseloom.lower.views import Slot
 from sparseloom.notation.nodes import Access, Assign
+from sparseloom.scope.expression import cast
+from sparseloom.scope.scope import Scope, Sharing, Value
+from sparseloom.scope.views import Slot
 
 
 class FilledResult(Result):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from sparseloom.core.dtypes import INT64
 from sparseloom.core.names import Names
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.expression import cast
-from sparseloom.lower.ranges import ceil_divide, least
+from sparseloom.scope.expression import cast
+from sparseloom.scope.ranges import ceil_divide, least
 
 BLOCKS = 64  # of rows
 APART = 16  # elements between the rows of two pieces: else all pieces of a row may compete for one set of the cache

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sparseloom.assemble.append import AppendResult
 from sparseloom.core.algebra import Scalar
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import load_index, store_index
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.padded import Padded
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.append import AppendResult
-from sparseloom.lower.ranges import subtract
-from sparseloom.lower.scope import Scope
-from sparseloom.lower.views import Slot, view_tensor
 from sparseloom.notation.nodes import Access
+from sparseloom.scope.ranges import subtract
+from sparseloom.scope.scope import Scope
+from sparseloom.scope.views import Slot, view_tensor
 
 
 class PaddedResult(AppendResult):

@@ -6,18 +6,18 @@ place of its own, the cursor begins anew in each, and rows can be filled in any 
 
 from __future__ import annotations
 
+from sparseloom.assemble.append import AppendResult
 from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.level import LevelView
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.iteration.layout import has_row_places
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.append import AppendResult
-from sparseloom.lower.expression import cast
-from sparseloom.lower.scope import Scope, Sharing, Sink, Value
-from sparseloom.lower.views import Slot, TensorView
 from sparseloom.notation.dtyping import reduced_dtype
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt
+from sparseloom.scope.expression import cast
+from sparseloom.scope.scope import Scope, Sharing, Sink, Value
+from sparseloom.scope.views import Slot, TensorView
 
 
 class RefillResult(AppendResult):

@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from sparseloom.assemble.append import AppendResult
 from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.formats.level import LevelView
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
-from sparseloom.lower.append import AppendResult
-from sparseloom.lower.expression import cast
-from sparseloom.lower.ranges import subtract
-from sparseloom.lower.scope import Scope
-from sparseloom.lower.views import TensorView
+from sparseloom.scope.expression import cast
+from sparseloom.scope.ranges import subtract
+from sparseloom.scope.scope import Scope
+from sparseloom.scope.views import TensorView
 
 
 class ThreadResult(AppendResult):
