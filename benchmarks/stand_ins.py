@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import DTypeError
+from sparseloom.io.files import read
 from sparseloom.tensor.creation import from_coo
-from sparseloom.tensor.io.files import read
 from sparseloom.tensor.tensor import Tensor
 
 Make = Callable[[], Tensor]

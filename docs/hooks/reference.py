@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 import sparseloom as sl
-from sparseloom.tensor.surface.table import TABLE
+from sparseloom.surface import TABLE
 
 sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file alone
 from fences import fenced, unmarked

@@ -35,34 +35,36 @@ if TYPE_CHECKING:  # isort: off
     from sparseloom.toolchain.shelf import release_memory
     from sparseloom.toolchain.teams import get_threads, set_threads
     from sparseloom.schedule.schedule import Schedule
+    from sparseloom.io import read, write
+    from sparseloom.surface import array_api
     from sparseloom.tensor import (
-        Builder, Expression, Tensor, array_api, asarray, deferred, from_arrays, from_coo, full, indices, random, read, write, zeros,
+        Builder, Expression, Tensor, asarray, deferred, from_arrays, from_coo, full, indices, random, zeros,
     )  # fmt: skip
     from sparseloom.tensor.bound_kernel import BoundKernel
     from sparseloom.tensor.neighbours import SparsePath, from_networkx
-    from sparseloom.tensor.surface.elementwise import (
+    from sparseloom.surface.elementwise import (
         allclose, angle, array_equal, astype, clip, diff, divmod, fix, frexp, isclose, isin, modf, nan_to_num, positive, round, where,
     )  # fmt: skip
-    from sparseloom.tensor.surface.joining import block, concat, concatenate, hstack, pad, repeat, stack, tile, unstack, vstack
-    from sparseloom.tensor.surface.linear import (
+    from sparseloom.surface.joining import block, concat, concatenate, hstack, pad, repeat, stack, tile, unstack, vstack
+    from sparseloom.surface.linear import (
         diag, diagonal, dot, inner, kron, matmul, matrix_power, outer, tensordot, trace, tril, triu, vdot, vecdot,
     )  # fmt: skip
-    from sparseloom.tensor.surface.making import (
+    from sparseloom.surface.making import (
         arange, builder, eliminate_zeros, empty, empty_like, eye, full_like, linspace, meshgrid, ones, ones_like, sum_duplicates,
         zeros_like,
     )  # fmt: skip
-    from sparseloom.tensor.surface.order import (
+    from sparseloom.surface.order import (
         argsort, argwhere, flatnonzero, nonzero, searchsorted, sort, take, take_along_axis, topk, unique, unique_all, unique_counts,
         unique_inverse, unique_values,
     )  # fmt: skip
-    from sparseloom.tensor.surface.shape import (
+    from sparseloom.surface.shape import (
         broadcast_arrays, broadcast_to, expand_dims, flatten, flip, fliplr, flipud, matrix_transpose, moveaxis, permute_dims, ravel,
         reshape, roll, squeeze, swapaxes, transpose,
     )  # fmt: skip
-    from sparseloom.tensor.surface.statistics import (
+    from sparseloom.surface.statistics import (
         argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod, cumulative_sum, mean, norm, ptp, std, var,
     )  # fmt: skip
-    from sparseloom.tensor.surface.without_nan import (
+    from sparseloom.surface.without_nan import (
         nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
     )  # fmt: skip
     from sparseloom.tensor.signatures import Binary, BinaryOfTensors, Extreme, Total, Truth, Unary, UnaryOfTensors
@@ -190,7 +192,9 @@ _HOMES = {
     "sparseloom.toolchain.shelf": "release_memory",
     "sparseloom.toolchain.teams": "get_threads set_threads",
     "sparseloom.schedule.schedule": "Schedule",
-    "sparseloom.tensor": "Builder Expression Tensor array_api asarray deferred from_arrays from_coo full indices random read write zeros",
+    "sparseloom.io": "read write",
+    "sparseloom.surface": "array_api",
+    "sparseloom.tensor": "Builder Expression Tensor asarray deferred from_arrays from_coo full indices random zeros",
     "sparseloom.tensor.bound_kernel": "BoundKernel",
     "sparseloom.tensor.neighbours": "SparsePath from_networkx",
 }
@@ -205,7 +209,7 @@ __all__ = [
     "from_networkx", "full", "get_threads", "indices", "plan", "program", "random", "read", "release_memory", "set_threads", "write",
     "zeros",
 ]  # fmt: skip
-# Functions on whole tensors, out of the table of all of them (tensor/surface/table.py). Type checkers read this list too.
+# Functions on whole tensors, out of the table of all of them (tensor/table.py). Type checkers read this list too.
 __all__ += [
     "absolute", "add", "all", "allclose", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
     "arctanh", "argmax", "argmin", "argsort", "argwhere", "array_equal", "astype", "bitwise_and", "bitwise_or", "bitwise_xor", "block",
@@ -237,13 +241,13 @@ if not TYPE_CHECKING:  # a checker that saw it would take every name for one of 
             return import_module("sparseloom.accelerate")
         if name not in _HOME and name not in _FUNCTIONS:
             raise AttributeError(f"module 'sparseloom' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
-        found = globals()[name] = _at_home(name) if name in _HOME else _load("sparseloom.tensor").TABLE[name].call
+        found = globals()[name] = _at_home(name) if name in _HOME else _load("sparseloom.surface").TABLE[name].call
         return found
 
 
 def _load(module: str) -> Any:
     """A module; with tensors comes what makes kernels of their assignments."""
-    if module.startswith("sparseloom.tensor"):
+    if module.startswith(("sparseloom.tensor", "sparseloom.surface", "sparseloom.io")):
         import_module("sparseloom.calls.assigned")
     return import_module(module)
 

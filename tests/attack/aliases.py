@@ -20,7 +20,7 @@ from conformance.kernels import interpret_small_kernels
 
 import sparseloom as sl
 from sparseloom.core.errors import SparseloomError
-from sparseloom.tensor import TABLE
+from sparseloom.surface import TABLE
 
 NAME = "aliases"
 COUNT = 3000

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from attack.function_differences import DIFFERENCES, rows
 
-from sparseloom.tensor.surface import table
+from sparseloom.surface import TABLE
+from sparseloom.tensor.table import standard
 
 
 def test_the_page_and_the_campaign_have_the_same_rows() -> None:
@@ -17,5 +18,5 @@ def test_the_page_and_the_campaign_have_the_same_rows() -> None:
 def test_the_campaign_calls_every_function() -> None:
     texts = "".join(path.read_text() for path in Path(__file__).parent.glob("function_*.py"))
     words = set(re.findall(r"\w+", texts))
-    missing = {name for name in (*table.TABLE, *table.standard()) if name not in words}
+    missing = {name for name in (*TABLE, *standard()) if name not in words}
     assert missing <= {"empty", "builder"}, "functions that no call is drawn of: add them to the grammar, tests/attack/function_*.py"

@@ -19,8 +19,9 @@ from cli.test_process import SOURCE, SPMV, start
 from sparseloom.cli import terminal
 from sparseloom.cli.main import main
 from sparseloom.core.starting import is_command
-from sparseloom.tensor import asarray, read, write
-from sparseloom.tensor.io.source import WATCHER
+from sparseloom.io import read, write
+from sparseloom.io.source import WATCHER
+from sparseloom.tensor import asarray
 
 A = np.array([[5.0, 0], [6, 7]])
 

@@ -12,7 +12,7 @@ from conformance.replay import Call, Tally, described
 
 import sparseloom as sl
 from sparseloom.calls import evaluation
-from sparseloom.tensor.surface.linear import einsum_for_numpy
+from sparseloom.surface.linear import einsum_for_numpy
 
 HAS_FEW_TESTS = True  # which make thousands of calls
 MODULES = ("numpy._core.tests.test_einsum",)

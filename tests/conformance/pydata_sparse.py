@@ -13,7 +13,7 @@ from conformance.replay import Call, NoOpinion, Tally, absent_quotient, applied,
 
 import sparseloom as sl
 from sparseloom.formats.pack import unpack
-from sparseloom.tensor import TABLE
+from sparseloom.surface import TABLE
 
 MODULES = tuple(
     f"sparse.numba_backend.tests.test_{name}"

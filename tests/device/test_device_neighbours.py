@@ -16,7 +16,7 @@ from device.test_calls import spmv
 
 import sparseloom as sl
 from sparseloom.core.errors import DeviceError, StorageError
-from sparseloom.tensor.interop import device as interop
+from sparseloom.interop import device as interop
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import sparseloom as sl
-from sparseloom.tensor.surface.table import TABLE, Function
+from sparseloom.surface import TABLE
+from sparseloom.tensor.table import Function
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "functions.md"
 HEAD = """# Functions on whole tensors

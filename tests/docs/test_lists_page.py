@@ -14,7 +14,7 @@ from docs.lists_page import page
 
 import sparseloom as sl
 from sparseloom.core.settings import VARIABLES
-from sparseloom.tensor.surface.table import TABLE
+from sparseloom.surface import TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "lists.md"

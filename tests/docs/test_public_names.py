@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 import sparseloom
-from sparseloom.tensor import TABLE
+from sparseloom.surface import TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 # The public names that must keep their meaning, as far as they exist now.

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from sparseloom.tensor import TABLE
+from sparseloom.surface import TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -11,11 +11,12 @@ from house.reading import PACKAGE, Import, Module, imports_of
 
 # From the ground up: a floor may import itself and what stands before it. "" is the package's own __init__, what users import.
 FLOORS = (
-    "core", "loops", "formats", "notation", "targets", "relations", "iteration", "schedule", "scope", "assemble", "lower", "passes",
-    "plan", "toolchain", "tracing", "compiler", "programs", "tensor", "calls", "explorer", "accelerate", "", "cli", "__main__",
+    "core", "loops", "formats", "notation", "targets", "relations", "iteration", "schedule", "show", "scope", "assemble", "lower", "passes",
+    "plan", "toolchain", "tracing", "compiler", "programs", "interop", "tensor", "surface", "io", "calls", "explorer", "accelerate", "",
+    "cli", "__main__",
 )  # fmt: skip
 # Only these may import inside functions: there a neighbour is loaded when its data or its file is at hand.
-LATE_IMPORTERS = (f"{PACKAGE}.tensor.interop", f"{PACKAGE}.tensor.io", f"{PACKAGE}.cli")
+LATE_IMPORTERS = (f"{PACKAGE}.interop", f"{PACKAGE}.io", f"{PACKAGE}.accelerate", f"{PACKAGE}.cli")
 # What may be imported at the top of a file, beside the standard library and the package itself.
 FOREIGN = {"numpy": PACKAGE, "rich": f"{PACKAGE}.cli"}
 VAGUE_NAMES = frozenset("utils util helpers helper common misc base impl manager".split())
@@ -81,10 +82,10 @@ def find_cycle(graph: dict[str, list[str]]) -> list[str] | None:
 
 
 def imports_at_the_top(modules: Modules) -> list[str]:
-    """Imports stand at the top of a file; only interop, io, peers and cli may load a neighbour inside a function."""
+    """Imports stand at the top of a file; only interop, io, accelerate and cli may load another library inside a function."""
     return [
         f"{found.place}: {found.target} is imported inside a function; move it to the top, "
-        "or move the function to tensor/interop, tensor/io or cli"
+        "or move the function to interop, io or cli"
         for found in _all_imports(modules)
         if found.in_function and not found.module.name.startswith(LATE_IMPORTERS)
     ]
@@ -109,7 +110,7 @@ def foreign_packages(modules: Modules) -> list[str]:
         if not (package in FOREIGN and found.module.name.startswith(FOREIGN[package])):
             complaints.append(
                 f"{found.place}: {found.target} is imported with the module; "
-                "import it inside a function of tensor/interop, tensor/io or cli"
+                "import it inside a function of interop, io or cli"
             )
     return complaints
 

@@ -18,8 +18,8 @@ NEIGHBOURS = frozenset(
 )
 # What only files and the command line need, and parts of the standard library that take long to load.
 LATER = frozenset(
-    "sparseloom.cli sparseloom.tensor.io.mtx sparseloom.tensor.io.npy sparseloom.tensor.io.npz sparseloom.tensor.io.table "
-    "sparseloom.tensor.io.tns zipfile argparse asyncio concurrent.futures ctypes.util email http "
+    "sparseloom.cli sparseloom.io.mtx sparseloom.io.npy sparseloom.io.npz sparseloom.io.table "
+    "sparseloom.io.tns zipfile argparse asyncio concurrent.futures ctypes.util email http "
     "logging multiprocessing numpy.testing numpy.f2py socket sqlite3 ssl unittest xml".split()
 )
 

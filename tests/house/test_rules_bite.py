@@ -22,7 +22,7 @@ GOOD = (
         '"""Loops."""\nfrom sparseloom.core import trees\nfrom sparseloom.core.trees import Node\n\n'
         'class Loop(Node):\n    """A loop."""\n\n    @property\n    def size(self):\n        return 1\n',
     ),
-    module("sparseloom.tensor.interop.scipy", '"""SciPy."""\n\ndef _load():\n    import scipy.sparse\n'),
+    module("sparseloom.interop.scipy", '"""SciPy."""\n\ndef _load():\n    import scipy.sparse\n'),
     module("sparseloom.cli.main", '"""The command."""\nimport rich.console\nimport sparseloom as sl\n'),
 )
 
@@ -50,7 +50,7 @@ BAD: list[tuple[Rule, tuple[Module, ...], str]] = [
         rules.imports_at_the_top,
         (module("sparseloom.core.a", "class A:\n    def f(self):\n        if self:\n            import os\n"),),
         "src/sparseloom/core/a.py:4: os is imported inside a function; move it to the top, "
-        "or move the function to tensor/interop, tensor/io or cli",
+        "or move the function to interop, io or cli",
     ),
     (
         rules.system_differences,
@@ -69,15 +69,15 @@ BAD: list[tuple[Rule, tuple[Module, ...], str]] = [
     ),
     (
         rules.foreign_packages,
-        (module("sparseloom.tensor.interop.scipy", "try:\n    import scipy.sparse\nexcept ImportError:\n    pass\n"),),
-        "src/sparseloom/tensor/interop/scipy.py:2: scipy.sparse is imported with the module; "
-        "import it inside a function of tensor/interop, tensor/io or cli",
+        (module("sparseloom.interop.scipy", "try:\n    import scipy.sparse\nexcept ImportError:\n    pass\n"),),
+        "src/sparseloom/interop/scipy.py:2: scipy.sparse is imported with the module; "
+        "import it inside a function of interop, io or cli",
     ),
     (
         rules.foreign_packages,
         (module("sparseloom.core.a", "from rich.table import Table\n"),),
         "src/sparseloom/core/a.py:1: rich.table is imported with the module; "
-        "import it inside a function of tensor/interop, tensor/io or cli",
+        "import it inside a function of interop, io or cli",
     ),
     (
         rules.module_docstrings,

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from sparseloom.core.dtypes import VALUE_DTYPES
 from sparseloom.core.errors import ConversionWarning, DTypeError, FormatError, ShapeError, StorageError
 from sparseloom.formats import named
+from sparseloom.interop import entry
 from sparseloom.programs import guard
-from sparseloom.tensor import Tensor, asarray, entry, from_arrays, from_coo, full, random, zeros
+from sparseloom.tensor import Tensor, asarray, from_arrays, from_coo, full, random, zeros
 
 CLASSES = [getattr(sp, f"{name}_{kind}") for name in "csr csc coo bsr dia lil dok".split() for kind in ("array", "matrix")]
 DENSE = np.array([[0, 1.5, 0, 0], [2, 0, 0, 3], [0, 0, 0, 0], [0, 0, -1, 0], [4, 0, 0, 0], [0, 0, 5, 6]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparseloom as sl
-from sparseloom.tensor.surface.ranks import ranked
+from sparseloom.surface.ranks import ranked
 
 SPARSE = np.array([[[0.0, 2.0, 0.0], [0.0, 0.0, np.nan]], [[1.0, 0.0, 0.0], [4.0, 0.0, np.nan]]])
 

@@ -13,8 +13,9 @@ import pytest
 from mypy import api
 
 import sparseloom
+from sparseloom.surface import TABLE
 from sparseloom.tensor import tabled
-from sparseloom.tensor.surface.table import TABLE, methods
+from sparseloom.tensor.table import methods
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"

@@ -17,6 +17,7 @@ from sparseloom.core.errors import FormatError, NotationError, ScheduleError, Sh
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense, name_of
 from sparseloom.formats.text import as_format
+from sparseloom.interop.device import is_on_device
 from sparseloom.iteration.rows import RowKind, known_workspace
 from sparseloom.notation.einsum import RESULT, broadcast, converted, parse_einsum
 from sparseloom.notation.nodes import Assign
@@ -30,7 +31,6 @@ from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.targets.target import Calling
 from sparseloom.tensor.creation import asarray
-from sparseloom.tensor.interop.device import is_on_device
 from sparseloom.tensor.tensor import Tensor
 from sparseloom.toolchain.teams import on_threads
 

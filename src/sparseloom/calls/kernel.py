@@ -14,6 +14,7 @@ from sparseloom.core.errors import NotationError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
+from sparseloom.interop.intake import enter_aloud
 from sparseloom.iteration.rows import known_workspace
 from sparseloom.notation.dtyping import promoted_dtype
 from sparseloom.notation.nodes import Assign
@@ -36,7 +37,6 @@ from sparseloom.targets.target import Calling
 from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.doorway import Doorway
-from sparseloom.tensor.intake import enter_aloud
 from sparseloom.tensor.outputs import Assembled, as_output, overlaps, remember_assembled
 from sparseloom.tensor.recall import DeviceRecall, Recall, recall
 from sparseloom.tensor.ring_operands import dtype_under, under_semiring

@@ -9,8 +9,8 @@ from sparseloom.calls.evaluation import program
 from sparseloom.cli.arguments import Subcommands, add_statement, add_subcommand, dtypes, named_values
 from sparseloom.cli.terminal import say
 from sparseloom.compiler import STAGES
+from sparseloom.io.source import replacing
 from sparseloom.programs.execution import Inspected
-from sparseloom.tensor.io.source import replacing
 
 ABOUT = "Compile a statement and print the C. Operands without a format are dense, and so is the result."
 EXAMPLES = """

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from sparseloom.cli.arguments import OptionError
 from sparseloom.core.errors import StorageError
-from sparseloom.tensor.io.files import read, require_writable, write
+from sparseloom.io.files import read, require_writable, write
 from sparseloom.tensor.tensor import Tensor
 
 _BEGINNINGS = (

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from sparseloom.core.errors import SparseloomWarning
-from sparseloom.tensor.io.source import WATCHER
+from sparseloom.io.source import WATCHER
 from sparseloom.tensor.repr import with_unit
 from sparseloom.tensor.tensor import Tensor
 

@@ -13,18 +13,18 @@ from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import DType, as_inexact, computed, value_dtype
 from sparseloom.core.errors import CompilerBug, DTypeError, ShapeError
 from sparseloom.formats.storage import Storage, apart, with_values
+from sparseloom.interop.intake import enter_aloud
+from sparseloom.interop.numpy import from_numpy, to_numpy
+from sparseloom.interop.registry import left_to, reader_for, wraps
+from sparseloom.interop.scipy_left import multiplies_as_matrix
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.programs.conversion import convert
 from sparseloom.programs.large import duplicate
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.indexing import transposed
-from sparseloom.tensor.intake import enter_aloud
-from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
-from sparseloom.tensor.interop.registry import left_to, reader_for, wraps
-from sparseloom.tensor.interop.scipy_left import multiplies_as_matrix
 from sparseloom.tensor.operators import Argument, Array, Given, cast, dot, elementwise, matmul, product
 from sparseloom.tensor.reductions import as_float, reduce, reduced_count
-from sparseloom.tensor.surface.table import TABLE, for_numpy
+from sparseloom.tensor.table import TABLE, for_numpy
 
 _BITWISE = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "invert": "logical_not"}
 _SPELLED_OTHERWISE = {"bitwise_invert": "invert", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}

@@ -19,9 +19,9 @@ from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage, apart
+from sparseloom.interop.numpy import to_numpy
 from sparseloom.programs.conversion import store
 from sparseloom.programs.cuda.storages import to_host
-from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.keys import parts_of, picked, run_of
 from sparseloom.tensor.tensor import Tensor
 

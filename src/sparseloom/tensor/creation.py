@@ -19,12 +19,12 @@ from sparseloom.formats.pack import from_dense, pack
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage, apart, copied, derived, sealed
 from sparseloom.formats.text import as_format
+from sparseloom.interop.arrays import plain_array, storage_of
+from sparseloom.interop.entry import Intake
+from sparseloom.interop.intake import enter, warn
+from sparseloom.interop.numpy import dense_storage
 from sparseloom.programs.conversion import convert, store
 from sparseloom.programs.large import duplicate
-from sparseloom.tensor.arrays import plain_array, storage_of
-from sparseloom.tensor.entry import Intake
-from sparseloom.tensor.intake import enter, warn
-from sparseloom.tensor.interop.numpy import dense_storage
 from sparseloom.tensor.operators import cast
 from sparseloom.tensor.tensor import Tensor
 

@@ -10,12 +10,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from sparseloom.formats.storage import Storage
+from sparseloom.interop.scipy import MATRICES, lay_matrix
 from sparseloom.programs.chain import Chain
 from sparseloom.programs.dispatch import Doors, Known
 from sparseloom.programs.execution import Specialization
 from sparseloom.programs.laying import lay
 from sparseloom.programs.ways import Filled, Sharing
-from sparseloom.tensor.interop.scipy import MATRICES, lay_matrix
 from sparseloom.tensor.tensor import Tensor
 
 _OFTEN = 1  # after so many times, objects are worth being recalled

@@ -19,13 +19,13 @@ from sparseloom.core.errors import DTypeError, NotationError
 from sparseloom.core.signs import printable
 from sparseloom.core.trees import rewrite
 from sparseloom.formats.storage import Storage
+from sparseloom.interop.numpy import from_numpy
 from sparseloom.notation.dtyping import as_written, dtype_of
 from sparseloom.notation.nodes import Access, Apply, Expr, IndexVar, Literal, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.syntax import DEEPEST, LONGEST, TOO_DEEP, TOO_LONG
 from sparseloom.notation.terms import combine
 from sparseloom.plan.problem import declared
-from sparseloom.tensor.interop.numpy import from_numpy
 
 _NAME = re.compile(r"[^\W\d]\w*")
 

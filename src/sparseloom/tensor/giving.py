@@ -6,10 +6,10 @@ from typing import Any
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.storage import Storage
+from sparseloom.interop.binsparse import described
+from sparseloom.interop.binsparse import give as given
+from sparseloom.interop.registry import neighbour
 from sparseloom.programs.cuda.storages import to_host
-from sparseloom.tensor.interop.binsparse import described
-from sparseloom.tensor.interop.binsparse import give as given
-from sparseloom.tensor.interop.registry import neighbour
 
 
 class Giving:

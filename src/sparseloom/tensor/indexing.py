@@ -22,8 +22,8 @@ from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.pack import pack, unpack
 from sparseloom.formats.storage import Storage, derived, sealed
+from sparseloom.interop.numpy import dense_storage, from_numpy, to_numpy
 from sparseloom.programs.conversion import convert
-from sparseloom.tensor.interop.numpy import dense_storage, from_numpy, to_numpy
 from sparseloom.tensor.keys import Part, parts_of
 from sparseloom.tensor.picking import pick, select_mode
 from sparseloom.tensor.rows import column_of, has_rows, of_columns, pick_rows

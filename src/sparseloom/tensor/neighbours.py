@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sparseloom.interop import networkx, opt_einsum
 from sparseloom.tensor.creation import asarray
-from sparseloom.tensor.interop import networkx, opt_einsum
 from sparseloom.tensor.tensor import Tensor
 
 

@@ -21,6 +21,8 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import csc, csr
 from sparseloom.formats.pack import stored_count, unpack
 from sparseloom.formats.storage import Storage, with_values
+from sparseloom.interop.intake import enter_aloud
+from sparseloom.interop.numpy import dense_storage, to_numpy
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
 from sparseloom.notation.text import placeholder
 from sparseloom.plan.problem import declared
@@ -29,8 +31,6 @@ from sparseloom.programs.dispatch import doors, specialized
 from sparseloom.programs.execution import Specialization
 from sparseloom.tensor.complex_order import compares_complex, in_order
 from sparseloom.tensor.indexing import by_rows, select
-from sparseloom.tensor.intake import enter_aloud
-from sparseloom.tensor.interop.numpy import dense_storage, to_numpy
 
 _MIXED = ((csr, csc), (csc, csr))  # a product of these is stored by rows, and needs both of them by rows
 Argument = Storage | Scalar | np.generic

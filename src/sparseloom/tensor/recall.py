@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import DType
 from sparseloom.formats.storage import Owner, Storage
+from sparseloom.interop.device import device_glimpse
+from sparseloom.interop.entry import Seen, layout_of, record_of
+from sparseloom.interop.scipy import arrays_of_scipy
 from sparseloom.programs.binding import Call, aligned
 from sparseloom.programs.calling import address_of, call_with
 from sparseloom.programs.cuda.arrays import empty
 from sparseloom.programs.cuda.launching import Launches
-from sparseloom.tensor.entry import Seen, layout_of, record_of
-from sparseloom.tensor.interop.device import device_glimpse
-from sparseloom.tensor.interop.scipy import arrays_of_scipy
 from sparseloom.tensor.tensor import Tensor
 from sparseloom.toolchain.libraries import EntryPoint
 

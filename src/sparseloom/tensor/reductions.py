@@ -24,10 +24,10 @@ from sparseloom.formats.named import entries
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage
+from sparseloom.interop.numpy import from_numpy, to_numpy
 from sparseloom.notation.nodes import Reduce
 from sparseloom.programs.conversion import convert, store
 from sparseloom.programs.dispatch import doors
-from sparseloom.tensor.interop.numpy import from_numpy, to_numpy
 from sparseloom.tensor.operators import Statement, cast, variables
 
 _EXACT = 2**53  # beyond this a float64 skips integers

@@ -10,9 +10,9 @@ import numpy as np
 
 from sparseloom.formats.pack import stored_count
 from sparseloom.formats.storage import Storage
-from sparseloom.tensor.arrays import arrays_of
+from sparseloom.interop.arrays import arrays_of
+from sparseloom.interop.numpy import to_numpy
 from sparseloom.tensor.assignment import Assignment
-from sparseloom.tensor.interop.numpy import to_numpy
 from sparseloom.tensor.picture import braille, svg
 
 

@@ -19,22 +19,22 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.pack import stored_count, unpack
 from sparseloom.formats.storage import Storage, apart, copied, derived, is_stored_alike, lend, open_up, open_values, with_own_values
 from sparseloom.formats.storage import with_values as revalued
-from sparseloom.formats.text import as_format, parse_format
+from sparseloom.formats.text import as_format
+from sparseloom.interop import dlpack
+from sparseloom.interop.arrays import arrays_of
+from sparseloom.interop.numpy import to_numpy
+from sparseloom.interop.scipy_left import is_operand_of_scipy, object_of
 from sparseloom.notation.nodes import IndexVar
 from sparseloom.programs.conversion import convert
 from sparseloom.programs.cuda.storages import placed, to_host
 from sparseloom.programs.guard import Guard, still_valid
 from sparseloom.programs.large import duplicate
 from sparseloom.tensor.arithmetic import Arithmetic
-from sparseloom.tensor.arrays import arrays_of, storage_of
 from sparseloom.tensor.assignment import Assignment, TensorSchedule, assign, is_deferred
 from sparseloom.tensor.expression import Expression, access, lift
 from sparseloom.tensor.giving import Giving
 from sparseloom.tensor.hints import missing_attribute
 from sparseloom.tensor.indexing import select, transposed
-from sparseloom.tensor.interop import dlpack
-from sparseloom.tensor.interop.numpy import to_numpy
-from sparseloom.tensor.interop.scipy_left import is_operand_of_scipy, object_of
 from sparseloom.tensor.keys import Mask
 from sparseloom.tensor.operators import cast
 from sparseloom.tensor.ordered import ordered_entries
@@ -406,12 +406,6 @@ class Tensor(Arithmetic, Giving, Tabled):
         def __getattr__(self, name: str) -> NoReturn:
             raise missing_attribute("Tensor", name)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Copies, for a pickle may hold arrays as they are (out of band), and those that it makes are read by others.
-        storage = copied(to_host(self.storage), duplicate)
-        parts = (type(self), storage.format.text, storage.shape, arrays_of(storage), storage.fill, self.name, self.notes)
-        return (_rebuilt, parts) if self.device == "cpu" else (_rebuilt_on_device, parts)
-
     def __repr__(self) -> str:
         return printable(text_of(self._storage, self.name, self._postponed))
 
@@ -428,15 +422,3 @@ def _plain(part: Any) -> Any:
     if not isinstance(part, Tensor):
         return part
     return Mask(part.shape, part.nonzero()) if part.dtype.kind == "b" and part.ndim else to_numpy(to_host(part.storage))
-
-
-def _rebuilt(
-    kind: type[Tensor], format: str, shape: tuple[int, ...], arrays: dict[str, Any], fill: Scalar, name: str | None, notes: tuple[str, ...]
-) -> Tensor:
-    """A tensor from its pickled parts, which are arrays, numbers and text only."""
-    return kind(storage_of(parse_format(format, len(shape)), shape, arrays, fill), name, notes)
-
-
-def _rebuilt_on_device(*parts: Any) -> Tensor:
-    """A tensor that was on a device, on the first one there is."""
-    return _rebuilt(*parts).to_device()

@@ -1,1 +1,0 @@
-"""Files: Matrix Market, FROSTT, and NumPy's archives and arrays."""
