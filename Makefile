@@ -89,7 +89,7 @@ conformance: dev
 
 bench:
 	@.ci/setup bench
-	@$(python) -m python -m benchmarks cpu $(ARGS)
+	@$(python) -m benchmarks cpu $(ARGS)
 
 bench-schedules: core
 	@$(python) -m benchmarks.schedules $(ARGS)

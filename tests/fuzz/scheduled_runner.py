@@ -26,18 +26,22 @@ from sparseloom.schedule.schedule import Schedule
 from sparseloom.toolchain.teams import on_threads
 
 MOST_ATTEMPTS = 150
-THREADS, REPEATS = (3, 8), 10
+THREADS, REPEATS = (2, 3, 8), 7
 Choose = Callable[[Job, Drawn], tuple[Primitive, ...]]
 
 
 @dataclass
 class Tally:
-    """What became of the scheduled cases. ``broken`` counts those whose bounds were wrong, which every target must say."""
+    """What became of the scheduled cases.
+
+    ``broken`` counts those whose bounds were wrong, which every target must report; ``threaded`` those in C of which threads run a loop.
+    """
 
     compared: int = 0
     in_c: int = 0
     broken: int = 0
     changing: int = 0
+    threaded: int = 0
     drawn: Drawn = field(default_factory=Drawn)
     statements: Statements = field(default_factory=Statements)
     failures: list[tuple[Scheduled, str]] = field(default_factory=list)
@@ -56,14 +60,23 @@ class ScheduledJob:
         """Whether a loop runs on a GPU, which C has none of."""
         return self.job.prepared.stages.gpu_unit is not None
 
+    @property
+    def has_threads(self) -> bool:
+        """Whether threads run a loop."""
+        function = self.job.prepared.stages.lowered.function
+        return any(isinstance(n, For) and n.kind is LoopKind.THREADS for n in walk(function))
+
 
 def compare(
-    cases: Iterator[Case], wanted: int, targets: Sequence[str] = ("interpret", "c"), choose: Choose | None = None
+    cases: Iterator[Case], wanted: int, targets: Sequence[str] = ("interpret", "c"), choose: Choose | None = None, repeats: int = REPEATS
 ) -> Tally:
-    """Draw, schedule and compare until ``wanted`` cases were compared; steps are random ones where nobody else chooses them."""
+    """Draw, schedule and compare until ``wanted`` cases were compared.
+
+    Steps are random unless ``choose`` is given. A kernel with threads is called ``repeats`` times on each number of threads.
+    """
     tally = Tally()
     while tally.compared < wanted and len(tally.failures) < 5:
-        _run_batch(list(islice(cases, min(BATCH, wanted - tally.compared))), tally, targets, choose or _at_random)
+        _run_batch(list(islice(cases, min(BATCH, wanted - tally.compared))), tally, targets, choose or _at_random, repeats)
     return tally
 
 
@@ -71,20 +84,21 @@ def _at_random(job: Job, drawn: Drawn) -> tuple[Primitive, ...]:
     return draw_steps(job.case, job.prepared.unscheduled(), drawn)
 
 
-def _run_batch(batch: Sequence[Case], tally: Tally, targets: Sequence[str], choose: Choose = _at_random) -> None:
+def _run_batch(batch: Sequence[Case], tally: Tally, targets: Sequence[str], choose: Choose, repeats: int) -> None:
     jobs = [job for case in batch if (job := _scheduled(case, tally, choose)) is not None]
     if "c" in targets:
         _load([job for job in jobs if not job.uses_gpu], tally)
     for job in jobs:
         if any(job.scheduled is failed for failed, _ in tally.failures):
             continue
-        outcome = _guarded(tally, job.scheduled, lambda job=job: _agree(job, targets))
+        outcome = _guarded(tally, job.scheduled, lambda job=job: _agree(job, targets, repeats))
         if outcome is None:
             continue
         tally.compared += 1
         tally.broken += outcome == "broken"
         tally.in_c += "c" in targets and not job.uses_gpu
         tally.changing += job.scheduled.changes_space
+        tally.threaded += "c" in targets and job.has_threads
         tally.lengths[len(job.scheduled.steps)] += 1
 
 
@@ -134,7 +148,7 @@ def _guarded(tally: Tally, scheduled: Scheduled, step: Callable[[], Any]) -> Any
         return None
 
 
-def _agree(scheduled: ScheduledJob, targets: Sequence[str]) -> str:
+def _agree(scheduled: ScheduledJob, targets: Sequence[str], repeats: int = REPEATS) -> str:
     """Run every target: all agree with the dense oracle, or all say that a bound is wrong."""
     job = scheduled.job
     results: dict[str, Storage | None] = {}
@@ -157,20 +171,16 @@ def _agree(scheduled: ScheduledJob, targets: Sequence[str]) -> str:
     for target, result in results.items():
         if result is not None:
             examine(job, target, result)
-            if target == "c" and _has_threads(job):
-                _again(job, result)
+            if target == "c" and scheduled.has_threads:
+                _again(job, result, repeats)
     return "agree"
 
 
-def _has_threads(job: Job) -> bool:
-    return any(isinstance(n, For) and n.kind is LoopKind.THREADS for n in walk(job.prepared.stages.lowered.function))
-
-
-def _again(job: Job, first: Storage) -> None:
+def _again(job: Job, first: Storage, repeats: int) -> None:
     """Run a kernel with threads again and again, with more of them than there are cores."""
     for threads in THREADS:
         with on_threads(threads):
-            for _ in range(REPEATS):
+            for _ in range(repeats):
                 made = job.prepared.bind(job.storages, "c").run()  # anew: what accumulates goes on where a call has ended
                 if contents({"": made}) != contents({"": first}):  # in another order, or wrong
                     examine(job, f"c, again on {threads} threads", made)

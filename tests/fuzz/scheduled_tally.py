@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from fuzz.scheduled_runner import Tally
 
 PROPERTY = "random schedules"
+COUNTS = ("compared", "in_c", "broken", "changing", "threaded")
 
 
 def packed(tally: Tally) -> str:
     """What one test found, as text that travels in its report."""
-    counts = {name: getattr(tally, name) for name in ("compared", "in_c", "broken", "changing")}
+    counts = {name: getattr(tally, name) for name in COUNTS}
     return json.dumps({**counts, "taken": tally.drawn.taken, "refused": tally.drawn.refused})
 
 
@@ -27,10 +28,10 @@ def summary(reports: Iterable[tuple[str, str]]) -> list[str]:
     for part in found:
         taken.update(part["taken"])
         refused.update(part["refused"])
-    compared, in_c, broken, changing = (sum(part[name] for part in found) for name in ("compared", "in_c", "broken", "changing"))
+    compared, in_c, broken, changing, threaded = (sum(part[name] for part in found) for name in COUNTS)
     share, drawn = changing / max(compared, 1), taken.total() + refused.total()
     lines = [
-        f"{compared} scheduled cases compared, {in_c} of them also in C; {broken} rightly found a bound wrong",
+        f"{compared} scheduled cases compared, {in_c} of them also in C, {threaded} with threads; {broken} rightly found a bound wrong",
         f"{share:.0%} use pos, fuse or precompute; {taken.total() / max(drawn, 1):.0%} of {drawn} drawn steps were taken; refused were",
     ]
     return lines + [f"  {count:5} {what}" for what, count in refused.most_common()]

@@ -21,10 +21,12 @@ from sparseloom.schedule.schedule import Schedule
 from sparseloom.schedule.units import CPU_UNITS
 
 MOST_STEPS = 8
+MOST_THREADED_STEPS = 4
 TRIES = 3
 KEEPING = 0.3  # the share of schedules whose threads are also asked to keep a workspace, and reduce
 SPACE_STEPS = ("pos", "fuse", "precompute")  # those that change what a loop runs over, or what it computes
 COMBINING = (Races.Atomics, Races.Temporary, Races.ParallelReduction)
+SAFE = (Races.NoRaces, *COMBINING)
 # How often each step is drawn.
 WEIGHTS = {
     "split": 4, "divide": 3, "fuse": 4, "pos": 4, "coord": 3, "reorder": 3, "precompute": 5, "bound": 2, "unroll": 2, "mergeby": 1,
@@ -84,6 +86,26 @@ def draw_steps(case: Case, concrete: Concrete, drawn: Drawn, weights: Mapping[st
     return made.trace
 
 
+def threaded_steps(case: Case, concrete: Concrete, drawn: Drawn) -> tuple[Primitive, ...]:
+    """A schedule in which threads run a loop; none if no loop of the case may."""
+    random = Random(f"threads {case.seed}")
+    made = Schedule(concrete)
+    for _ in range(random.randint(0, MOST_THREADED_STEPS)):
+        made = with_a_step(made, random, drawn)
+    if not _threads(made.stmt):
+        made = with_threads(made, random, drawn)
+    if random.random() < KEEPING:
+        made = with_kept_workspace(made, random, drawn)
+    return made.trace if _threads(made.stmt) else ()
+
+
+def with_threads(made: Schedule, random: Random, drawn: Drawn) -> Schedule:
+    """The schedule with a loop that threads run, if one may be run so; all strategies for races are drawn."""
+    found = [Parallelize(var, Unit.CPUThread, races) for var in loops(made.stmt) for races in SAFE]
+    likely = (step for step in random.sample(found, len(found)) if is_likely(made.stmt, step))
+    return _with_the_first(made, likely, drawn, len(found))
+
+
 def with_kept_workspace(made: Schedule, random: Random, drawn: Drawn) -> Schedule:
     """The schedule with threads whose iterations meet, and a workspace inside of their loop, which each of them keeps."""
     if not _threads(made.stmt):
@@ -101,9 +123,9 @@ def _threads(stmt: Stmt) -> list[IndexVar]:
     return [loop for loop in loops(stmt) if tag_of(stmt, loop).unit is Unit.CPUThread]
 
 
-def _with_the_first(made: Schedule, steps: Iterator[Primitive], drawn: Drawn) -> Schedule:
+def _with_the_first(made: Schedule, steps: Iterator[Primitive], drawn: Drawn, tries: int = TRIES) -> Schedule:
     """The schedule with the first of a few steps that is legal."""
-    for step in islice(steps, TRIES):
+    for step in islice(steps, tries):
         try:
             following = made.then(step)
         except ScheduleError as refusal:

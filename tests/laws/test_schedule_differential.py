@@ -7,13 +7,17 @@ from itertools import islice
 import pytest
 from fuzz.drawing import draw
 from fuzz.reproducer import report
+from fuzz.runner import Job, prepare_unscheduled
 from fuzz.runner import Tally as Statements
-from fuzz.runner import prepare_unscheduled
 from fuzz.scheduled_runner import compare, shrink
 from fuzz.scheduled_tally import PROPERTY, packed
-from fuzz.schedules import Drawn, Scheduled, draw_steps, finite, schedulable
+from fuzz.schedules import Drawn, Scheduled, draw_steps, finite, schedulable, threaded_steps
+
+from sparseloom.schedule.primitive import Primitive
 
 CHUNKS = 15
+THREADED_CHUNKS = 6
+THREADED_REPEATS = 20
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +36,21 @@ def test_a_schedule_never_changes_the_result(chunk: int, seed: int, case_count: 
     assert tally.compared >= share
     assert tally.changing >= tally.compared / 2
     assert tally.in_c >= tally.compared / 2
+
+
+def in_threads(job: Job, drawn: Drawn) -> tuple[Primitive, ...]:
+    """Steps of which some are run by threads."""
+    return threaded_steps(job.case, job.prepared.unscheduled(), drawn)
+
+
+@pytest.mark.parametrize("chunk", range(THREADED_CHUNKS))
+def test_threads_give_the_same_in_every_call(chunk: int, seed: int, case_count: int, record_property: object) -> None:
+    """Tiny data, so that all threads are at work at once; 2, 3 and 8 threads, which may be more than there are cores."""
+    share = -(-max(case_count // 2, 60) // THREADED_CHUNKS)
+    tally = compare(schedulable(seed, 6000 + chunk), share, choose=in_threads, repeats=THREADED_REPEATS)
+    record_property(PROPERTY, packed(tally))  # type: ignore[operator]
+    assert not tally.failures, report(tally.failures)
+    assert tally.threaded >= share * 0.8
 
 
 def test_most_drawn_steps_are_taken(seed: int) -> None:
