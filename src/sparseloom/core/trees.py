@@ -10,7 +10,7 @@ It is given by keyword, kept by ``replace``, ``rewrite`` and pickling, and left 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from functools import partial
 from operator import attrgetter, is_
@@ -119,17 +119,20 @@ def note_names(cls: type) -> tuple[str, ...]:
 
 
 _PLAIN = frozenset({"str", "int", "bool", "float", "complex", "None", "DType", "Scalar", "Format"})
-_BRANCHES: dict[type, tuple[str, ...]] = {}
 
 
 def branches(cls: type) -> tuple[str, ...]:
     """The names of the fields in which a node of a class may hold others: all but those that are declared to hold text and numbers,
     and formats, of which no pass makes anything else."""
-    names = _BRANCHES.get(cls)
-    if names is None:
-        held = (f.name for f in fields(cls) if not _PLAIN.issuperset(re.findall(r"\w+", str(f.type))))
-        names = _BRANCHES[cls] = tuple(held)
-    return names
+    return tuple(f.name for f in fields(cls) if not _PLAIN.issuperset(re.findall(r"\w+", str(f.type))))
+
+
+class _Branches(dict[type, tuple[str, ...]]):
+    """The branches of each class, in order."""
+
+    def __missing__(self, cls: type) -> tuple[str, ...]:
+        names = self[cls] = branches(cls)
+        return names
 
 
 class _Backwards(dict[type, tuple[str, ...]]):
@@ -148,34 +151,43 @@ class _All(dict[type, tuple[str, ...]]):
         return names
 
 
+_FORWARDS = _Branches()
 _BACKWARDS = _Backwards()
 _ALL = _All()
 
 
-def children(parent: Node) -> Iterator[Node]:
-    """Yield the nodes directly below ``parent``."""
-    for name in branches(type(parent)):
+def children(parent: Node) -> list[Node]:
+    """Return the nodes directly below ``parent``."""
+    found: list[Node] = []
+    for name in _FORWARDS[type(parent)]:
         value = getattr(parent, name)
         if isinstance(value, Node):
-            yield value
+            found.append(value)
         elif type(value) is tuple:
             for item in value:
                 if isinstance(item, Node):
-                    yield item
+                    found.append(item)
+    return found
 
 
-def walk(root: Node, kind: type[Node] = Node) -> Iterator[Node]:
-    """Yield ``root`` and every node below it, parents first, left to right; below the root only nodes of one ``kind``, if one is given."""
-    stack = [root]
+def walk(root: Node, kind: type[Node] = Node) -> list[Node]:
+    """Return ``root`` and every node below it, parents first, left to right; below the root only nodes of one ``kind``, if one is given.
+
+    It is a list, not a generator: to resume a generator for every node takes longer than the walk.
+    """
+    stack, found = [root], []
     while stack:
         current = stack.pop()
-        yield current
+        found.append(current)
         for name in _BACKWARDS[type(current)]:
             value = getattr(current, name)
             if isinstance(value, kind):
                 stack.append(value)
             elif type(value) is tuple and value:
-                stack += [item for item in reversed(value) if isinstance(item, kind)]
+                for item in reversed(value):
+                    if isinstance(item, kind):
+                        stack.append(item)
+    return found
 
 
 def rewrite(root: N, rule: Callable[[Any], Node | None], kind: type[Node] = Node) -> N:
@@ -185,7 +197,7 @@ def rewrite(root: N, rule: Callable[[Any], Node | None], kind: type[Node] = Node
     given: a rule for statements need not see expressions.
     """
     changed: dict[str, Any] = {}
-    for name in branches(type(root)):
+    for name in _FORWARDS[type(root)]:
         value = getattr(root, name)
         if isinstance(value, kind):
             new: Any = rewrite(value, rule, kind)
