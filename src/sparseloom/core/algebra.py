@@ -16,6 +16,7 @@ import operator as arithmetic
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,17 @@ def result_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
 
 def compute_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
     """The dtype to which the arguments of ``op`` are converted before it is computed."""
+    # Numbers are left out: 1, 1.0 and True are one key, and promote differently.
+    typed = all(map(isinstance, arguments, repeat(np.dtype)))
+    return _of_dtypes(op, tuple(arguments)) if typed else _compute_dtype(op, arguments)
+
+
+@lru_cache(maxsize=1024)
+def _of_dtypes(op: str, arguments: tuple[DType, ...]) -> DType:
+    return _compute_dtype(op, arguments)
+
+
+def _compute_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
     found = operator(op)
     if found.name.startswith("logical"):
         return dtypes.BOOL
@@ -155,8 +167,6 @@ def compute_dtype(op: str, arguments: Sequence[DType | Scalar]) -> DType:
 
 def _promoted(arguments: Sequence[DType | Scalar]) -> DType:
     """The dtype to which the arguments promote. A Python integer that it cannot hold widens it, where NumPy refuses to compute."""
-    if all(isinstance(argument, np.dtype) for argument in arguments):
-        return _common(tuple(arguments))
     promoted = dtypes.promoted(arguments)
     if promoted.kind not in "iu":
         return promoted
@@ -164,11 +174,6 @@ def _promoted(arguments: Sequence[DType | Scalar]) -> DType:
     if all(limits.min <= a <= limits.max for a in arguments if isinstance(a, int)):
         return promoted
     return np.result_type(*(np.min_scalar_type(a) if isinstance(a, int) else a for a in arguments))
-
-
-@lru_cache(maxsize=1024)
-def _common(arguments: tuple[DType, ...]) -> DType:
-    return dtypes.promoted(arguments)
 
 
 def compute(op: str, arguments: Sequence[Any], dtype: DType) -> Any:

@@ -202,7 +202,10 @@ def rewrite(root: N, rule: Callable[[Any], Node | None], kind: type[Node] = Node
         if isinstance(value, kind):
             new: Any = rewrite(value, rule, kind)
         elif type(value) is tuple and value:
-            items = [rewrite(item, rule, kind) if isinstance(item, kind) else item for item in value]
+            items = list(value)
+            for k, item in enumerate(value):
+                if isinstance(item, kind):
+                    items[k] = rewrite(item, rule, kind)
             new = value if all(map(is_, items, value)) else tuple(items)
         else:
             continue

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from operator import attrgetter
 
 from sparseloom.core.errors import FormatError
 from sparseloom.core.trees import Node, node
 from sparseloom.formats.level import Level
+
+_FULL = attrgetter("full")
 
 
 @node
@@ -67,7 +70,7 @@ class Format(Node):
     @property
     def is_dense(self) -> bool:
         """Whether every coordinate is stored."""
-        return all(level.full for level in self.levels)
+        return all(map(_FULL, self.levels))
 
     @property
     def holds_padding(self) -> bool:

@@ -24,7 +24,7 @@ def level_variables(access: Access, blocks: Blocks) -> tuple[IndexVar, ...]:
     """The variable at every level of an access, from the root down; ``blocks`` tells those of variables that are walked in blocks."""
     form = access.tensor.format
     if not form.blocks:
-        return tuple(access.indices[mode] for mode in form.modes)
+        return tuple(map(access.indices.__getitem__, form.modes))
     seen: set[int] = set()
     variables = []
     for mode in form.modes:

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops.nodes import Array, Block, Declare, Expr, Fill, For, Function, Load, LoopKind, Role, Search, Stmt, Store, Team, Var
-from sparseloom.loops.routines import assigned_by
+from sparseloom.loops.rename import unused_names
+from sparseloom.loops.routines import assigned_in
 
 
 def hold_bounds(function: Function) -> Function:
     """Hold every bound that does not provably stay as it is. What it reads of the kernel's inputs does."""
     inputs = {p.target for p in function.params if p.role is Role.INPUT}
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array))
+    names = unused_names(function)
 
     def rule(n: Node) -> Node | None:
         match n:
@@ -43,24 +43,23 @@ def hold_bounds(function: Function) -> Function:
             declared, made = [*declared, Declare(end, loop.end)], replace(made, end=end)
         return Block((*declared, made)) if declared else None
 
-    return rewrite(function, rule)
+    return rewrite(function, rule, Stmt)
 
 
 def _is_changed(bound: Expr, body: Stmt) -> bool:
     """Whether a bound reads what the body of its loop itself assigns or stores."""
-    changed = {n.array for n in walk(body) if isinstance(n, Store | Fill)} | {assigned_by(n) for n in walk(body)}
-    return any((n.array if isinstance(n, Load | Search) else n) in changed for n in walk(bound))
+    read = [n.array if isinstance(n, Load | Search) else n for n in walk(bound) if isinstance(n, Var | Load | Search)]
+    if not read:
+        return False
+    changed: set[object] = set(assigned_in(body))
+    changed |= {n.array for n in walk(body, Stmt) if isinstance(n, Store | Fill)}
+    return not changed.isdisjoint(read)
 
 
 def _may_change(bound: Expr, body: Stmt, inputs: set[Array | Var]) -> bool:
     """Whether a bound reads what the body of its loop may change, or is worth a search each time."""
-    assigned = {var.name for n in walk(body) if (var := assigned_by(n)) is not None}
-    for n in walk(bound):
-        match n:
-            case Var(name) if name in assigned:
-                return True
-            case Load(array) if array not in inputs:
-                return True
-            case Search():
-                return True
-    return False
+    read = walk(bound)
+    if any(isinstance(n, Search) or (isinstance(n, Load) and n.array not in inputs) for n in read):
+        return True
+    names = {n.name for n in read if isinstance(n, Var)}
+    return bool(names) and any(var.name in names for var in assigned_in(body))

@@ -6,7 +6,7 @@ one kernel. Nothing is left to decide here: a target prints these nodes one by o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import field
 from enum import Enum
 from typing import Any
@@ -432,15 +432,17 @@ def stmts_of(body: Stmt) -> tuple[Stmt, ...]:
     return body.stmts if isinstance(body, Block) else (body,)
 
 
-def walk_outside(stmt: Stmt, kinds: Collection[LoopKind]) -> Iterator[Node]:
-    """A statement and the nodes in it, but for those inside loops of these kinds, and inside teams that run such loops."""
+def walk_outside(stmt: Stmt, kinds: Collection[LoopKind]) -> list[Node]:
+    """A statement and the statements in it, but for those inside loops of these kinds, and inside teams that run such loops."""
     stack: list[Node] = [stmt]
+    found: list[Node] = []
     while stack:
         current = stack.pop()
-        yield current
+        found.append(current)
         loop = current.loop if isinstance(current, Team) else current
         if not (isinstance(loop, For) and loop.kind in kinds):
-            stack.extend(reversed(tuple(children(current))))
+            stack += [below for below in reversed(children(current)) if isinstance(below, Stmt)]
+    return found
 
 
 def constant(value: Any, dtype: DType) -> Literal:

@@ -8,36 +8,51 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from sparseloom.core.trees import Node, field_names
-from sparseloom.loops.nodes import Array, Declare, Function, Var
+from sparseloom.core.names import Names
+from sparseloom.core.trees import Node, field_names, walk
+from sparseloom.loops.nodes import Array, Declare, Function, Stmt, Var
 from sparseloom.loops.routines import declared_by
+
+
+def unused_names(loops: Node) -> Names:
+    """Names that no scalar and no array in some loops has."""
+    return Names({n.name for n in walk(loops) if isinstance(n, Var | Array)})
 
 
 def alpha_rename(function: Function) -> Function:
     """Call the function ``f``, its scalars ``v0, v1, ...`` and its arrays ``a0, a1, ...``; drop the remarks."""
     scalars, arrays = count(), count()
     targets = [param.target for param in function.params]
-    names: dict[str, str] = {}
+    names = {target.name for target in targets}
+    named: dict[str, Var | Array] = {}
 
     def bind(target: Var | Array) -> None:
-        names[target.name] = f"v{next(scalars)}" if isinstance(target, Var) else f"a{next(arrays)}"
+        match target:
+            case Var(name, dtype):
+                named[name] = Var(f"v{next(scalars)}", dtype)
+            case Array(name, dtype, space):
+                named[name] = Array(f"a{next(arrays)}", dtype, space)
 
     def renamed(part: Any) -> Any:
-        match part:
-            case tuple():
-                return tuple(map(renamed, part))
-            case Var(name, dtype):
-                return Var(names[name], dtype)
-            case Array(name, dtype, space):
-                return Array(names[name], dtype, space)
-            case Node():
-                for target in declared_by(part):
-                    if target not in targets:
-                        bind(target)
-                made = type(part)(*(renamed(getattr(part, field)) for field in field_names(type(part))))
-                return Declare(made.var, made.value) if isinstance(made, Declare) else made
-        return part
+        if isinstance(part, Var | Array):
+            return named[part.name]
+        if isinstance(part, Stmt):
+            for target in declared_by(part):
+                if target.name not in names:  # an array that is handed out is a parameter, too
+                    bind(target)
+        held = [getattr(part, field) for field in field_names(type(part))]
+        for k, value in enumerate(held):
+            if isinstance(value, Node):
+                held[k] = renamed(value)
+            elif type(value) is tuple and value:
+                inside = list(value)
+                for place, item in enumerate(value):
+                    if isinstance(item, Node):
+                        inside[place] = renamed(item)
+                held[k] = tuple(inside)
+        made = type(part)(*held)
+        return Declare(made.var, made.value) if isinstance(made, Declare) else made
 
     for target in targets:
         bind(target)
-    return Function("f", renamed(function.params), renamed(function.body))
+    return renamed(Function("f", function.params, function.body))  # type: ignore[no-any-return]

@@ -6,8 +6,6 @@ target that must tell them apart asks here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from sparseloom.core.dtypes import INT64
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
@@ -19,14 +17,15 @@ _STAYS_POSITIVE = ("add", "multiply", "minimum", "maximum", "floor_divide", "rem
 def index_names(function: ir.Function) -> frozenset[str]:
     """The int64 scalars that are sizes, counts and loop variables, or whose value flows into an index, a bound or a size."""
     found: set[str] = set()
-    flows: list[tuple[str, frozenset[str]]] = []
+    flows: list[tuple[str, set[str]]] = []
     for n in walk(function):
-        found.update(name for expr in indices_of(n) for name in _flowing(expr))
+        for expr in indices_of(n):
+            found |= _flowing(expr)
         match n:
             case ir.Param(ir.Var(name)) | ir.For(ir.Var(name)):
                 found.add(name)
             case ir.Declare(ir.Var(name), value) | ir.Assign(ir.Var(name), value) | ir.Shuffle(ir.Var(name), _, value):
-                flows.append((name, frozenset(_flowing(value))))
+                flows.append((name, _flowing(value)))
     while any(name in found and not sources <= found for name, sources in flows):
         for name, sources in flows:
             if name in found:
@@ -34,19 +33,20 @@ def index_names(function: ir.Function) -> frozenset[str]:
     return frozenset(found)
 
 
-def _flowing(expr: ir.Expr) -> Iterator[str]:
+def _flowing(expr: ir.Expr) -> set[str]:
     """The int64 scalars of which an expression is a sum, product or choice."""
-    match expr:
-        case ir.Var(name, dtype) if dtype == INT64:
-            yield name
-        case ir.Op(_, args, dtype) if dtype == INT64:
-            for arg in args:
-                yield from _flowing(arg)
-        case ir.Select(_, then, other):
-            yield from _flowing(then)
-            yield from _flowing(other)
-        case ir.Cast(operand, dtype) if dtype == INT64:
-            yield from _flowing(operand)
+    found, waiting = set[str](), [expr]
+    while waiting:
+        match waiting.pop():
+            case ir.Var(name, dtype) if dtype == INT64:
+                found.add(name)
+            case ir.Op(_, args, dtype) if dtype == INT64:
+                waiting += args
+            case ir.Select(_, then, other):
+                waiting += (then, other)
+            case ir.Cast(operand, dtype) if dtype == INT64:
+                waiting.append(operand)
+    return found
 
 
 def nonnegative_names(function: ir.Function) -> frozenset[str]:

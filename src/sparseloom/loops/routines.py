@@ -6,14 +6,14 @@ and its C. Verifying, renaming, printing, running and emitting ask the declarati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from sparseloom.core.dtypes import INDEX_DTYPES, INT64
 from sparseloom.core.errors import CompilerBug
-from sparseloom.core.trees import node
+from sparseloom.core.trees import Node, node, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.memory import Cells
 from sparseloom.loops.nodes import Array, Expr, Stmt, Var, add, index
@@ -109,6 +109,17 @@ def assigned_by(stmt: object) -> Var | None:
         case Call():
             return stmt.assigned
     return None
+
+
+def assigned_in(stmt: Stmt) -> list[Var]:
+    """The scalars that a statement or one inside it gives new values."""
+    given = [n for n in walk(stmt, Stmt) if isinstance(n, ir.Assign | Call)]
+    return [var for n in given if (var := assigned_by(n)) is not None]
+
+
+def allocated_in(nodes: Iterable[Node]) -> list[Array]:
+    """The arrays that some of these nodes allocate, each once."""
+    return list(dict.fromkeys(array for n in nodes if isinstance(n, ir.Allocate | Call) for array in allocated(n)))
 
 
 def indices_of(n: object) -> tuple[Expr, ...]:

@@ -41,7 +41,7 @@ def cut_into_slots(concrete: Concrete, count: int) -> Concrete:
         return replace(concrete, stmt=_inserting(concrete, loops[0], count))
     resolved = ((c.var, c.assign.lhs.tensor, c.resolved) for c in analyse(stmt))
     private = {(var, tensor) for var, tensor, how in resolved if how is not None and how[1] is not Races.Atomics}
-    graph, cut = Provenance.of(stmt).within(stmt), []
+    graph, cut = Provenance.of(stmt), []
     for loop in loops:
         outer = next(outside for outside, found in places(stmt, loop.var) if found == loop)
         meets = (loop.var, written(loop).tensor) in private and not _reduces_scalar(stmt, loop, outer)

@@ -22,6 +22,7 @@ from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.making import CountedFirst
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.rename import unused_names
 from sparseloom.loops.segments import Segments
 from sparseloom.lower.kernel import Lowered
 from sparseloom.notation.nodes import TensorVar
@@ -71,7 +72,7 @@ def rounded_last(lowered: Lowered, wanted: Concrete) -> Lowered:
     lowered = replace(lowered, result=lhs, remarks=(*lowered.remarks, remark))
     if values.role is not ir.Role.OUTPUT or not isinstance(values.target, ir.Array):
         return lowered
-    names = Names(n.name for n in walk(lowered.function) if isinstance(n, ir.Var | ir.Array))
+    names = unused_names(lowered.function)
     held, sums = replace(values.target, dtype=lhs.tensor.stored_dtype), replace(values.target, name=names.fresh(f"{lhs.tensor}_sums"))
     body = rewrite(lowered.function.body, lambda n: sums if n == values.target else None)
     lowered, count = _counted(lowered, names)

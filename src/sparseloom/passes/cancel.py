@@ -11,6 +11,7 @@ from dataclasses import replace
 from sparseloom.core.names import Names
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.rename import unused_names
 
 CHUNK = 1 << 16
 _POLLED = (ir.LoopKind.SERIAL, ir.LoopKind.THREADS, ir.LoopKind.UNROLLED)
@@ -18,7 +19,7 @@ _POLLED = (ir.LoopKind.SERIAL, ir.LoopKind.THREADS, ir.LoopKind.UNROLLED)
 
 def add_polls(function: ir.Function) -> ir.Function:
     """Insert polls into the loops of a kernel."""
-    names = Names(n.name for n in walk(function) if isinstance(n, ir.Var | ir.Array))
+    names = unused_names(function)
     return replace(function, body=_poll(function.body, 0, names))
 
 

@@ -19,6 +19,7 @@ from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.in_memory import in_memory
+from sparseloom.loops.rename import unused_names
 
 _MOST = 32  # sums that a thread keeps
 
@@ -36,7 +37,7 @@ class _Sum:
 
 def jam_unrolled(function: ir.Function) -> ir.Function:
     """Let unrolled loops of threads of a GPU go through the sums inside them together."""
-    names = Names(n.name for n in walk(function) if isinstance(n, ir.Var | ir.Array))
+    names = unused_names(function)
 
     def rule(n: Node) -> Node | None:
         return replace(n, body=_within(n.body, names)) if isinstance(n, ir.For) and n.kind is ir.LoopKind.GPU_THREAD else None

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.rename import unused_names
 from sparseloom.passes.in_lanes import lane_last
 
 _MOST = 16  # rows
@@ -48,7 +49,7 @@ class _Apart(Exception):
 
 def jam_lanes(function: ir.Function) -> ir.Function:
     """Let unrolled loops go through the sums in vectors inside them together."""
-    names = Names(n.name for n in walk(function) if isinstance(n, ir.Var | ir.Array))
+    names = unused_names(function)
 
     def rule(n: Node) -> Node | None:
         rows = _rows_of(n) if isinstance(n, ir.For) and n.kind is ir.LoopKind.UNROLLED and 1 < n.factor <= _MOST else None

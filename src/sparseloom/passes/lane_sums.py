@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 
 from sparseloom.core import algebra
 from sparseloom.core.names import Names
-from sparseloom.core.trees import rewrite, walk
+from sparseloom.core.trees import rewrite
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import has_vectors, is_lanewise
 from sparseloom.loops.origins import stamped
+from sparseloom.loops.rename import unused_names
 from sparseloom.passes.in_lanes import asking_of, in_lane, without_asking, without_declarations
 
 SMALLEST = 16  # bytes of a register that every processor has
@@ -30,7 +31,7 @@ COMBINED = ("add", "multiply", "minimum", "maximum")  # what lanes can have a re
 
 def sum_in_lanes(function: ir.Function, vector_bytes: int) -> ir.Function:
     """Give every lane of a vector loop that only sums a sum of its own, for vectors of so many bytes."""
-    names = Names(n.name for n in walk(function) if isinstance(n, ir.Var | ir.Array))
+    names = unused_names(function)
 
     def rule(found: object) -> ir.Stmt | None:
         match found:

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field, replace
 
 from sparseloom.core.dtypes import BOOL, INT64
 from sparseloom.core.errors import DeviceError
-from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.in_memory import in_memory
+from sparseloom.loops.rename import unused_names
 from sparseloom.loops.routines import Call, assigned_by
 from sparseloom.passes.device_memory import made_outside
 from sparseloom.targets.target import LANES, lanes_of_warp
@@ -115,7 +115,7 @@ class _Host:
     def __init__(self, function: ir.Function, lanes: int, indices: Collection[ir.Array]) -> None:
         self.lanes = lanes
         self.indices = frozenset(indices)
-        self.names = Names(n.name for n in walk(function) if isinstance(n, ir.Var | ir.Array))
+        self.names = unused_names(function)
         self.inputs = {p.target for p in function.params if p.role is ir.Role.INPUT}
         self.known = {p.target.name for p in function.params if p.role is ir.Role.SIZE}
         self.assigned = {var.name for n in walk(function.body) if (var := assigned_by(n)) is not None}

@@ -20,7 +20,7 @@ def use_promised(function: ir.Function) -> ir.Function:
     def rule(n: Node) -> Node | None:
         return _known_below(n.stmts, sizes) if isinstance(n, ir.Block) else None
 
-    return rewrite(function, rule)
+    return rewrite(function, rule, ir.Stmt)
 
 
 def _with_value(stmt: ir.Stmt, var: ir.Var, value: ir.Expr) -> ir.Stmt:

@@ -17,6 +17,7 @@ from sparseloom.core.algebra import identity
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.rename import unused_names
 
 _MOST = 32  # places that a thread keeps
 _IN_ORDER = (ir.LoopKind.SERIAL, ir.LoopKind.UNROLLED)
@@ -34,7 +35,7 @@ class _Row:
 
 def keep_in_registers(function: ir.Function) -> ir.Function:
     """Keep what threads of a GPU add to in memory of their own, where that is the same all through a loop."""
-    names = Names(n.name for n in walk(function) if isinstance(n, ir.Var | ir.Array))
+    names = unused_names(function)
 
     def rule(n: Node) -> Node | None:
         if isinstance(n, ir.For) and n.kind is ir.LoopKind.GPU_THREAD:

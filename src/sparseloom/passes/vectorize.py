@@ -21,6 +21,7 @@ from sparseloom.core.trees import rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import is_lanewise
 from sparseloom.loops.origins import stamped
+from sparseloom.loops.rename import unused_names
 from sparseloom.loops.routines import PREFETCH_READ, Call
 from sparseloom.lower.ahead import LINE
 from sparseloom.passes.in_lanes import lane_last, without_aliases
@@ -31,7 +32,7 @@ BLOCKS = (4, 2, 1)  # how many vectors a block has: first four, for as long as t
 
 def vectorize(function: ir.Function, vector_bytes: int) -> ir.Function:
     """Strip-mine every vector loop that has loops inside, for vectors of so many bytes."""
-    names = Names(n.name for n in walk(function) if isinstance(n, ir.Var | ir.Array))
+    names = unused_names(function)
 
     def rule(found: object) -> ir.Stmt | None:
         match found:

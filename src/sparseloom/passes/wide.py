@@ -15,6 +15,7 @@ from itertools import chain
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.rename import unused_names
 from sparseloom.passes.jam import is_short
 
 _WIDEST, _LEAST = 16, 8  # bytes that one instruction moves
@@ -23,7 +24,7 @@ _MOST = 16  # numbers that a thread keeps
 
 def widen(function: ir.Function) -> ir.Function:
     """Let threads of a GPU read and write neighbours at once, where it is known that they begin at a multiple of as many."""
-    names = Names(n.name for n in walk(function) if isinstance(n, ir.Var | ir.Array))
+    names = unused_names(function)
 
     def inside(n: Node) -> Node | None:
         return _widened(n, names) if isinstance(n, ir.For) and is_short(n, _MOST) else None

@@ -135,10 +135,12 @@ def no_loop(code: str, stmt: Stmt, *variables: IndexVar) -> Refusal | None:
     return Refusal(code, f"there is no loop over {var}", f"there are loops over {listed(there)}")
 
 
+_WORDS = frozenset(CONSTANTS).union(*(family.__members__ for family in (Unit, Races, Merge, Assembly, BoundType)))
+
+
 def reserved_names() -> frozenset[str]:
     """The words of the language, which cannot name a variable or a tensor."""
-    units = {member.name for family in (Unit, Races, Merge, Assembly, BoundType) for member in family}
-    return frozenset(PRIMITIVES) | units | frozenset(CONSTANTS)
+    return _WORDS.union(PRIMITIVES)
 
 
 def not_fresh(code: str, stmt: Stmt, *names: str) -> Refusal | None:

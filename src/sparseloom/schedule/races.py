@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from math import prod
 
@@ -66,8 +67,18 @@ class Conflict:
         return meeting if points[0] == f"{var} = 0" else f"{meeting}, one at {points[0]} and the other at {points[1]}"
 
 
-def analyse(stmt: Stmt, appended: TensorVar | None = None, rows: frozenset[IndexVar] | None = None) -> list[Conflict]:
-    """Every conflict of every parallel loop, resolved or not. ``appended`` is a result whose entries are appended."""
+@lru_cache(maxsize=256)
+def analyse(stmt: Stmt, appended: TensorVar | None = None, rows: frozenset[IndexVar] | None = None) -> tuple[Conflict, ...]:
+    """Return every conflict of every parallel loop, resolved or not.
+
+    The conflicts of a statement are found once and remembered: the laws of a schedule, the passes over notation, lowering and ``explain``
+    all ask for them.
+
+    Args:
+        stmt: a scheduled statement.
+        appended: a result whose entries are appended.
+        rows: the variables of the loops whose iterations insert into rows of their own.
+    """
     graph = provenance(stmt)
     found = []
     for path in paths(stmt):
@@ -85,7 +96,7 @@ def analyse(stmt: Stmt, appended: TensorVar | None = None, rows: frozenset[Index
             elif path.assign.op is not None and loop.var not in follows(graph, {*path.assign.lhs.indices, *path.variables[:depth]}):
                 example, repeats = _example(graph, path, depth), _repeats(graph, loop.var)
                 found.append(Conflict(loop.var, races, path.assign, _resolution(path, depth), example, None if example else repeats))
-    return found
+    return tuple(found)
 
 
 def _is_cut_into_parts(graph: Provenance, path: Path, depth: int, rows: frozenset[IndexVar] | None) -> bool:

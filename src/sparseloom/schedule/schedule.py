@@ -168,7 +168,7 @@ class Schedule:
     @property
     def conflicts(self) -> tuple[Conflict, ...]:
         """The places that several iterations of a parallel loop write, and what resolves each."""
-        return tuple(analyse(self.stmt, appended_result(self.concrete), own_rows(self.concrete)))
+        return analyse(self.stmt, appended_result(self.concrete), own_rows(self.concrete))
 
     if not TYPE_CHECKING:  # a checker that saw it would take every attribute for one that raises
 

@@ -16,7 +16,7 @@ from sparseloom.core.lines import Line
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import gathers, lane_dtype
-from sparseloom.loops.routines import KEEP, Call, Spelled, allocated, may_end
+from sparseloom.loops.routines import KEEP, Call, Spelled, allocated_in, may_end
 from sparseloom.targets.c_clauses import Clause, of_iterations, of_region
 from sparseloom.targets.c_expr import PLUS, TIMES, UNARY, Expressions, Piece, c_type, is_zero_bits, operate, update_symbol
 from sparseloom.targets.c_prelude import atomic_way
@@ -55,7 +55,7 @@ def _locks(n: Node) -> bool:
 
 def pieces_of(stmt: ir.Stmt) -> list[ir.Array]:
     """The arrays of arrays that a kernel makes."""
-    return list(dict.fromkeys(array for n in walk(stmt) for array in allocated(n) if array.space is ir.MemorySpace.PIECES))
+    return [array for array in allocated_in(walk(stmt, ir.Stmt)) if array.space is ir.MemorySpace.PIECES]
 
 
 def heap_arrays(stmt: ir.Stmt) -> list[ir.Array]:

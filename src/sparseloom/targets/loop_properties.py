@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
-from sparseloom.loops.routines import allocated
+from sparseloom.loops.routines import allocated_in
 
 THREADS = "its threads"
 FACTOR = "its factor"
@@ -34,8 +34,8 @@ def private(array: ir.Array) -> str:
 
 def private_arrays(stmt: ir.Stmt) -> list[ir.Array]:
     """The arrays that a thread which runs a statement makes for itself; pieces are handed over to all."""
-    made = (array for n in ir.walk_outside(stmt, (ir.LoopKind.THREADS,)) for array in allocated(n))
-    return [array for array in dict.fromkeys(made) if array.space is not ir.MemorySpace.PIECES]
+    made = allocated_in(ir.walk_outside(stmt, (ir.LoopKind.THREADS,)))
+    return [array for array in made if array.space is not ir.MemorySpace.PIECES]
 
 
 def properties(root: Node) -> Iterator[tuple[Node, str]]:

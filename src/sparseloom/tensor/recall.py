@@ -55,7 +55,7 @@ class Recall:
     def make(self) -> Storage:
         """Compute a new result."""
         like = self.like
-        values = aligned(len(like.values), like.dtype)
+        values = aligned(len(like.values), like.values.dtype)
         words = self.words[:]
         words[self.place] = address_of(values)
         call_with(self.entry, words)

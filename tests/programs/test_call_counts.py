@@ -1,0 +1,61 @@
+"""How many Python functions a statement enters: when it is compiled for the first time, through a second entry point, and when it is warm.
+
+Counts do not depend on the machine or its load. Each test runs in a process of its own, in which other statements were compiled before, so
+that what is done once for each process is not counted.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import sparseloom
+
+SETTING = """
+    import sys
+    import numpy as np, scipy.sparse as sp, sparseloom as sl
+
+    def calls(run):
+        count = 0
+        def called(frame, event, argument):
+            nonlocal count
+            count += event == "call"
+        sys.setprofile(called)
+        run()
+        sys.setprofile(None)
+        return count
+
+    A = sl.asarray(sp.random_array((1000, 1000), density=0.01, format="csr", rng=1))
+    x = np.random.default_rng(1).random(1000)
+    sl.program("y(i) = A(i,j) + 1", formats={"A": "csr"})(A)
+    sl.program("y(i) = 3 * x(i)")(x)
+"""
+
+
+def counted(text: str, cache: Path) -> list[int]:
+    """The numbers that a program prints, which counts its calls."""
+    package = Path(sparseloom.__file__).parents[1]
+    own = {"SPARSELOOM_CACHE_DIR": str(cache), "PYTHONPATH": str(package), "SPARSELOOM_VERIFY": ""}
+    command = [sys.executable, "-c", dedent(SETTING) + dedent(text)]
+    done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_a_first_scheduled_product_and_a_warm_one(tmp_path: Path) -> None:
+    first, warm = counted(
+        """
+        made = []
+        schedule = "split(i,i0,i1,64) parallelize(i0,CPUThread,NoRaces)"
+        print(calls(lambda: made.append(sl.program("y(i) = A(i,j) * x(j)", formats={"A": "csr"}, schedule=schedule)) or made[0](A, x)))
+        kernel = made[0]
+        kernel(A, x), kernel(A, x)
+        print(calls(lambda: kernel(A, x)) - 1)
+        """,
+        tmp_path,
+    )
+    assert first <= 10_346  # 60% of 17,244, before trees were walked without generators and facts were remembered
+    assert warm <= 17
