@@ -10,7 +10,7 @@ from benchmarks.contests import CONTESTS
 from benchmarks.outcome import Outcome, Report, Study
 from benchmarks.report import duration, plural
 from benchmarks.task import HAND, OURS, PLAIN, SAME, TUNED
-from sparseloom.schedule.svg import Drawing, colour, text_width
+from sparseloom.show.svg import Drawing, colour, text_width
 
 BAR, GAP, HIGH, LEFT, TOP, SMALL = 11, 22, 150, 60, 70, 11
 ALWAYS = (OURS, PLAIN, TUNED, HAND, SAME)  # in the colours of every picture; peers follow

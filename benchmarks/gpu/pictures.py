@@ -10,7 +10,7 @@ from benchmarks.gpu.tables import GROUPS, everybody, groups
 from benchmarks.gpu.tasks import CONTESTS
 from benchmarks.pictures import BAR, FAINT, GAP, HIGH, LEFT, LINE, SMALL, TEXT, draw_legend, file_of, lines, look
 from benchmarks.report import duration
-from sparseloom.schedule.svg import Drawing, text_width
+from sparseloom.show.svg import Drawing, text_width
 
 BELOW = 60
 

@@ -22,7 +22,7 @@ from sparseloom.explorer.state import State, Step
 from sparseloom.explorer.subject import Subject
 from sparseloom.explorer.wording import worded
 from sparseloom.schedule import primitives
-from sparseloom.schedule.spaces import draw
+from sparseloom.show.iteration_space import draw
 
 SPMV = {"statement": "y(i) = A(i,j) * x(j)", "formats": {"A": "csr"}}
 EXAMPLES = [one for group in explore({"ask": "examples"})["groups"] for one in group["examples"]]

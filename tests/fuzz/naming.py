@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
-from sparseloom.schedule.loops import taken_names
+from sparseloom.iteration.foralls import taken_names
 from sparseloom.schedule.own_names import rename
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.primitives import Precompute

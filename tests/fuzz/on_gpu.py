@@ -17,13 +17,13 @@ from fuzz.schedules import Drawn, Scheduled, schedulable, with_a_step
 from sparseloom.compiler import Stages, lower_concrete
 from sparseloom.core.errors import DeviceError, ScheduleError, ShapeError
 from sparseloom.core.trees import walk
+from sparseloom.iteration.foralls import loops, tag_of
 from sparseloom.loops.verify import verify
 from sparseloom.notation.nodes import SERIAL, Access, Forall, Races
 from sparseloom.notation.printer import show
 from sparseloom.plan.choose import choices_on_gpu
 from sparseloom.plan.space import Space
 from sparseloom.programs.cuda.storages import to_host
-from sparseloom.schedule.loops import loops, tag_of
 from sparseloom.schedule.primitives import Parallelize
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.schedule.units import GPU_UNITS

@@ -20,13 +20,13 @@ from fuzz.schedules import MOST_STEPS, TRIES, WEIGHTS, is_likely, schedulable  #
 from sparseloom.compiler import lower_concrete  # noqa: E402
 from sparseloom.core.errors import CompilerBug, ScheduleError  # noqa: E402
 from sparseloom.formats.named import name_of  # noqa: E402
+from sparseloom.iteration.foralls import loops, operands, provenance  # noqa: E402
 from sparseloom.iteration.formula import ALWAYS, All  # noqa: E402
+from sparseloom.iteration.walked import walked  # noqa: E402
 from sparseloom.loops.verify import verify  # noqa: E402
 from sparseloom.notation.nodes import IndexVar, Stmt  # noqa: E402
-from sparseloom.schedule.loops import loops, operands, provenance  # noqa: E402
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive  # noqa: E402
 from sparseloom.schedule.schedule import Schedule  # noqa: E402
-from sparseloom.schedule.walked import walked  # noqa: E402
 
 CASES, SEED = 10_000, 7
 KINDS = ("dense", "sparse", "position", "intersection", "union", "fused")

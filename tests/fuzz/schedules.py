@@ -13,8 +13,8 @@ from fuzz.naming import nasty_step
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import loops, operands, places, provenance, reads, tag_of
 from sparseloom.notation.nodes import SERIAL, IndexVar, Races, Stmt, Unit
-from sparseloom.schedule.loops import loops, operands, places, provenance, reads, tag_of
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive
 from sparseloom.schedule.primitives import Divide, Fuse, Parallelize, Pos, Precompute, Split
 from sparseloom.schedule.schedule import Schedule

@@ -11,7 +11,7 @@ from house.reading import PACKAGE, Import, Module, imports_of
 
 # From the ground up: a floor may import itself and what stands before it. "" is the package's own __init__, what users import.
 FLOORS = (
-    "core", "loops", "formats", "notation", "targets", "relations", "iteration", "schedule", "show", "scope", "assemble", "lower", "passes",
+    "core", "loops", "formats", "notation", "targets", "relations", "iteration", "show", "schedule", "scope", "assemble", "lower", "passes",
     "plan", "toolchain", "tracing", "compiler", "programs", "interop", "tensor", "surface", "io", "calls", "explorer", "accelerate", "",
     "cli", "__main__",
 )  # fmt: skip

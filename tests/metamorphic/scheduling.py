@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from sparseloom import ScheduleError
-from sparseloom.schedule.loops import loops
+from sparseloom.iteration.foralls import loops
 from sparseloom.schedule.schedule import Schedule
 
 MOST_STEPS = 4

@@ -9,10 +9,10 @@ import pytest
 from primitives.statements import SPMV, concrete, schedule
 
 from sparseloom.core.errors import ScheduleError
+from sparseloom.iteration.foralls import operands, reads
 from sparseloom.notation.nodes import Access, Apply, IndexVar, Merge, Races, Unit
 from sparseloom.relations.bound import BoundType
 from sparseloom.schedule.arguments import kinds
-from sparseloom.schedule.loops import operands, reads
 from sparseloom.schedule.primitive import PRIMITIVES
 from sparseloom.schedule.schedule import Schedule
 

@@ -15,6 +15,7 @@ from primitives.statements import MANY, concrete
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import accesses, loops, paths, provenance, statements
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Stmt
 from sparseloom.notation.verify import verify
@@ -25,7 +26,6 @@ from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.rename import RenameRelation
 from sparseloom.relations.split import SplitRelation
-from sparseloom.schedule.loops import accesses, loops, paths, provenance, statements
 from sparseloom.schedule.primitive import PRIMITIVES
 from sparseloom.schedule.schedule import Schedule, candidates
 

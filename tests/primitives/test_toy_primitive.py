@@ -19,9 +19,9 @@ from primitives.statements import concrete
 
 import sparseloom as sl
 from sparseloom.core.trees import node
+from sparseloom.iteration.foralls import fresh_variables, loops, replace_loops
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.relations.relation import Line, Ranges, V
-from sparseloom.schedule.loops import fresh_variables, loops, replace_loops
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive, no_loop, not_fresh
 from sparseloom.schedule.refusal import Refusal
 from sparseloom.schedule.schedule import Schedule

@@ -12,9 +12,9 @@ from sparseloom.explorer.subject import Subject, Taken
 from sparseloom.explorer.take import take_away
 from sparseloom.formats.named import name_of
 from sparseloom.formats.pack import passed_counts
+from sparseloom.iteration.foralls import provenance, statements
 from sparseloom.notation.nodes import Forall, IndexVar
 from sparseloom.programs.explain import explain
-from sparseloom.schedule.loops import provenance, statements
 from sparseloom.schedule.picture import remark
 from sparseloom.schedule.races import Conflict
 

@@ -13,9 +13,9 @@ from sparseloom.explorer.planning import planned_steps
 from sparseloom.explorer.predict import cost, predicted
 from sparseloom.explorer.subject import Subject
 from sparseloom.explorer.wording import worded
+from sparseloom.iteration.foralls import loops
 from sparseloom.notation.nodes import Races, Unit
 from sparseloom.relations.bound import BoundType
-from sparseloom.schedule.loops import loops
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.primitives import Bound, Divide, Parallelize, Reorder, Split, Unroll
 from sparseloom.schedule.schedule import Schedule, candidates

@@ -16,13 +16,13 @@ from sparseloom.core.trees import walk
 from sparseloom.explorer.subject import Subject
 from sparseloom.formats.pack import passed_counts, unpack
 from sparseloom.formats.storage import Storage
+from sparseloom.iteration.foralls import Path, paths, reads
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.kernel import Lowered
 from sparseloom.lower.trips import trips
 from sparseloom.notation.nodes import Access, Forall, Stmt, Unit
-from sparseloom.schedule.loops import Path, paths, reads
 from sparseloom.schedule.schedule import Schedule
-from sparseloom.schedule.spaces import IterationSpace
+from sparseloom.show.iteration_space import IterationSpace
 from sparseloom.toolchain.teams import get_threads
 
 _MULTIPROCESSORS = 132  # of an H200

@@ -20,12 +20,12 @@ from sparseloom.explorer.trace import Note, TooLong, traced
 from sparseloom.explorer.window import is_drawable, remark, shown_operand, smaller, windowed
 from sparseloom.formats.pack import unpack
 from sparseloom.formats.storage import Storage
+from sparseloom.iteration.foralls import operands, paths, provenance
 from sparseloom.loops.interpret import RaceFound
 from sparseloom.lower.kernel import Lowered
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
-from sparseloom.schedule.loops import operands, paths, provenance
 from sparseloom.schedule.schedule import Schedule
-from sparseloom.schedule.spaces import IterationSpace
+from sparseloom.show.iteration_space import IterationSpace
 
 MOST_VISITS = 20_000
 

@@ -12,8 +12,8 @@ from sparseloom.explorer.state import RequestError
 from sparseloom.explorer.subject import Subject
 from sparseloom.formats.pack import pack, unpack
 from sparseloom.formats.storage import Storage
+from sparseloom.iteration.foralls import operands
 from sparseloom.notation.nodes import Access
-from sparseloom.schedule.loops import operands
 
 WIDEST, NARROW = 32, 6  # coordinates of a window: of the operand that is shown, and of variables that it does not have
 _SAMPLE, _FULL = 16, 0.25  # of random operands: how many coordinates are drawn, and how full they are at least

@@ -16,11 +16,11 @@ from dataclasses import replace
 from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.named import dense
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import body_of, fresh_variables, provenance, relations_of
 from sparseloom.iteration.making import CountedFirst, Inserted
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Reduce, Stmt, Tag, TensorVar
 from sparseloom.relations.pos import PosRelation
-from sparseloom.schedule.loops import body_of, fresh_variables, provenance, relations_of
 from sparseloom.schedule.primitives.fuse import Fuse
 from sparseloom.schedule.primitives.pos import Pos
 

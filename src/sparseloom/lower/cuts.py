@@ -13,13 +13,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import fresh_variables, places, provenance, replace_loops, statements
 from sparseloom.iteration.making import Appended, Counted, Dense, Inserted, Padded
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.lower.carries import carried_by
 from sparseloom.notation.nodes import Forall, IndexVar, Races, Stmt, Tag, Unit
 from sparseloom.relations.divide import DivideRelation
-from sparseloom.schedule.loops import fresh_variables, places, provenance, replace_loops, statements
 from sparseloom.schedule.races import analyse, has_own_places
 
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sparseloom.core.errors import ShapeError
+from sparseloom.iteration.foralls import relations_of
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import IndexVar, Stmt
 from sparseloom.relations.arithmetic import UNKNOWNS, Arithmetic
 from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Relation
-from sparseloom.schedule.loops import relations_of
 
 LARGEST = 2**63 - 1
 LONGEST_LOOP = 2**62  # leaves room for what is added to a counter before it is compared

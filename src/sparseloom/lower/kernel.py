@@ -16,6 +16,7 @@ from sparseloom.core.names import Names
 from sparseloom.core.once import cached_property
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import relations_of
 from sparseloom.iteration.making import Inserted, Shared
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
@@ -25,7 +26,6 @@ from sparseloom.lower.statement import WAYS, lower_statement
 from sparseloom.lower.walking import settle
 from sparseloom.notation.contents import numbers_in
 from sparseloom.notation.nodes import Access, Fixed, Forall, IndexVar, Races, Stmt, TensorVar, Where
-from sparseloom.schedule.loops import relations_of
 from sparseloom.schedule.races import analyse
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.scope.context import Conflicts, Context, Remark

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import relations_of
 from sparseloom.iteration.making import CountedFirst
 from sparseloom.notation.nodes import IndexVar, Stmt, TensorVar
-from sparseloom.schedule.loops import relations_of
 
 
 def origins_of(concrete: Concrete, settled: Concrete) -> dict[str, str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 
+from sparseloom.iteration.foralls import relations_of
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.lower.extents import Extents
 from sparseloom.notation.nodes import Stmt
 from sparseloom.relations.bound import BoundRelation
-from sparseloom.schedule.loops import relations_of
 
 
 def broken_promise(stmt: Stmt, sizes: Mapping[str, int]) -> str:

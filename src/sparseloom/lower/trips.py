@@ -14,6 +14,7 @@ from math import prod
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
+from sparseloom.iteration.foralls import relations_of
 from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, has_flags
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.contents import numbers_in
@@ -23,7 +24,6 @@ from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Line, Relation
 from sparseloom.relations.split import SplitRelation
-from sparseloom.schedule.loops import relations_of
 from sparseloom.scope.context import Remark, Runs
 
 

@@ -24,6 +24,7 @@ from sparseloom.core.trees import Node, walk
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.levels.spread import Spread
+from sparseloom.iteration.foralls import paths
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import annihilating, innermost, written
 from sparseloom.iteration.rows import why_listed
@@ -35,7 +36,6 @@ from sparseloom.notation.dtyping import Absence, absence_of
 from sparseloom.notation.nodes import Access, Apply, Forall, Stmt
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.weighted import WeightedRelation
-from sparseloom.schedule.loops import paths
 from sparseloom.scope.scope import NOBODY, Place, Scope
 
 _Collects = Scatter | SpreadRow | BlockRow | HashRow | ListWorkspace

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 
 from sparseloom.core.names import Names
+from sparseloom.iteration.foralls import accesses
 from sparseloom.loops.lanes import has_vectors
 from sparseloom.notation.nodes import Access, IndexVar
 from sparseloom.notation.printer import show
@@ -20,7 +21,6 @@ from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
 from sparseloom.plan.threads import NO_RACES
 from sparseloom.plan.vectors import Kind, leaf_of
-from sparseloom.schedule.loops import accesses
 
 ROWS = 6  # of results; with two registers for each, twelve of sixteen hold sums
 LANE_BYTES, WIDE = 64, 128  # of a row; wide ones where processors have 32 registers of 64 bytes

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from sparseloom.core.names import Names
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import taken_names
 from sparseloom.iteration.layout import is_filled
 from sparseloom.iteration.making import Inserted
 from sparseloom.notation.nodes import Access
@@ -21,7 +22,6 @@ from sparseloom.plan.sums import sum_inside
 from sparseloom.plan.threads import choose_places, choose_threads, every_way
 from sparseloom.plan.vectors import choose_lanes, choose_rows, choose_vectors
 from sparseloom.schedule.laws import appended_result
-from sparseloom.schedule.loops import taken_names
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ from math import prod
 
 from sparseloom.core.names import Names
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import taken_names
 from sparseloom.notation.contents import accesses_in
 from sparseloom.notation.nodes import Access, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
 from sparseloom.plan.vectors import Kind, Leaf, leaf_of
-from sparseloom.schedule.loops import taken_names
 
 LANES, WARPS, THREADS = 32, 8, 256
 FEW_ROWS = 2_500  # warps, or so, keep a GPU busy

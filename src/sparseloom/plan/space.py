@@ -11,6 +11,7 @@ from math import prod
 
 from sparseloom.core.once import cached_property
 from sparseloom.core.processor import far_cache, gathers_quickly, has_masks
+from sparseloom.iteration.foralls import Path, accesses, body_of, paths, provenance
 from sparseloom.iteration.formula import ALWAYS, All, Any, Constant, Formula, Stored
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import region
@@ -19,7 +20,6 @@ from sparseloom.notation.nodes import Access, Fixed, Forall, IndexVar, Stmt, Uni
 from sparseloom.plan.statistics import Known, Statistics
 from sparseloom.relations.alias import Alias
 from sparseloom.relations.block import BlockRelation
-from sparseloom.schedule.loops import Path, accesses, body_of, paths, provenance
 
 NANOSECOND = 1e-9
 PER_PLACE = 8.0  # nanoseconds for an entry that is put into a row under construction, and sorted there

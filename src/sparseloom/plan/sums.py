@@ -16,13 +16,13 @@ from functools import lru_cache
 from sparseloom.core.errors import ScheduleError
 from sparseloom.core.names import Names
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import accesses, taken_names
 from sparseloom.notation.nodes import Apply, Assign, Expr, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import free_variables
 from sparseloom.plan.compose import composed
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
-from sparseloom.schedule.loops import accesses, taken_names
 from sparseloom.schedule.matching import flat
 
 GAIN = 1.5  # how many times as much plain loops must do

@@ -18,12 +18,12 @@ from functools import partial
 from math import prod
 
 from sparseloom.core.names import Names
+from sparseloom.iteration.foralls import accesses
 from sparseloom.notation.nodes import Access, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
 from sparseloom.plan.statistics import Known, Spread
-from sparseloom.schedule.loops import accesses
 
 PIECES = 64
 MANY_PIECES = 256  # rows can be cut further where there is more to do

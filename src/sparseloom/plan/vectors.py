@@ -14,11 +14,11 @@ from enum import Enum
 from math import prod
 
 from sparseloom.core.names import Names
+from sparseloom.iteration.foralls import Path, accesses
 from sparseloom.notation.nodes import Access, IndexVar
 from sparseloom.notation.printer import show
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
-from sparseloom.schedule.loops import Path, accesses
 
 CONSTANT = 256  # the largest extent that is worth a kernel of its own
 SHORTEST, SHORTEST_SUM = 4, 16  # values; fewer do not fill a vector, or take as long as adding up its lanes

@@ -24,6 +24,7 @@ from sparseloom.core.settings import settings
 from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.storage import Storage
+from sparseloom.iteration.foralls import relations_of
 from sparseloom.notation.nodes import Assign, TensorVar
 from sparseloom.plan.statistics import Statistics
 from sparseloom.programs.calling import IndexOverflow, address_of
@@ -32,7 +33,6 @@ from sparseloom.programs.execution import Specialization, specialize
 from sparseloom.programs.laying import TEMPORARY, Laid, lay, spelled
 from sparseloom.programs.ways import Destination, Filled, Sharing, Way, way_to
 from sparseloom.relations.bound import BoundRelation
-from sparseloom.schedule.loops import relations_of
 from sparseloom.targets.target import Calling
 
 MOST_WAYS = 1024

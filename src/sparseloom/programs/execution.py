@@ -33,6 +33,7 @@ from sparseloom.formats.pack import passed_counts, position_counts, stored_count
 from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import relations_of
 from sparseloom.iteration.rows import RowKind
 from sparseloom.lower.extents import check_ranges
 from sparseloom.lower.kernel import Lender
@@ -48,7 +49,6 @@ from sparseloom.programs.cuda.binding import bind_launches
 from sparseloom.programs.cuda.storages import Place, is_writable, require_place, room_for
 from sparseloom.programs.explain import explain
 from sparseloom.relations.bound import BoundRelation
-from sparseloom.schedule.loops import relations_of
 from sparseloom.targets.c import C
 from sparseloom.targets.registry import find_target
 from sparseloom.targets.target import Calling, Target

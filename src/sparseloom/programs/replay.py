@@ -17,7 +17,7 @@ from sparseloom.notation.script import PLAIN
 from sparseloom.notation.terms import reopen, tensors_of
 from sparseloom.programs.chain import Chain
 from sparseloom.programs.execution import Inspectable, Specialization
-from sparseloom.schedule.nests import IterationGraph
+from sparseloom.show.iteration_graph import IterationGraph
 
 
 class PlanText(str):

@@ -12,11 +12,11 @@ from typing import get_args, get_type_hints
 from sparseloom.core.errors import DTypeError, NotationError
 from sparseloom.core.trees import Node, field_names, rewrite, walk
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import reads, tensors
 from sparseloom.notation.dtyping import as_written
 from sparseloom.notation.nodes import Access, Expr, IndexVar, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.text import parse
-from sparseloom.schedule.loops import reads, tensors
 from sparseloom.schedule.primitive import Primitive, spell
 from sparseloom.schedule.refusal import Refusal, listed, near
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from sparseloom.iteration.foralls import placed, provenance, reads
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Stmt, Unit
 from sparseloom.notation.printer import show
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.weighted import WeightedRelation
-from sparseloom.schedule.loops import placed, provenance, reads
 from sparseloom.schedule.refusal import Refusal, listed
 
 

@@ -8,6 +8,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.named import name_of
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import Path, paths, provenance, reads, relations_of, result, temporaries
 from sparseloom.iteration.layout import modes_in_order, plain
 from sparseloom.iteration.making import Appended, Making
 from sparseloom.iteration.provenance import Provenance
@@ -22,7 +23,6 @@ from sparseloom.relations.relation import Line
 from sparseloom.relations.rename import RenameRelation
 from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.schedule.asked_ahead import not_ahead
-from sparseloom.schedule.loops import Path, paths, provenance, reads, relations_of, result, temporaries
 from sparseloom.schedule.races import unresolved
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.units import misplaced

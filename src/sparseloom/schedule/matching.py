@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from sparseloom.core.algebra import annihilates, operator
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import CompilerBug
+from sparseloom.iteration.foralls import accesses
 from sparseloom.iteration.region import annihilating
 from sparseloom.notation.dtyping import compute_dtype_of, constant_of, dtype_of, fill_of
 from sparseloom.notation.nodes import Access, Apply, Expr, Literal, Reduce
-from sparseloom.schedule.loops import accesses
 
 Key = tuple[object, ...]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.lines import Line
+from sparseloom.iteration.foralls import body_of, provenance
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.notation import nodes
@@ -19,7 +20,6 @@ from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Ranges, Relation
 from sparseloom.relations.weighted import WeightedRelation
-from sparseloom.schedule.loops import body_of, provenance
 from sparseloom.schedule.primitive import describe
 
 

@@ -18,11 +18,11 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, field_names, node
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import loops, provenance, tag_of, taken_names, tensors
 from sparseloom.notation.nodes import SERIAL, Assembly, Expr, IndexVar, Merge, Races, Stmt, Tag, Unit
 from sparseloom.notation.printer import show
 from sparseloom.notation.syntax import CONSTANTS
 from sparseloom.relations.bound import BoundType
-from sparseloom.schedule.loops import loops, provenance, tag_of, taken_names, tensors
 from sparseloom.schedule.own_names import rename
 from sparseloom.schedule.refusal import Refusal, listed
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import combinations
 from math import prod
 
+from sparseloom.iteration.foralls import Path, paths, provenance
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Stmt, TensorVar, Unit
 from sparseloom.notation.printer import show
@@ -21,7 +22,6 @@ from sparseloom.relations.arithmetic import INTEGERS
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Relation
 from sparseloom.relations.weighted import WeightedRelation
-from sparseloom.schedule.loops import Path, paths, provenance
 from sparseloom.schedule.refusal import Refusal, listed
 
 _COMBINING = (Races.Atomics, Races.Temporary, Races.ParallelReduction)

@@ -8,9 +8,9 @@ y(i) = a(i) * sum(m, B(i,m))    ==>    forall i
 from __future__ import annotations
 
 from sparseloom.core.trees import Node, rewrite
+from sparseloom.iteration.foralls import accesses, paths, provenance, reads, temporaries
 from sparseloom.iteration.region import innermost
 from sparseloom.notation.nodes import Access, Expr, IndexVar, Reduce, Stmt
-from sparseloom.schedule.loops import accesses, paths, provenance, reads, temporaries
 from sparseloom.schedule.matching import key
 
 

@@ -24,16 +24,16 @@ from sparseloom.notation.nodes import Access, Assembly, Expr, IndexVar, Merge, R
 from sparseloom.relations.bound import BoundType
 from sparseloom.schedule import primitives
 from sparseloom.schedule.arguments import build
-from sparseloom.schedule.graphs import ProvenanceGraph
 from sparseloom.schedule.laws import appended_result, breach, own_rows
-from sparseloom.schedule.nests import IterationGraph
 from sparseloom.schedule.own_names import renamed, renamings
 from sparseloom.schedule.picture import bare, full
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive, spell
 from sparseloom.schedule.races import Conflict, analyse
 from sparseloom.schedule.refusal import Refusal, listed
-from sparseloom.schedule.spaces import IterationSpace, draw
 from sparseloom.schedule.text import Call, instead_of, read_steps, unreadable
+from sparseloom.show.iteration_graph import IterationGraph
+from sparseloom.show.iteration_space import IterationSpace, draw
+from sparseloom.show.provenance_graph import ProvenanceGraph
 
 Variable = IndexVar | str
 Variables = Variable | Iterable[Variable]

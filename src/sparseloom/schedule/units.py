@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparseloom.iteration.foralls import Path, accesses, paths, provenance, statements
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
+from sparseloom.iteration.walked import walked
 from sparseloom.notation.nodes import Forall, Stmt, Unit, Where
 from sparseloom.notation.printer import show
-from sparseloom.schedule.loops import Path, accesses, paths, provenance, statements
 from sparseloom.schedule.refusal import Refusal, listed
-from sparseloom.schedule.walked import walked
 from sparseloom.targets import target
 from sparseloom.targets.target import FACTS, LANES, THREADS_PER_BLOCK, lanes_of_warp
 

@@ -18,10 +18,10 @@ from random import Random
 from sparseloom.formats.named import name_of
 from sparseloom.iteration.assembly import can_insert
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.foralls import provenance, result, tensors
 from sparseloom.iteration.making import Appended, Counted, CountedFirst, Inserted
 from sparseloom.notation.nodes import Assembly, Stmt
 from sparseloom.notation.printer import show
-from sparseloom.schedule.loops import provenance, result, tensors
 from sparseloom.schedule.primitive import Primitive, primitive
 from sparseloom.schedule.refusal import Refusal, listed
 

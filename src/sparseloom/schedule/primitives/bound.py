@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from sparseloom.iteration.foralls import fresh_variables, loops, provenance, replace_loops
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.relations.bound import BoundRelation, BoundType
-from sparseloom.schedule.loops import fresh_variables, loops, provenance, replace_loops
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal
 

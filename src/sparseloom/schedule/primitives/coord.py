@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from sparseloom.iteration.foralls import fresh_variables, loops, provenance, replace_loops, result
 from sparseloom.iteration.provenance import are_distinct
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.pos import PosRelation
-from sparseloom.schedule.loops import fresh_variables, loops, provenance, replace_loops, result
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from sparseloom.iteration.foralls import cut_loops, fresh_variables, loops, operands, provenance
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.relations.divide import DivideRelation
 from sparseloom.relations.weighted import WeightedRelation
-from sparseloom.schedule.loops import cut_loops, fresh_variables, loops, operands, provenance
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal, listed
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from random import Random
 
 from sparseloom.core.trees import rewrite
+from sparseloom.iteration.foralls import body_of, fresh_variables, loops, paths, places, provenance, related, relations_of, replace_loops
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
@@ -22,7 +23,6 @@ from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Relation
 from sparseloom.relations.rename import RenameRelation
-from sparseloom.schedule.loops import body_of, fresh_variables, loops, paths, places, provenance, related, relations_of, replace_loops
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal, listed
 

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+from sparseloom.iteration.foralls import loops, retag, tag_of
 from sparseloom.iteration.formula import All, Formula, Stored
+from sparseloom.iteration.walked import walked
 from sparseloom.notation.nodes import IndexVar, Merge, Stmt
 from sparseloom.notation.printer import show
-from sparseloom.schedule.loops import loops, retag, tag_of
 from sparseloom.schedule.primitive import Primitive, no_loop, primitive
 from sparseloom.schedule.refusal import Refusal, listed
-from sparseloom.schedule.walked import walked
 
 
 @primitive

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+from sparseloom.iteration.foralls import loops, places, replace_loops, tag_of
 from sparseloom.iteration.region import written
 from sparseloom.iteration.rows import lists_entries
 from sparseloom.notation.nodes import Forall, IndexVar, Races, Stmt, Unit
-from sparseloom.schedule.loops import loops, places, replace_loops, tag_of
 from sparseloom.schedule.primitive import Primitive, no_loop, primitive
 from sparseloom.schedule.refusal import Refusal
 

@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from sparseloom.iteration.foralls import accesses, fresh_variables, loops, operands, places, provenance, reads, replace_loops, tag_of
 from sparseloom.iteration.provenance import Provenance, Span
+from sparseloom.iteration.walked import implies, lost_without, presence
 from sparseloom.notation.dtyping import dtype_of
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.relations.pos import PosRelation
-from sparseloom.schedule.loops import accesses, fresh_variables, loops, operands, places, provenance, reads, replace_loops, tag_of
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal, listed
-from sparseloom.schedule.walked import implies, lost_without, presence
 
 
 @primitive

@@ -22,6 +22,7 @@ from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.named import dense
+from sparseloom.iteration.foralls import Path, accesses, body_of, fresh_variables, loops, paths, provenance, reads, related, relations_of
 from sparseloom.iteration.formula import ALWAYS, Formula, Stored
 from sparseloom.iteration.layout import repeats_loosely
 from sparseloom.iteration.provenance import Provenance
@@ -30,7 +31,6 @@ from sparseloom.notation.dtyping import Absence, absence_of, constant_of, dtype_
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Reduce, Stmt, TensorVar, Where
 from sparseloom.notation.printer import show
 from sparseloom.relations.rename import RenameRelation
-from sparseloom.schedule.loops import Path, accesses, body_of, fresh_variables, loops, paths, provenance, reads, related, relations_of
 from sparseloom.schedule.matching import Match, distributes, take_out
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
 from sparseloom.schedule.reduced import with_reductions, with_temporaries

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+from sparseloom.iteration.foralls import loops, operands, places, reads, replace_loops, tag_of
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Prefetched, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.schedule.asked_ahead import not_ahead
-from sparseloom.schedule.loops import loops, operands, places, reads, replace_loops, tag_of
 from sparseloom.schedule.primitive import Primitive, no_loop, primitive
 from sparseloom.schedule.refusal import Refusal, listed
 

@@ -15,9 +15,9 @@ from random import Random
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, rewrite
+from sparseloom.iteration.foralls import body_of, loops, paths, places, related, relations_of
 from sparseloom.iteration.region import written
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt, Where
-from sparseloom.schedule.loops import body_of, loops, paths, places, related, relations_of
 from sparseloom.schedule.primitive import Primitive, no_loop, primitive
 from sparseloom.schedule.refusal import Refusal, listed
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from sparseloom.iteration.foralls import cut_loops, fresh_variables, loops
 from sparseloom.notation.nodes import IndexVar, Stmt
 from sparseloom.relations.split import SplitRelation
-from sparseloom.schedule.loops import cut_loops, fresh_variables, loops
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal
 

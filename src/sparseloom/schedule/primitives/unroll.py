@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+from sparseloom.iteration.foralls import loops, retag, tag_of
 from sparseloom.notation.nodes import IndexVar, Stmt
-from sparseloom.schedule.loops import loops, retag, tag_of
 from sparseloom.schedule.primitive import Primitive, no_loop, primitive
 from sparseloom.schedule.refusal import Refusal
 

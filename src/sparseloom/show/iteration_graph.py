@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from sparseloom.core.once import cached_property
 from sparseloom.core.signs import printable
 from sparseloom.formats.level import Level
+from sparseloom.iteration.foralls import Path, accesses, paths, places, provenance
 from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, stored
+from sparseloom.iteration.walked import walked
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.notation.printer import show
-from sparseloom.schedule.loops import Path, accesses, paths, places, provenance
-from sparseloom.schedule.svg import Drawing, colour, named, text_width
-from sparseloom.schedule.walked import walked
+from sparseloom.show.svg import Drawing, colour, named, text_width
 
 _MARGIN = 22.0
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from sparseloom.core.errors import CompilerBug, ScheduleError
 from sparseloom.core.once import cached_property
+from sparseloom.iteration.foralls import Path, operands, paths, provenance, reads
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.relations.arithmetic import ARRAYS
@@ -30,8 +31,7 @@ from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Ranges, Relation
 from sparseloom.relations.weighted import WeightedRelation
-from sparseloom.schedule.loops import Path, operands, paths, provenance, reads
-from sparseloom.schedule.svg import Drawing, colour
+from sparseloom.show.svg import Drawing, colour
 
 Integers = NDArray[np.int64]
 MOST = 16  # rows and columns that a picture can show

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
+from sparseloom.iteration.foralls import places, provenance, reads
 from sparseloom.iteration.formula import ALWAYS, NEVER, Formula, Stored, substitute
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import Leaf, region
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.relations.pos import PosRelation
-from sparseloom.schedule.loops import places, provenance, reads
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from sparseloom.core.once import cached_property
 from sparseloom.core.signs import printable
+from sparseloom.iteration.foralls import loops, provenance, relations_of
 from sparseloom.notation.nodes import IndexVar, Stmt
 from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Relation
-from sparseloom.schedule.loops import loops, provenance, relations_of
-from sparseloom.schedule.svg import Drawing, colour, named, text_width
+from sparseloom.show.svg import Drawing, colour, named, text_width
 
 
 @dataclass(frozen=True)
