@@ -16,7 +16,8 @@ from benchmarks.timing import WALL, sample
 from sparseloom.core.dtypes import DType
 from sparseloom.programs.calling import Pack, bind
 from sparseloom.tensor.tensor import Tensor
-from sparseloom.toolchain.libraries import EntryPoint, load
+from sparseloom.toolchain.libraries import load
+from sparseloom.toolchain.loading import EntryPoint
 
 Array = NDArray[Any]
 FILES = ("hand.c", "hand_tensors.c", "hand_made.c")

@@ -50,7 +50,8 @@ from sparseloom.schedule.races import ignored
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.targets.c import C
 from sparseloom.targets.target import Calling, Launchable, Target
-from sparseloom.toolchain.libraries import EntryPoint, load
+from sparseloom.toolchain.libraries import load
+from sparseloom.toolchain.loading import EntryPoint
 from sparseloom.tracing import AnyPassed, Made, Pass, Passed, Timing, loop_kinds, show_passes, timed, write_trace
 
 STAGES = ("notation", "concrete", "passes", "loops", C.name)
@@ -107,7 +108,6 @@ class Stages:
     timings: tuple[Timing, ...] = ()
     again: Callable[[], Iterable[AnyPassed]] = tuple  # runs every pass once more
 
-
     @cached_property
     def gpu_unit(self) -> Unit | None:
         """A unit of a GPU that the schedule asks for."""
@@ -135,6 +135,8 @@ class Stages:
         target = self.target
         if (unit := target.lacking(self._units)) is not None:
             return f"the schedule runs a loop on {unit.name}, and {target.title} has none"
+        if target.calling is Calling.COMPILED and target.allocator is None and self.lowered.hands_out:
+            return f"{target.title} hands out no arrays, so it cannot make a sparse result"
         for n in walk(self.lowered.function):
             match n:
                 case Store(array, op=str(op), atomic=True) if target.atomic(op, array.dtype) is None:
@@ -157,7 +159,7 @@ class Stages:
         """
         if (known := self.loaded_entry) is not None:
             return known
-        (made,) = load(self.target.emit([(alpha_rename(self.lowered.function), "entry")]))
+        (made,) = load(self.target.emit([(alpha_rename(self.lowered.function), "entry")]), target=self.target)
         self.keep_in_mind(made)
         return made
 
@@ -300,6 +302,7 @@ def load_together(many: Sequence[Stages]) -> None:
         return
     names = [f"entry_{k}" for k in range(len(waiting))]
     functions = [alpha_rename(stages.lowered.function) for stages in waiting]
-    loaded = load(waiting[0].target.emit(list(zip(functions, names, strict=True))), names)
+    target = waiting[0].target
+    loaded = load(target.emit(list(zip(functions, names, strict=True))), names, target)
     for stages, entry in zip(waiting, loaded, strict=True):
         stages.keep_in_mind(entry)

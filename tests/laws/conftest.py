@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from sparseloom.targets.toolchain import Toolchain
 from sparseloom.toolchain import libraries as library
-from sparseloom.toolchain.compilers import find_compiler
+from sparseloom.toolchain.compilers import Compiler, find_compiler
 
 
 @pytest.fixture(autouse=True)
@@ -15,6 +16,9 @@ def quick_compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     """Compile with little effort, but one of five chunks of random cases as for users."""
     if "chunk" in request.fixturenames and request.getfixturevalue("chunk") % 5 == 0:
         return
-    found = find_compiler()
-    flags = tuple("-Og" if flag == "-O3" else flag for flag in found.flags)
-    monkeypatch.setattr(library, "find_compiler", lambda: replace(found, flags=flags))
+
+    def quick(chain: Toolchain) -> Compiler:
+        found = find_compiler(chain)
+        return replace(found, flags=tuple("-Og" if flag == "-O3" else flag for flag in found.flags))
+
+    monkeypatch.setattr(library, "find_compiler", quick)

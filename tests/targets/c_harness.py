@@ -13,9 +13,9 @@ import numpy as np
 from sparseloom.loops.interpret import KernelStatus, run
 from sparseloom.loops.nodes import Function, Role, Status
 from sparseloom.loops.verify import verify
-from sparseloom.targets.c import translation_unit
-from sparseloom.toolchain.loading import ENTRY, Library
-from sparseloom.toolchain.shelf import shelf
+from sparseloom.targets.c import C, translation_unit
+from sparseloom.toolchain.loading import ENTRY, TAKES_ADDRESS, Library
+from sparseloom.toolchain.shelf import connect
 
 FLAGS = (
     "-std=gnu11 -O3 -march=native -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-unroll-loops -fcx-fortran-rules -fPIC -shared"
@@ -40,8 +40,11 @@ def compile_all(functions: Sequence[Function], folder: Path, *flags: str) -> lis
         verify(function)
     built = build(translation_unit([(f, f"entry{k}") for k, f in enumerate(functions)]), folder, *flags)
     library = Library(built._name)
-    shelf.connect(library)
-    return [library.function(f"entry{k}", ENTRY) for k in range(len(functions))]
+    connect(library, C.allocator)
+    entries = [library.function(f"entry{k}", ENTRY) for k in range(len(functions))]
+    for entry in entries:
+        entry.give_back = library.function(C.allocator.free, TAKES_ADDRESS)
+    return entries
 
 
 def call(entry: Any, function: Function, arguments: Sequence[Any], cancelled: Any = None) -> list[Any]:
@@ -66,7 +69,7 @@ def call(entry: Any, function: Function, arguments: Sequence[Any], cancelled: An
     for k, (param, argument) in enumerate(zip(function.params, arguments, strict=True), 1):
         match param.role:
             case Role.GROWN:
-                answers.append(_taken(words[k] or 0, count, param.target.dtype))
+                answers.append(_taken(words[k] or 0, count, param.target.dtype, entry.give_back))
             case Role.COUNT:
                 answers.append(words[k] or 0)
             case _:
@@ -74,10 +77,10 @@ def call(entry: Any, function: Function, arguments: Sequence[Any], cancelled: An
     return answers
 
 
-def _taken(address: int, count: int, dtype: Any) -> np.ndarray[Any, Any]:
+def _taken(address: int, count: int, dtype: Any, give_back: Any) -> np.ndarray[Any, Any]:
     """Copy ``count`` elements that a kernel allocated, and free them."""
     copy = np.frombuffer(ctypes.string_at(address, count * dtype.itemsize), dtype).copy()
-    shelf.give_back(address)
+    give_back(address)
     return copy
 
 

@@ -53,6 +53,7 @@ from sparseloom.loops.rename import alpha_rename
 from sparseloom.loops.routines import grow
 from sparseloom.loops.verify import verify
 from sparseloom.targets.c import emit, prelude, translation_unit
+from sparseloom.toolchain.loading import TAKES_ADDRESS
 
 i, j, k, n, m = (Var(name) for name in "ijknm")
 x, y = Array("x", FLOAT64), Array("y", FLOAT64)
@@ -226,6 +227,7 @@ def test_arrays_keep_their_contents_as_they_grow_from_the_heap_onto_pages(tmp_pa
     body = block(Declare(capacity, ONE), Allocate(kept, capacity), grown, Assign(count, multiply(n, Literal(60_000))))
     kernel = function(body, (n, Role.SIZE), (kept, Role.GROWN), (count, Role.COUNT))
     library = build(COUNTED + translation_unit([(kernel, "entry")]), tmp_path)
+    library.entry.give_back = TAKES_ADDRESS(("give_back", library))
     answer = call(library.entry, kernel, [steps, None, None])
     assert answer[1][:: 60_000].tolist() == list(range(steps))
 

@@ -65,10 +65,14 @@ int32_t entry(void **args)
 # Asks `args[1]` times whether to stop, and hands out how often it was told to go on.
 POLLING = SELF_INTERRUPTING.replace("    kill(getpid(), SIGINT);\n", "")
 
-# As the kernels' own allocator does it: a header in front, which says that nothing is mapped.
+# With an allocator of its own: a header in front, which others do not know.
 MAKES_SQUARES = """
 #include <stdint.h>
 #include <stdlib.h>
+void give_back(void *array)
+{
+    free((char *)array - 64);
+}
 int32_t entry(void **args)
 {
     int64_t n = (int64_t)args[1];

@@ -289,7 +289,7 @@ def squares(count: int) -> np.ndarray[Any, Any]:
     (entry,) = load(MAKES_SQUARES)
     pack = Pack([count, None, None])
     run(entry, pack)
-    return adopt(pack.slot(1), pack.slot(2), np.dtype(np.float64))
+    return adopt(pack.slot(1), pack.slot(2), np.dtype(np.float64), entry.give_back)
 
 
 def test_memory_of_a_kernel_becomes_an_array() -> None:
@@ -300,17 +300,20 @@ def test_memory_of_a_kernel_becomes_an_array() -> None:
     assert squares(0).tolist() == []
 
 
-def test_memory_is_freed_once_when_the_last_view_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_freed_once_when_the_last_view_goes() -> None:
     freed: list[int] = []
+    (entry,) = load(MAKES_SQUARES)
 
     def free(address: int) -> None:
         freed.append(address)
-        real(address)
+        entry.give_back(address)
 
-    real = calling.shelf.give_back
-    monkeypatch.setattr(calling._Owner.__del__, "__defaults__", (free,))
-    monkeypatch.setattr(calling.shelf, "give_back", free)
-    values = squares(1000)
+    def made(count: int) -> np.ndarray[Any, Any]:
+        pack = Pack([count, None, None])
+        run(entry, pack)
+        return adopt(pack.slot(1), pack.slot(2), np.dtype(np.float64), free)
+
+    values = made(1000)
     address = values.ctypes.data
     tail = values[990:].reshape(2, 5)
     copy = values.copy()
@@ -320,8 +323,39 @@ def test_memory_is_freed_once_when_the_last_view_goes(monkeypatch: pytest.Monkey
     del tail
     assert freed == [address]
     assert copy[3] == 9
-    adopt(0, 0, np.dtype(np.int32))
-    assert freed == [address, 0]
+    assert made(0).tolist() == [] and len(freed) == 2  # what holds nothing is freed at once
+    adopt(0, 0, np.dtype(np.int32), free)
+    assert len(freed) == 2
+
+
+def test_an_array_is_freed_by_the_library_that_made_it() -> None:
+    """Allocators that do not know each other's memory: each has a header of its own, and notes what it frees."""
+    text = MAKES_SQUARES.replace("void give_back", "static int64_t freed;\nvoid give_back").replace("    free(", "    freed++;\n    free(")
+    text += "int32_t count_freed(void **args) { (void)args; return (int32_t)freed; }\n"
+    sources = [text.replace(" 64", f" {header}").replace("(64", f"({header}") for header in (64, 128, 256)]
+    loaded = [load(source, ("entry", "count_freed")) for source in sources]
+
+    def made(entry: Any) -> np.ndarray[Any, Any]:
+        pack = Pack([5, None, None])
+        run(entry, pack)
+        return adopt(pack.slot(1), pack.slot(2), np.dtype(np.float64), entry.give_back)
+
+    arrays = [made(entry) for _ in range(4) for entry, _ in loaded]
+    counters = [count for _, count in loaded]
+    del loaded
+    for k in (7, 0, 11, 3):
+        thread = threading.Thread(target=arrays.__setitem__, args=(k, None))
+        thread.start()
+        thread.join()
+    assert [count(0) for count in counters] == [2, 1, 1]
+    arrays.reverse()
+    arrays.clear()
+    assert [count(0) for count in counters] == [4, 4, 4]
+
+
+def test_a_library_that_cannot_free_what_it_hands_out_is_a_bug() -> None:
+    with pytest.raises(CompilerBug, match="a library that allocates should define what frees it"):
+        adopt(64, 3, np.dtype(np.float64), None)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32", "complex64", "complex128"])
@@ -331,11 +365,11 @@ def test_every_dtype_can_be_adopted(dtype: str) -> None:
     pack = Pack([4, None, None])
     run(entry, pack)
     wanted = np.dtype(dtype)
-    adopted = adopt(pack.slot(1), 32 // wanted.itemsize, wanted)
+    adopted = adopt(pack.slot(1), 32 // wanted.itemsize, wanted, entry.give_back)
     assert adopted.dtype == wanted
     assert adopted.tobytes() == bytes_of.tobytes()
 
 
 def test_a_count_without_memory_is_a_bug() -> None:
     with pytest.raises(CompilerBug, match="a kernel should hand out the array it counts"):
-        adopt(0, 3, np.dtype(np.float64))
+        adopt(0, 3, np.dtype(np.float64), None)

@@ -12,11 +12,13 @@ import pytest
 import sparseloom as sl
 from sparseloom.core.settings import kept_memory, settings
 from sparseloom.programs.calling import address_of
+from sparseloom.targets.c import C
 from sparseloom.targets.c_memory import PLACES
-from sparseloom.toolchain.shelf import shelf
+from sparseloom.toolchain.shelf import shelf_of
 from sparseloom.toolchain.teams import on_threads
 
 MEGABYTE = 1 << 20
+shelf = shelf_of(C.allocator)
 SUM = "C(i,j) = A(i,j) + B(i,j)"
 
 

@@ -11,9 +11,10 @@ import pytest
 from toolchain.kernels import SPMV, THREADED_SUM, returning, stand_in
 
 from sparseloom.core.errors import ToolchainError
+from sparseloom.targets.c_toolchain import C_TOOLCHAIN
 from sparseloom.toolchain import libraries as library
 from sparseloom.toolchain.cache import KernelCache
-from sparseloom.toolchain.compilers import FLAGS, CompileError, compile_library, cpu_features, find_compiler, refused_flags
+from sparseloom.toolchain.compilers import CompileError, compile_library, cpu_features, find_compiler, refused_flags
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +147,7 @@ def test_a_kernel_costs_one_run_and_cflags_are_not_read(tmp_path: Path, monkeypa
     calls = stand_in(tmp_path, monkeypatch)
     compile_library(SPMV, find_compiler())
     (call,) = calls()
-    assert call.startswith(" ".join(FLAGS) + " -o ") and call.endswith("/kernel.c -lm")
+    assert call.startswith(" ".join(C_TOOLCHAIN.flags) + " -o ") and call.endswith("/kernel.c -lm")
 
 
 def test_openmp_is_linked_only_where_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +159,8 @@ def test_openmp_is_linked_only_where_it_is_used(tmp_path: Path, monkeypatch: pyt
 
 def test_our_compiler_knows_its_flags_and_a_poorer_one_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = find_compiler()
-    assert refused_flags(dataclasses.replace(compiler, flags=(*FLAGS, "-funheard-of"))) - {"-funheard-of"} == refused_flags(compiler)
+    strange = dataclasses.replace(compiler, flags=(*C_TOOLCHAIN.flags, "-funheard-of"))
+    assert refused_flags(strange) - {"-funheard-of"} == refused_flags(compiler)
     stand_in(tmp_path, monkeypatch, refusing=("-fcx-fortran-rules", "-march=native"))
     assert refused_flags(find_compiler()) >= {"-fcx-fortran-rules", "-march=native"}
 

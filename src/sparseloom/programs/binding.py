@@ -23,7 +23,7 @@ from sparseloom.notation.nodes import TensorVar
 from sparseloom.programs.calling import Pack, address_of, adopt, bind, failure, run
 from sparseloom.programs.large import LARGE, duplicate, large_room
 from sparseloom.scope.views import Slot
-from sparseloom.toolchain.libraries import EntryPoint
+from sparseloom.toolchain.loading import EntryPoint
 
 Arguments = list[Any]
 _LINE = 64  # bytes of a cache line, and of the largest vector register
@@ -70,7 +70,7 @@ def bind_entry(entry: EntryPoint, lowered: Lowered, arguments: Arguments, read: 
             found[k] = own.slot(k)
         lengths = grown_lengths(lowered, found)
         for k in lowered.grown:
-            found[k] = adopt(own.take(k), lengths[k], params[k].target.dtype)
+            found[k] = adopt(own.take(k), lengths[k], params[k].target.dtype, entry.give_back)
         return read(found)
 
     return Call(lambda: _drop(made()), made)

@@ -25,8 +25,7 @@ from sparseloom.core.dtypes import DType, bits_of
 from sparseloom.core.errors import CompilerBug, ShapeError, SparseloomError
 from sparseloom.loops.nodes import Status
 from sparseloom.toolchain.ending import caller_for
-from sparseloom.toolchain.libraries import EntryPoint
-from sparseloom.toolchain.shelf import shelf
+from sparseloom.toolchain.loading import EntryPoint
 
 Value = np.ndarray[Any, DType] | int | None
 
@@ -170,14 +169,18 @@ def address_of(values: np.ndarray[Any, DType]) -> int:
     return _word_at(id(values) + _DATA_FIELD).value if _DATA_FIELD else values.ctypes.data
 
 
-def adopt(address: int, count: int, dtype: DType) -> np.ndarray[Any, DType]:
-    """Wrap ``count`` elements that a kernel allocated; they are freed when the last view of them goes."""
-    if count == 0:
-        shelf.give_back(address)
-        return np.empty(0, dtype)
+def adopt(address: int, count: int, dtype: DType, give_back: Callable[[int], None] | None) -> np.ndarray[Any, DType]:
+    """Wrap ``count`` elements that a kernel allocated; its own library frees them when the last view of them goes."""
     if address == 0:
-        raise CompilerBug(f"{count} elements of {dtype}", "a kernel should hand out the array it counts")
-    found = np.asarray(_Owner(address, count, bits_of(dtype)))
+        if count:
+            raise CompilerBug(f"{count} elements of {dtype}", "a kernel should hand out the array it counts")
+        return np.empty(0, dtype)
+    if give_back is None:
+        raise CompilerBug(f"{count} elements of {dtype}", "a library that allocates should define what frees it")
+    if count == 0:
+        give_back(address)
+        return np.empty(0, dtype)
+    found = np.asarray(_Owner(address, count, bits_of(dtype), give_back))
     return found if found.dtype == dtype else found.view(dtype)
 
 
@@ -209,16 +212,16 @@ _word_at = ctypes.c_size_t.from_address
 
 
 class _Owner:
-    """Owns one array that a kernel allocated, and shows it to NumPy."""
+    """Owns one array that a kernel allocated, and shows it to NumPy. It keeps the library loaded that frees it."""
 
-    __slots__ = ("__array_interface__", "_address")
+    __slots__ = ("__array_interface__", "_address", "_give_back")
 
-    def __init__(self, address: int, count: int, dtype: DType) -> None:
-        self._address = address
+    def __init__(self, address: int, count: int, dtype: DType, give_back: Callable[[int], None]) -> None:
+        self._address, self._give_back = address, give_back
         self.__array_interface__ = {"version": 3, "shape": (count,), "typestr": dtype.str, "data": (address, False)}
 
-    def __del__(self, give_back: Callable[[int], None] = shelf.give_back) -> None:
-        give_back(self._address)  # a default outlives the module's globals at exit
+    def __del__(self) -> None:
+        self._give_back(self._address)
 
 
 def _data_field() -> int:

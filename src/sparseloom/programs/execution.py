@@ -11,16 +11,7 @@ from numpy.typing import NDArray
 
 from sparseloom.compiler import Stages, build
 from sparseloom.core.dtypes import INT64, DType, widest
-from sparseloom.core.errors import (
-    CompilerBug,
-    DeviceError,
-    DTypeError,
-    FormatError,
-    ScheduleError,
-    ShapeError,
-    StorageError,
-    ToolchainError,
-)
+from sparseloom.core.errors import CompilerBug, DeviceError, DTypeError, FormatError, ScheduleError, ShapeError, StorageError
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
 from sparseloom.core.settings import settings
@@ -50,9 +41,10 @@ from sparseloom.programs.cuda.storages import Place, is_writable, require_place,
 from sparseloom.programs.explain import explain
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.targets.c import C
-from sparseloom.targets.registry import find_target
+from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.targets.target import Calling, Target
-from sparseloom.toolchain.libraries import EntryPoint
+from sparseloom.toolchain.compilers import CompilerMissing
+from sparseloom.toolchain.loading import EntryPoint
 from sparseloom.toolchain.tuned import known_schedule
 from sparseloom.toolchain.worth import HERE
 from sparseloom.tracing import show_timings
@@ -308,12 +300,16 @@ class Specialization:
         return self._running.refilling(assign)
 
     def _entry(self, stages: Stages) -> EntryPoint | None:
-        """The compiled kernel, or None where there is no compiler and the problem is small enough for the interpreter."""
+        """The compiled kernel. None for the default target where no compiler is installed and the problem is small: it is interpreted.
+
+        A target that was asked for, and a compiler that fails, are never replaced.
+        """
         stages.require_target()
         try:
             return stages.entry
-        except ToolchainError as missing:
-            if not is_interpretable(stages.lowered.function, prod(max(size, 1) for size in self.problem.sizes.values())):
+        except CompilerMissing as missing:
+            work = prod(max(size, 1) for size in self.problem.sizes.values())
+            if stages.target.name != DEFAULT or not is_interpretable(stages.lowered.function, work):
                 raise
             notify(f"{missing}\nThis small problem is answered by the interpreter instead.")
             return None

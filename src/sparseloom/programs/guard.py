@@ -20,7 +20,8 @@ from sparseloom.formats.storage import Storage
 from sparseloom.formats.validate import check
 from sparseloom.programs.calling import address_of
 from sparseloom.targets.c_guard import GUARD_SOURCE
-from sparseloom.toolchain.libraries import EntryPoint, load
+from sparseloom.toolchain.libraries import load
+from sparseloom.toolchain.loading import EntryPoint
 
 _EQUAL, _ASCENDING, _IN_ROWS, _END = 1, 2, 3, 0
 _UNORDERED = -1

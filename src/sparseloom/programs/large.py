@@ -16,7 +16,8 @@ from sparseloom.core.errors import ToolchainError
 from sparseloom.programs.calling import address_of, adopt
 from sparseloom.targets.c_memory import HUGE_PAGE
 from sparseloom.targets.c_prelude import prelude_for
-from sparseloom.toolchain.libraries import EntryPoint, load
+from sparseloom.toolchain.libraries import load
+from sparseloom.toolchain.loading import EntryPoint
 
 LARGE = 2 * HUGE_PAGE  # bytes
 SHARED = 1 << 19  # bytes from which on a copy takes longer than a team to start
@@ -49,7 +50,7 @@ def large_room(count: int, dtype: DType) -> NDArray[Any] | None:
         return None
     words = np.array([count * dtype.itemsize, 0], np.int64)
     take(words.ctypes.data)
-    return adopt(int(words[1]), count, dtype) if words[1] else None
+    return adopt(int(words[1]), count, dtype, take.give_back) if words[1] else None
 
 
 def duplicate(array: NDArray[Any]) -> NDArray[Any]:

@@ -32,7 +32,7 @@ from sparseloom.programs.calling import CALLER_ADDRESS, address_of, adopt, call_
 from sparseloom.programs.large import duplicate
 from sparseloom.programs.laying import Laid, Words, parts_of
 from sparseloom.scope.views import Slot
-from sparseloom.toolchain.libraries import EntryPoint
+from sparseloom.toolchain.loading import EntryPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +134,11 @@ class Grown:
         found = self.route.ask(laid, [guess if part == "guess" else 0 for part in self.parts])
         made, positions = [], 1
         for level in self.levels:
-            data, positions = level.take(found, positions)
+            data, positions = level.take(found, positions, self.route.entry.give_back)
             made.append(data)
         lowered = self.lowered
         tensor, k = lowered.result.tensor, lowered.parts[None, "values"]
-        values = as_stored(adopt(found[1 + k], positions, lowered.function.params[k].target.dtype), tensor)
+        values = as_stored(adopt(found[1 + k], positions, lowered.function.params[k].target.dtype, self.route.entry.give_back), tensor)
         self.learn(max([found[1 + k] for k in lowered.counted], default=0), entries)
         return Storage(tensor.format, self.shape, tuple(made), values, lowered.fill, Seal(), Owner())
 
@@ -152,12 +152,12 @@ class GrownLevel:
     counted: int | None
     arrays: tuple[tuple[str, int, DType], ...]
 
-    def take(self, found: Sequence[int], parents: int) -> tuple[LevelData, int]:
+    def take(self, found: Sequence[int], parents: int, give_back: Callable[[int], None] | None) -> tuple[LevelData, int]:
         """The arrays that a kernel made, below so many positions; and how many positions the level has."""
         positions, lengths = self.level.made(self.extent, parents, 0 if self.counted is None else found[self.counted])
         if not self.arrays:
             return _NO_ARRAYS, positions
-        return LevelData({part: adopt(found[at], lengths[part], dtype) for part, at, dtype in self.arrays}, {}), positions
+        return LevelData({part: adopt(found[at], lengths[part], dtype, give_back) for part, at, dtype in self.arrays}, {}), positions
 
 
 _NO_ARRAYS = LevelData()

@@ -21,8 +21,10 @@ from sparseloom.targets.c_names import CNames, legal
 from sparseloom.targets.c_prelude import STATUS_NAMES, atomic_way, helpers, prelude_for
 from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail, pieces_of
 from sparseloom.targets.c_team import TEAM_NAMES
+from sparseloom.targets.c_toolchain import C_TOOLCHAIN
 from sparseloom.targets.c_vectors import VECTOR_BYTES
-from sparseloom.targets.target import CPU_UNITS, Shelf, Target
+from sparseloom.targets.target import CPU_UNITS, Target
+from sparseloom.targets.toolchain import Allocator, Shelf
 
 _OURS = frozenset(["args", "caller", "status", "poll", "countdown", "larger", *TEAM_NAMES, *MEMORY_NAMES, *STATUS_NAMES])
 _WIDTH = 110
@@ -148,5 +150,6 @@ C = Target(
     lines=translated,
     atomic=atomic_way,
     vector_bytes=VECTOR_BYTES,
-    shelf=Shelf(HUGE_PAGE, PLACES),
+    toolchain=C_TOOLCHAIN,
+    allocator=Allocator("give_back", Shelf(HUGE_PAGE, PLACES)),
 )

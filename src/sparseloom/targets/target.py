@@ -12,10 +12,12 @@ from enum import Enum
 from typing import Any
 
 from sparseloom.core.dtypes import DType
+from sparseloom.core.errors import CompilerBug
 from sparseloom.core.lines import Line, lines_of
 from sparseloom.core.once import cached_property
 from sparseloom.loops.nodes import Function, LoopKind, MemorySpace
 from sparseloom.notation.nodes import Unit
+from sparseloom.targets.toolchain import Allocator, Toolchain
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,6 @@ class Calling(Enum):
     INTERPRETED = "interpreted"  # its loops are run in Python
 
 
-@dataclass(frozen=True)
-class Shelf:
-    """The memory of freed results that kernels keep for the next ones: whole pages of so many bytes, in so many places; none by default."""
-
-    page: int
-    places: int
-
-
 @dataclass(frozen=True, eq=False)
 class Launchable:
     """A function for a device: its host code, the text of its kernels, and what the text has for each launch."""
@@ -90,6 +84,8 @@ class Target:
     atomic: Callable[[str, DType], Atomic | None]  # by operator and dtype
     lines: Callable[[Function, str], list[Line]] | None = None  # those of the text of one kernel; None: their origins are not known
     calling: Calling = Calling.COMPILED
+    toolchain: Toolchain | None = None  # of one that is compiled
+    allocator: Allocator | None = None  # of one whose kernels hand out arrays
     kernels: Callable[[Function, str], Sequence[Any]] | None = None  # of one that is launched: what its text has for each launch
     vector_bytes: int = 64
     lanes: int = LANES
@@ -97,9 +93,12 @@ class Target:
     slots: int = 16  # how many private copies a loop over threads makes: results then do not depend on how many threads there are
     largest_shared: int = 4096  # elements of an array that the threads of a block share
     largest_local: int = 1024  # elements of an array that one thread has for itself; more than that is allocated
-    shelf: Shelf = Shelf(1, 0)
     stands_for: Target | None = None  # the target whose loops it runs in its place
     ordered: bool = False  # whether what is planned for it must add in a fixed order
+
+    def __post_init__(self) -> None:
+        if self.calling is Calling.COMPILED and self.toolchain is None:
+            raise CompilerBug(self.name, "a target whose kernels are compiled should say how")
 
     @cached_property
     def in_order(self) -> Target:

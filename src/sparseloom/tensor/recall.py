@@ -25,7 +25,7 @@ from sparseloom.programs.calling import address_of, call_with
 from sparseloom.programs.cuda.arrays import empty
 from sparseloom.programs.cuda.launching import Launches
 from sparseloom.tensor.tensor import Tensor
-from sparseloom.toolchain.libraries import EntryPoint
+from sparseloom.toolchain.loading import EntryPoint
 
 Glimpse = Callable[[Any], bool]
 """Whether an operand is what it was when the call was first made."""

@@ -27,7 +27,7 @@ from sparseloom.core import settings
 from sparseloom.core.notices import notify
 from sparseloom.core.system import WARILY, is_ours, user
 from sparseloom.toolchain import turns
-from sparseloom.toolchain.compilers import Compiler, cpu_features, uses_threads
+from sparseloom.toolchain.compilers import Compiler, cpu_features
 from sparseloom.toolchain.workroom import UNFINISHED, no_room, sweep, temporary_folder
 
 _MARK = b"SLKERNEL"
@@ -63,9 +63,10 @@ class KernelCache:
     @staticmethod
     def key(source: str, compiler: Compiler) -> str:
         """The name of a kernel: a digest of everything its code depends on."""
-        flags = compiler.flags + (compiler.openmp if uses_threads(source) else ())
-        parts = ("sparseloom kernel 1", source, compiler.path, compiler.arguments, compiler.identity, flags, cpu_features())
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
+        chain = compiler.toolchain
+        flags = compiler.flags + (compiler.openmp if chain.has_parallel_loops(source) else ())
+        parts = ("sparseloom kernel 2", source, compiler.path, compiler.arguments, compiler.identity, flags, chain.suffix, chain.libraries)
+        return hashlib.sha256(repr((*parts, cpu_features())).encode()).hexdigest()
 
     def get(self, key: str) -> io.FileIO | None:
         """Open an entry after checking it, or return ``None``. A damaged one is removed."""

@@ -1,7 +1,6 @@
-"""Find a C compiler and turn C text into the bytes of a shared library.
+"""Find the compiler of a toolchain and turn text into the bytes of a shared library.
 
-The compiler is called with an argument list, never through a shell, and ``$CFLAGS`` is not read: a stray ``-ffast-math`` would
-change NaN results and, as gcc 12 links it, flush denormals to zero in the whole process.
+The compiler is called with an argument list, never through a shell.
 
 Programs are looked up in the absolute parts of the PATH alone, by us and by the compiler: an empty part means the current folder, and what
 lies there is not to be run. The compiler's own temporary files go into the private folder in which it works.
@@ -17,7 +16,6 @@ import platform
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,31 +23,14 @@ from pathlib import Path
 from sparseloom.core.errors import ToolchainError
 from sparseloom.core.processor import cpu_flags
 from sparseloom.core.system import runs_kernels
+from sparseloom.targets.c_toolchain import C_TOOLCHAIN
+from sparseloom.targets.toolchain import Toolchain
 from sparseloom.toolchain.forks import whole_step
 from sparseloom.toolchain.workroom import Workroom, no_room, workroom
 
-FLAGS = (
-    "-fno-fast-math",  # first: undoes a -ffast-math inside $CC, and leaves the flags below in force
-    *"-std=gnu11 -O3 -march=native -ffp-contract=fast -fno-math-errno -fno-trapping-math".split(),
-    # gcc 12 jams two rounds of a sparse loop into one and then gathers what lies side by side: MTTKRP took up to 1.4x as long.
-    # A short loop that straddles two cache lines took 1.2x as long (SpMV), so loops are aligned.
-    *"-fno-unroll-loops -fno-loop-unroll-and-jam -falign-loops=32".split(),
-    *"-fcx-fortran-rules -fPIC -shared -pipe".split(),
-    # A library takes two mappings instead of five; a process may have some 65,000.
-    *("-Wl,-z,noseparate-code -Wl,-z,norelro".split() if sys.platform == "linux" else ()),
-)
-_ESSENTIAL = ("-std=gnu11", "-O3", "-fPIC", "-shared")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 _SHORT = ("Resource temporarily unavailable", "Cannot allocate memory", "out of memory", *_NO_ROOM)
 _MESSAGE_LINES = 12
-_INSTALL = """\
-  help: install one, for example
-    Debian, Ubuntu:  apt install gcc libc6-dev
-    Fedora:          dnf install gcc
-    macOS:           xcode-select --install
-    conda:           conda install -c conda-forge c-compiler
-  or name one in $CC; target="interpret" needs no compiler"""
-
 _ELSEWHERE = """\
 kernels are compiled and run on Linux and macOS, and this is neither
   help: on Windows, use Linux in WSL; target="interpret" needs no compiler"""
@@ -59,17 +40,18 @@ Identity = tuple[tuple[str, int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A C compiler: the program, the arguments that ``$CC`` puts behind it, and the flags we ask for.
+    """A compiler: the program, the arguments that the user's variable (``$CC``) puts behind it, and the flags we ask for.
 
     ``identity`` holds real path, size and modification time (ns) of each program in the command, so that an
-    upgrade is noticed, also behind a wrapper such as ccache. ``openmp`` is what C with parallel loops is compiled with.
+    upgrade is noticed, also behind a wrapper such as ccache. ``openmp`` is what a text with parallel loops is compiled with.
     """
 
     path: str
     arguments: tuple[str, ...]
     identity: Identity
-    flags: tuple[str, ...] = FLAGS
+    flags: tuple[str, ...] = C_TOOLCHAIN.flags
     openmp: tuple[str, ...] = field(default=("-fopenmp",), compare=False)  # found out by toolchain/openmp.py
+    toolchain: Toolchain = C_TOOLCHAIN
 
 
 class CompileError(ToolchainError):
@@ -89,16 +71,31 @@ class StartError(ToolchainError):
         self.passing = passing
 
 
-def find_compiler() -> Compiler:
-    """Return the compiler that ``$CC`` names, else the first of gcc, clang and cc on the PATH."""
+class CompilerMissing(ToolchainError):
+    """No compiler was found, so nothing was tried."""
+
+
+def find_compiler(toolchain: Toolchain = C_TOOLCHAIN) -> Compiler:
+    """Return the compiler that the user's variable names, else the first one of the toolchain that is on the PATH."""
     if not runs_kernels():
-        raise ToolchainError(_ELSEWHERE)
-    if asked := os.environ.get("CC", "").strip():
-        return _compiler_from(asked)
-    for name in ("gcc", "clang", "cc"):
+        raise CompilerMissing(_ELSEWHERE)
+    if asked := os.environ.get(toolchain.variable or "", "").strip():
+        return _compiler_from(asked, toolchain)
+    for name in toolchain.programs:
         if path := find_program(name):
-            return Compiler(path, (), _identify((path,)))
-    raise ToolchainError(f"no C compiler was found: $CC is not set, and gcc, clang and cc are not on the PATH\n{_INSTALL}")
+            return Compiler(path, (), _identify((path,)), toolchain.flags, toolchain=toolchain)
+    unset = f"${toolchain.variable} is not set, and " if toolchain.variable else ""
+    lacking = f"{_listed(toolchain.programs)} {'is' if len(toolchain.programs) == 1 else 'are'} not on the PATH"
+    raise CompilerMissing(_with_help(f"no {toolchain.language} compiler was found: {unset}{lacking}", toolchain))
+
+
+def _listed(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _with_help(text: str, toolchain: Toolchain) -> str:
+    return f"{text}\n{toolchain.install}" if toolchain.install else text
 
 
 def find_program(name: str) -> str | None:
@@ -113,24 +110,23 @@ def _search_path() -> str:
 
 
 def compile_library(source: str, compiler: Compiler, without: Collection[str] = (), beside: Path | None = None) -> bytes:
-    """Compile C text into a shared library and return its bytes; leave out the flags in ``without``.
+    """Compile text into a shared library and return its bytes; leave out the flags in ``without``.
 
     It is done in a private folder, in ``beside`` if possible. The source is kept only if the compiler refuses it, and the error says where.
     """
     flags = [flag for flag in compiler.flags if flag not in without]
-    if uses_threads(source):
+    chain, name = compiler.toolchain, f"kernel{compiler.toolchain.suffix}"
+    if chain.has_parallel_loops(source):
         flags += compiler.openmp
     with workroom(beside) as room:
-        text, library = _write(room, "kernel.c", source), room.path / "kernel.so"
-        # What a library is named after follows the text that needs it.
-        linked = [flag for flag in flags if flag.startswith("-l")]
-        done = _call(compiler, [*(flag for flag in flags if flag not in linked), "-o", str(library), str(text), *linked, "-lm"], room)
+        text, library = _write(room, name, source), room.path / "kernel.so"
+        done = _call(compiler, _arguments(flags, text, library, chain.libraries), room)
         if done.returncode == 0 and library.exists():
             return library.read_bytes()
         said = done.stderr or done.stdout
         without_room = any(words in said for words in _NO_ROOM)
         if not (without_room and beside is not None):
-            kept = room.keep("kernel.c")
+            kept = room.keep(name)
             raise CompileError(_complaint(compiler, done, kept), kept, done.returncode < 0 or any(words in said for words in _SHORT))
     return compile_library(source, compiler, without)  # the disk of the cache is full
 
@@ -141,10 +137,8 @@ def compile_small(source: str, compiler: Compiler, flags: Sequence[str]) -> byte
     A shortage of memory, processes or room is no refusal: it is raised, and may be over next time.
     """
     with workroom() as room:
-        text, library = _write(room, "probe.c", source), room.path / "probe.so"
-        linked = [flag for flag in flags if flag.startswith("-l")]
-        others = [flag for flag in flags if flag not in linked]
-        done = _call(compiler, [*_ESSENTIAL, *others, "-o", str(library), str(text), *linked], room)
+        text, library = _write(room, f"probe{compiler.toolchain.suffix}", source), room.path / "probe.so"
+        done = _call(compiler, _arguments([*compiler.toolchain.essential, *flags], text, library), room)
         if done.returncode == 0 and library.exists():
             return library.read_bytes()
         said = done.stderr or done.stdout
@@ -153,9 +147,10 @@ def compile_small(source: str, compiler: Compiler, flags: Sequence[str]) -> byte
     return None
 
 
-def uses_threads(source: str) -> bool:
-    """Whether C text needs OpenMP."""
-    return "#pragma omp" in source or "omp_get_max_threads" in source
+def _arguments(flags: Sequence[str], text: Path, library: Path, libraries: Sequence[str] = ()) -> list[str]:
+    """What the compiler is called with. What is linked follows the text that needs it."""
+    linked = [flag for flag in flags if flag.startswith("-l")]
+    return [*(flag for flag in flags if flag not in linked), "-o", str(library), str(text), *linked, *libraries]
 
 
 def refused_flags(compiler: Compiler) -> frozenset[str] | None:
@@ -163,7 +158,7 @@ def refused_flags(compiler: Compiler) -> frozenset[str] | None:
 
     Asked only after a compile has failed, since every answer costs a run.
     """
-    optional = [flag for flag in compiler.flags if flag not in _ESSENTIAL]
+    optional = [flag for flag in compiler.flags if flag not in compiler.toolchain.essential]
     with workroom() as room:
         if _accepts(compiler, optional, room):
             return frozenset()
@@ -179,15 +174,16 @@ def cpu_features() -> str:
     return hashlib.sha256(" ".join(sorted(set(found.split()))).encode()).hexdigest()
 
 
-def _compiler_from(asked: str) -> Compiler:
+def _compiler_from(asked: str, toolchain: Toolchain) -> Compiler:
+    said = f"${toolchain.variable} is {asked!r}"
     try:
         words = shlex.split(asked)
     except ValueError as wrong:
-        raise ToolchainError(f"$CC is {asked!r}, which cannot be read: {wrong}\n  help: write a program and its arguments") from None
+        raise ToolchainError(f"{said}, which cannot be read: {wrong}\n  help: write a program and its arguments") from None
     path = find_program(words[0]) if words else None
     if path is None:
-        raise ToolchainError(f"$CC is {asked!r}, but there is no such program\n{_INSTALL}")
-    return Compiler(path, tuple(words[1:]), _identify((path, *words[1:])))
+        raise CompilerMissing(_with_help(f"{said}, but there is no such program", toolchain))
+    return Compiler(path, tuple(words[1:]), _identify((path, *words[1:])), toolchain.flags, toolchain=toolchain)
 
 
 def _identify(words: Sequence[str]) -> Identity:
@@ -212,8 +208,9 @@ def _call(compiler: Compiler, arguments: Sequence[str], room: Workroom) -> subpr
                 env={**os.environ, **own},
             )
     except OSError as wrong:
-        text = f"the C compiler {compiler.path} cannot be started: {wrong.strerror}\n{_INSTALL}"
-        raise StartError(text, wrong.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)) from None
+        text = f"the {compiler.toolchain.language} compiler {compiler.path} cannot be started: {wrong.strerror}"
+        passing = wrong.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+        raise StartError(_with_help(text, compiler.toolchain), passing) from None
     try:
         said, complained = process.communicate()
     except BaseException:
@@ -224,8 +221,9 @@ def _call(compiler: Compiler, arguments: Sequence[str], room: Workroom) -> subpr
 
 
 def _accepts(compiler: Compiler, flags: Sequence[str], room: Workroom) -> bool:
-    text = _write(room, "probe.c", "int probe;\n")
-    return _call(compiler, [*_ESSENTIAL, *flags, "-o", str(room.path / "probe.so"), str(text)], room).returncode == 0
+    chain = compiler.toolchain
+    text = _write(room, f"probe{chain.suffix}", chain.probe)
+    return _call(compiler, _arguments([*chain.essential, *flags], text, room.path / "probe.so"), room).returncode == 0
 
 
 def _complaint(compiler: Compiler, done: subprocess.CompletedProcess[str], text: Path) -> str:
@@ -233,9 +231,10 @@ def _complaint(compiler: Compiler, done: subprocess.CompletedProcess[str], text:
     shown = [f"    {line}" for line in lines[:_MESSAGE_LINES]]
     if len(lines) > _MESSAGE_LINES:
         shown.append(f"    ... and {len(lines) - _MESSAGE_LINES} lines more")
-    help_text = "send the source with a report, or try another compiler through $CC"
-    if any("stdint.h" in line for line in lines):
-        help_text = "the headers of the C library are missing: install libc6-dev (Debian) or glibc-devel (Fedora)"
+    chain = compiler.toolchain
+    other = f", or try another compiler through ${chain.variable}" if chain.variable else ""
+    help_text = f"send the source with a report{other}"
+    help_text = next((help for words, help in chain.hints if any(words in line for line in lines)), help_text)
     return "\n".join(
         [f"{compiler.path} ended with status {done.returncode} on a generated kernel", *shown, f"  source: {text}", f"  help: {help_text}"]
     )

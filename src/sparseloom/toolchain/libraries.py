@@ -1,4 +1,4 @@
-"""From C text to functions that can be called: the memory of this process, then the disk cache, then the compiler."""
+"""From the text of a target to functions that can be called: the memory of this process, then the disk cache, then the compiler."""
 
 from __future__ import annotations
 
@@ -14,31 +14,34 @@ from typing import IO
 
 from sparseloom.core import settings
 from sparseloom.core.errors import CompilerBug, ToolchainError
+from sparseloom.targets.c import C
+from sparseloom.targets.c_toolchain import C_TOOLCHAIN
+from sparseloom.targets.target import Target
+from sparseloom.targets.toolchain import Allocator, Toolchain
 from sparseloom.toolchain.cache import KernelCache, content_of, kernel_cache
-from sparseloom.toolchain.compilers import CompileError, Compiler, compile_library, find_compiler, refused_flags, uses_threads
+from sparseloom.toolchain.compilers import CompileError, Compiler, compile_library, find_compiler, refused_flags
 from sparseloom.toolchain.failures import failures
 from sparseloom.toolchain.forks import in_child
-from sparseloom.toolchain.loading import ENTRY, Library
+from sparseloom.toolchain.loading import ENTRY, TAKES_ADDRESS, EntryPoint, Library
 from sparseloom.toolchain.openmp import has_threads, report_one_thread, soon_asleep, with_openmp
-from sparseloom.toolchain.shelf import shelf
+from sparseloom.toolchain.shelf import connect
 from sparseloom.toolchain.teams import teams
 from sparseloom.toolchain.workroom import clear_away, workroom
 
-EntryPoint = Callable[[int | bytes], int]
-"""A kernel's entry: takes a pointer pack, or its address, and returns a status. It keeps its library loaded."""
-
-_Wish = tuple[str, str | None, str | None, Path | None]
+_Wish = tuple[str, Toolchain, Allocator | None, str | None, str | None, Path | None]
 
 _REMEMBERED = 512
 
 
-def load(source: str, entries: Sequence[str] = ("entry",)) -> tuple[EntryPoint, ...]:
-    """Return the named functions of a C source, compiling it only if no cache has it.
+def load(source: str, entries: Sequence[str] = ("entry",), target: Target = C) -> tuple[EntryPoint, ...]:
+    """Return the named functions of a text of this target, compiling it only if no cache has it.
 
-    ``source`` must define every name as ``int32_t name(void **args)``. Safe from many threads: each source is compiled once. A library
-    is unloaded when it is forgotten here and nobody has an entry of it any more.
+    ``source`` must define every name as C's ``int32_t name(void **args)``. Safe from many threads: each source is compiled once. A library
+    is unloaded when it is forgotten here and nobody has an entry of it, or what one of them allocated, any more.
     """
-    return _libraries.get(source, entries)
+    if target.toolchain is None:
+        raise CompilerBug(target.name, "a target whose kernels are compiled should say how")
+    return _libraries.get(source, entries, target.toolchain, target.allocator)
 
 
 @functools.cache
@@ -65,9 +68,9 @@ class _Libraries:
         self._lock = threading.RLock()
         self._under_way: dict[_Wish, threading.RLock] = {}
 
-    def get(self, source: str, names: Sequence[str]) -> tuple[EntryPoint, ...]:
+    def get(self, source: str, names: Sequence[str], chain: Toolchain, allocator: Allocator | None) -> tuple[EntryPoint, ...]:
         """Return entries of a source; the first thread that asks makes its library, the others wait for it."""
-        wish = (source, os.environ.get("CC"), os.environ.get("PATH"), settings.cache_folder())
+        wish = (source, chain, allocator, os.environ.get(chain.variable or ""), os.environ.get("PATH"), settings.cache_folder())
         with self._lock:
             if found := self._recall(wish, names):
                 return found
@@ -77,8 +80,9 @@ class _Libraries:
                 with self._lock:
                     if found := self._recall(wish, names):
                         return found
-                library = _connected(source)
-                made = {name: _entry(library, name) for name in names}
+                library = _connected(source, chain, allocator)
+                give_back = None if allocator is None else library.function(allocator.free, TAKES_ADDRESS)
+                made = {name: _entry(library, name, give_back) for name in names}
                 with self._lock:
                     self._remember(wish, made)
                 return tuple(made.values())
@@ -104,28 +108,34 @@ _libraries = _Libraries()
 in_child(lambda: _libraries.renew_locks())
 
 
-def _connected(source: str) -> Library:
-    """The library of a source, which shares memory and threads with the others."""
-    if not uses_threads(source):
-        library = _find_or_build(source, find_compiler())
-        shelf.connect(library)
+def _connected(source: str, chain: Toolchain, allocator: Allocator | None) -> Library:
+    """The library of a source, which shares memory with those of the same allocator, and threads with all."""
+    if not chain.has_parallel_loops(source):
+        library = _find_or_build(source, find_compiler(chain))
+        connect(library, allocator)
         return library
-    compiler = with_openmp(find_compiler(), kernel_cache())
+    compiler = with_openmp(find_compiler(chain), kernel_cache())
     with soon_asleep():
         library = _find_or_build(source, compiler)
-        shelf.connect(library)
+        connect(library, allocator)
         if has_threads(compiler):
-            teams.connect(library, lambda text: _find_or_build(text, compiler))
+            teams.connect(library, _build_team)
         elif "#pragma omp parallel" in source and teams.size > 1:
             report_one_thread(compiler)
         teams.alone = not has_threads(compiler)
     return library
 
 
-def _entry(library: Library, name: str) -> EntryPoint:
+def _build_team(text: str) -> Library:
+    """The library of the teams of all kernels, which is C."""
+    return _find_or_build(text, with_openmp(find_compiler(C_TOOLCHAIN), kernel_cache()))
+
+
+def _entry(library: Library, name: str, give_back: Callable[[int], None] | None) -> EntryPoint:
     entry: EntryPoint | None = library.function(name, ENTRY)
     if entry is None:
         raise CompilerBug(library, f"a kernel library should define {name}")
+    entry.give_back = give_back
     return entry
 
 

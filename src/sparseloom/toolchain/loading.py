@@ -8,9 +8,23 @@ from __future__ import annotations
 import _ctypes
 import ctypes
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from sparseloom.toolchain.forks import whole_step
+
+
+class EntryPoint(Protocol):
+    """A kernel's entry: takes a pointer pack, or its address, and returns a status. It keeps its library loaded.
+
+    ``give_back`` frees an array that the kernel handed out, by the allocator that made it; None if the library never allocates. Whoever
+    keeps that function keeps the library loaded, too.
+    """
+
+    give_back: Callable[[int], None] | None
+
+    def __call__(self, pack: int | bytes, /) -> int:
+        """Run the kernel."""
 
 
 class Library:

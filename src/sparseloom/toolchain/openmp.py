@@ -19,15 +19,6 @@ from sparseloom.toolchain.compilers import Compiler, compile_small, find_compile
 from sparseloom.toolchain.loading import Library
 from sparseloom.toolchain.workroom import workroom
 
-PROBE = """\
-int omp_get_max_threads(void);
-int probe(void) {
-  int threads = 0;
-#pragma omp parallel reduction(+ : threads)
-  threads++;
-  return threads > omp_get_max_threads();
-}
-"""
 _VECTORS_ALONE = "-fopenmp-simd"  # obeys the pragmas for vectors, which need no library
 _SEPARATE = ("-Xclang", "-fopenmp", "-lomp")
 _FOLDERS = ("/opt/homebrew/opt/libomp/lib", "/usr/local/opt/libomp/lib", "/opt/local/lib/libomp")  # Homebrew's two, MacPorts'
@@ -116,7 +107,8 @@ def _ways() -> Iterator[tuple[str, ...]]:
 def _probed(compiler: Compiler) -> tuple[str, ...] | None:
     """The flags that work; those for vectors, or none, where a library without threads is all that can be made; None if not even that."""
     for flags in (*_ways(), (_VECTORS_ALONE,), ()):
-        source = PROBE if flags and flags != (_VECTORS_ALONE,) else "int probe;\n"
+        chain = compiler.toolchain
+        source = chain.openmp.probe if chain.openmp and flags and flags != (_VECTORS_ALONE,) else chain.probe
         library = compile_small(source, compiler, flags)
         if library is not None and _can_be_loaded(library):
             return flags

@@ -1,7 +1,7 @@
 """Memory of results that are gone, kept for the next ones.
 
 Kernels allocate what they return. Large arrays are mapped, and touching mapped pages for the first time costs as much as computing what
-goes there; so mappings that are given back stand on a shelf that the kernels of all libraries share, up to a limit.
+goes there; so mappings that are given back are kept on a shelf, up to a limit. The kernels of all libraries with one allocator share it.
 """
 
 from __future__ import annotations
@@ -10,24 +10,21 @@ import ctypes
 from collections.abc import Callable
 
 from sparseloom.core.settings import kept_memory
-from sparseloom.targets.c import C
+from sparseloom.targets import toolchain
+from sparseloom.targets.toolchain import Allocator
 from sparseloom.toolchain.ending import keep_for_ever
 from sparseloom.toolchain.loading import TAKES_ADDRESS, TAKES_NOTHING, Library
 
 
-class _Words(ctypes.Structure):
-    """As kernels see it: an address and a number of huge pages in one word for every mapping."""
-
-    _fields_ = [("limit", ctypes.c_int64), ("next", ctypes.c_int64), ("kept", ctypes.c_size_t * C.shelf.places)]
-
-
 class Shelf:
-    """The shelf of this process. It takes back what any kernel allocated."""
+    """The shelf of one allocator in this process."""
 
-    def __init__(self) -> None:
-        self._words = _Words()
+    def __init__(self, facts: toolchain.Shelf) -> None:
+        # As kernels see it: an address and a number of pages in one word for every mapping.
+        fields = [("limit", ctypes.c_int64), ("next", ctypes.c_int64), ("kept", ctypes.c_size_t * facts.places)]
+        self._words = type("_Words", (ctypes.Structure,), {"_fields_": fields})()
         keep_for_ever(self._words)  # kernels may give memory back until the process ends
-        self._give_back: Callable[[int], None] | None = None
+        self._page = facts.page
         self._empty: Callable[[], None] | None = None
 
     def connect(self, library: Library) -> None:
@@ -37,8 +34,7 @@ class Shelf:
             return
         self.renew_limit()
         use(ctypes.addressof(self._words))
-        # These two keep one library loaded.
-        self._give_back, self._empty = library.function("give_back", TAKES_ADDRESS), library.function("empty_shelf", TAKES_NOTHING)
+        self._empty = library.function("empty_shelf", TAKES_NOTHING)  # which keeps one library loaded
 
     def renew_limit(self) -> None:
         """Keep as much as the settings say now."""
@@ -49,18 +45,27 @@ class Shelf:
         if self._empty is not None:
             self._empty()
 
-    def give_back(self, address: int) -> None:
-        """Free an array that a kernel allocated. All libraries have the same allocator, so any of them can."""
-        if address and self._give_back is not None:
-            self._give_back(address)
-
     @property
     def kept(self) -> int:
         """How many bytes are kept now."""
-        return C.shelf.page * sum(int(word) % C.shelf.page for word in self._words.kept)
+        return self._page * sum(int(word) % self._page for word in self._words.kept)
 
 
-shelf = Shelf()
+_shelves: dict[Allocator, Shelf] = {}
+
+
+def shelf_of(allocator: Allocator) -> Shelf | None:
+    """The shelf of an allocator, if it has one: the same as long as this process runs."""
+    if allocator.shelf is None:
+        return None
+    return _shelves.get(allocator) or _shelves.setdefault(allocator, Shelf(allocator.shelf))
+
+
+def connect(library: Library, allocator: Allocator | None) -> None:
+    """Let a library share the shelf of its allocator, if that has one."""
+    shelf = None if allocator is None else shelf_of(allocator)
+    if shelf is not None:
+        shelf.connect(library)
 
 
 def release_memory() -> int:
@@ -72,6 +77,7 @@ def release_memory() -> int:
     >>> sl.release_memory() >= 0
     True
     """
-    kept = shelf.kept
-    shelf.empty()
+    kept = sum(shelf.kept for shelf in _shelves.values())
+    for shelf in _shelves.values():
+        shelf.empty()
     return kept
