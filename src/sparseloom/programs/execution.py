@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sparseloom.compiler import Stages, build
 from sparseloom.core.dtypes import INT64, DType, widest
-from sparseloom.core.errors import CompilerBug, DeviceError, DTypeError, FormatError, ScheduleError, ShapeError, StorageError
+from sparseloom.core.errors import CompilerBug, DeviceError, DTypeError, FormatError, ScheduleError, ShapeError, StorageError, ToolchainError
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
 from sparseloom.core.settings import settings
@@ -41,9 +41,10 @@ from sparseloom.programs.cuda.storages import Place, is_writable, require_place,
 from sparseloom.programs.explain import explain
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.targets.c import C
+from sparseloom.targets.c_toolchain import C_TOOLCHAIN
 from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.targets.target import Calling, Target
-from sparseloom.toolchain.compilers import CompilerMissing
+from sparseloom.toolchain.compilers import is_installed
 from sparseloom.toolchain.loading import EntryPoint
 from sparseloom.toolchain.tuned import known_schedule
 from sparseloom.toolchain.worth import HERE
@@ -307,9 +308,9 @@ class Specialization:
         stages.require_target()
         try:
             return stages.entry
-        except CompilerMissing as missing:
-            work = prod(max(size, 1) for size in self.problem.sizes.values())
-            if stages.target.name != DEFAULT or not is_interpretable(stages.lowered.function, work):
+        except ToolchainError as missing:
+            is_replaced = stages.target.name == DEFAULT and not is_installed(C_TOOLCHAIN)
+            if not is_replaced or not is_interpretable(stages.lowered.function, prod(max(size, 1) for size in self.problem.sizes.values())):
                 raise
             notify(f"{missing}\nThis small problem is answered by the interpreter instead.")
             return None

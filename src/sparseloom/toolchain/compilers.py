@@ -71,14 +71,10 @@ class StartError(ToolchainError):
         self.passing = passing
 
 
-class CompilerMissing(ToolchainError):
-    """No compiler was found, so nothing was tried."""
-
-
 def find_compiler(toolchain: Toolchain = C_TOOLCHAIN) -> Compiler:
     """Return the compiler that the user's variable names, else the first one of the toolchain that is on the PATH."""
     if not runs_kernels():
-        raise CompilerMissing(_ELSEWHERE)
+        raise ToolchainError(_ELSEWHERE)
     if asked := os.environ.get(toolchain.variable or "", "").strip():
         return _compiler_from(asked, toolchain)
     for name in toolchain.programs:
@@ -86,7 +82,16 @@ def find_compiler(toolchain: Toolchain = C_TOOLCHAIN) -> Compiler:
             return Compiler(path, (), _identify((path,)), toolchain.flags, toolchain=toolchain)
     unset = f"${toolchain.variable} is not set, and " if toolchain.variable else ""
     lacking = f"{_listed(toolchain.programs)} {'is' if len(toolchain.programs) == 1 else 'are'} not on the PATH"
-    raise CompilerMissing(_with_help(f"no {toolchain.language} compiler was found: {unset}{lacking}", toolchain))
+    raise ToolchainError(_with_help(f"no {toolchain.language} compiler was found: {unset}{lacking}", toolchain))
+
+
+def is_installed(toolchain: Toolchain) -> bool:
+    """Whether there is a compiler, however it does."""
+    try:
+        find_compiler(toolchain)
+    except ToolchainError:
+        return False
+    return True
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -182,7 +187,7 @@ def _compiler_from(asked: str, toolchain: Toolchain) -> Compiler:
         raise ToolchainError(f"{said}, which cannot be read: {wrong}\n  help: write a program and its arguments") from None
     path = find_program(words[0]) if words else None
     if path is None:
-        raise CompilerMissing(_with_help(f"{said}, but there is no such program", toolchain))
+        raise ToolchainError(_with_help(f"{said}, but there is no such program", toolchain))
     return Compiler(path, tuple(words[1:]), _identify((path, *words[1:])), toolchain.flags, toolchain=toolchain)
 
 
