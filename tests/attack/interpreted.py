@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from sparseloom.compiler import Stages
 from sparseloom.programs.execution import Specialization
-from sparseloom.toolchain.libraries import EntryPoint
+from sparseloom.toolchain.loading import EntryPoint
 
 
 @contextmanager

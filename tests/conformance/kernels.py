@@ -7,7 +7,7 @@ from math import prod
 
 from sparseloom.compiler import Stages
 from sparseloom.programs.execution import Specialization
-from sparseloom.toolchain.libraries import EntryPoint
+from sparseloom.toolchain.loading import EntryPoint
 
 TARGET = "SPARSELOOM_CONFORMANCE_TARGET"  # "c" compiles all of them
 LITTLE = 100_000  # points of the iteration space, which the interpreter visits in less time than the compiler takes

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from sparseloom.compiler import Stages, build
 from sparseloom.core.dtypes import INT64, DType, widest
-from sparseloom.core.errors import CompilerBug, DeviceError, DTypeError, FormatError, ScheduleError, ShapeError, StorageError, ToolchainError
+from sparseloom.core.errors import (
+    CompilerBug,
+    DeviceError,
+    DTypeError,
+    FormatError,
+    ScheduleError,
+    ShapeError,
+    StorageError,
+    ToolchainError,
+)
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
 from sparseloom.core.settings import settings
