@@ -16,7 +16,7 @@ from sparseloom.formats.storage import Storage
 from sparseloom.notation.nodes import Assign
 from sparseloom.notation.terms import close_over, tensors_of
 from sparseloom.notation.text import declare, parse
-from sparseloom.plan import compose, plan, statistics, sums
+from sparseloom.plan import compose, plan, statistics
 from sparseloom.plan.problem import declared
 from sparseloom.programs.chain import Chain, specialize
 from sparseloom.tensor.creation import asarray, random
@@ -60,7 +60,7 @@ def _planned(statement: Assign, operands: Mapping[str, Storage]) -> None:
 
 
 def _timed(work: Callable[[], None]) -> float:
-    for remembered in (plan.choose_loops, compose.composed, compose.done, sums.after):
+    for remembered in (plan.choose_loops, compose.composed, compose.after):
         remembered.cache_clear()
     statistics.forget()
     start = time.perf_counter()

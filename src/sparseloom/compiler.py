@@ -43,8 +43,7 @@ from sparseloom.passes.registers import keep_in_registers
 from sparseloom.passes.uniform import share_among_lanes
 from sparseloom.passes.vectorize import vectorize
 from sparseloom.passes.wide import widen
-from sparseloom.plan.compose import composed
-from sparseloom.plan.plan import Plan, choose_loops, scheduled
+from sparseloom.plan.plan import Plan, choose_loops, schedule_loops
 from sparseloom.schedule.picture import lines_with_origins
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.units import GPU_UNITS
@@ -224,9 +223,8 @@ def build_plainly(plan: Plan, int32_limit: int = 2**31 - 1) -> Stages:
 
 
 def _scheduled(plan: Plan) -> Concrete:
-    loops = verified(choose_loops(plan.plain))
-    under = composed if plan.decisions else scheduled  # the planner's own schedule, or a user's
-    return verified(under(loops, plan.schedule))
+    verified(choose_loops(plan.plain))
+    return verified(schedule_loops(plan))
 
 
 def verified(made: Made) -> Made:

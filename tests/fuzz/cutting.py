@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from unittest import mock
 
-from sparseloom.plan import contraction, network
+from sparseloom.plan import contraction
+from sparseloom.plan.machine import NestCosts, this_machine
 
 
 @contextmanager
 def cut_eagerly() -> Iterator[None]:
     """Cut every product that may be cut: a nest over more than two factors hardly ever pays, and steps cost nothing."""
-    with (
-        mock.patch.object(network, "CALL", 0.0),
-        mock.patch.object(network, "FACTOR", 100.0),
-        mock.patch.object(contraction, "LEAST", 0.0),
-        mock.patch.object(contraction, "GAIN", 1.0),
-    ):
+    machine = replace(this_machine(), nests=NestCosts(call=0.0, factor=100.0, least=0.0, gain=1.0))
+    with mock.patch.object(contraction, "this_machine", lambda: machine):
         yield

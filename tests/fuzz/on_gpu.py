@@ -21,7 +21,8 @@ from sparseloom.iteration.foralls import loops, tag_of
 from sparseloom.loops.verify import verify
 from sparseloom.notation.nodes import SERIAL, Access, Forall, Races
 from sparseloom.notation.printer import show
-from sparseloom.plan.choose import choices_on_gpu
+from sparseloom.plan.choose import choices
+from sparseloom.plan.machine import this_machine
 from sparseloom.plan.space import Space
 from sparseloom.programs.cuda.storages import to_host
 from sparseloom.schedule.primitives import Parallelize
@@ -92,9 +93,9 @@ def planned(case: Case, job: Job) -> Schedule | None:
     loops = job.prepared.unscheduled()
     found: list[Schedule] = []
     random = Random(f"planned {case.seed}")
-    space = Space(loops.stmt, job.prepared.problem.sizes, made_up(job))
-    for choice in choices_on_gpu(loops, space, ordered=random.random() < 0.5):
-        made = step_by_step(loops, choice.schedule)
+    space = Space(loops.stmt, job.prepared.problem.sizes, made_up(job), this_machine().running(CUDA))
+    for choice in choices(loops, space, ordered=random.random() < 0.5):
+        made = step_by_step(loops, choice)
         found += [made] if isinstance(made, Schedule) else []
     return random.choice(found[:-1]) if len(found) > 1 else None
 

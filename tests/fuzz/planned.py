@@ -9,8 +9,10 @@ from fuzz.schedules import Drawn
 
 from sparseloom.core.errors import ScheduleError
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.plan.choose import AT_ONCE, choices
+from sparseloom.plan.choose import choices
 from sparseloom.plan.compose import composed
+from sparseloom.plan.decision import Choice
+from sparseloom.plan.machine import this_machine
 from sparseloom.plan.space import Space
 from sparseloom.plan.statistics import Known, Spread, Statistics
 from sparseloom.schedule.primitive import Primitive
@@ -20,28 +22,27 @@ from sparseloom.schedule.schedule import Schedule
 def planned_steps(job: Job, drawn: Drawn) -> tuple[Primitive, ...]:
     """The steps of the first schedule that the loops allow; those that are refused are counted."""
     loops = job.prepared.unscheduled()
-    space = Space(loops.stmt, job.prepared.problem.sizes, made_up(job))
-    for choice in choices(loops, space, AT_ONCE):
-        made = step_by_step(loops, choice.schedule)
+    space = Space(loops.stmt, job.prepared.problem.sizes, made_up(job), this_machine().eager)
+    for choice in choices(loops, space):
+        made = step_by_step(loops, choice)
         if isinstance(made, Schedule):
             return made.trace
         drawn.refused[str(made)[:6]] += 1
     return ()
 
 
-def step_by_step(loops: Concrete, schedule: str) -> Schedule | ScheduleError:
-    """A schedule as a user would write it, with the laws checked after each step; the planner, who checks them once, must say the same."""
+def step_by_step(loops: Concrete, choice: Choice) -> Schedule | ScheduleError:
+    """A schedule as a user would write it, with the laws checked after each step; the planner's values, whose laws are checked once, must
+    be the same steps and make the same loops."""
     made: Schedule | ScheduleError
     try:
-        made = Schedule.from_text(loops, schedule)
+        made = Schedule.from_text(loops, choice.schedule)
     except ScheduleError as refusal:
         made = refusal
-    try:
-        at_once: Concrete | None = composed(loops, schedule)
-    except ScheduleError:
-        at_once = None
-    if at_once != (made.concrete if isinstance(made, Schedule) else None):
-        raise Disagreement(f"the planner and a user are not told the same of\n{schedule}")
+    if composed(loops, choice.steps) != (made.concrete if isinstance(made, Schedule) else None):
+        raise Disagreement(f"the planner and a user do not get the same loops from\n{choice.schedule}")
+    if isinstance(made, Schedule) and made.trace != choice.steps:
+        raise Disagreement(f"the text does not say the planner's steps:\n{choice.schedule}")
     return made
 
 

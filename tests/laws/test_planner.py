@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from primitives.statements import concrete
 import sparseloom as sl
 from sparseloom.core.names import Names
 from sparseloom.plan.choose import choices
+from sparseloom.plan.machine import Machine, this_machine
 from sparseloom.plan.space import Space
 from sparseloom.plan.statistics import Spread, Statistics, known_of
 from sparseloom.plan.vectors import choose_vectors
@@ -81,7 +83,8 @@ def test_panels_of_columns_where_a_cache_holds_one_of_them() -> None:
     statistics = Statistics.of({"A": matrix.storage, "B": sl.zeros((2000, width)).storage})
 
     def steps(cache: int) -> tuple[str, ...]:
-        return choose_vectors(Space(loops.stmt, sizes, statistics, cache=cache), Names(("i", "j", "k")))[0].steps
+        space = Space(loops.stmt, sizes, statistics, replace(this_machine(), cache=cache))
+        return tuple(step.compact for step in choose_vectors(space, Names(("i", "j", "k")))[0].steps)
 
     panels = ("split(k,k0,k1,128)", "reorder(k0,i,k1,j)", "parallelize(k1,CPUVector,NoRaces)")
     assert steps(18 << 20) == panels  # B has 4.8 MB, a quarter of the cache 4.5, and a panel of 128 columns 2.0
@@ -172,7 +175,7 @@ def test_rows_that_fill_a_vector_are_summed_in_vectors_where_processors_have_mas
     kernel(matrix, x)
     loops, statistics = kernel._last.stages.concrete, Statistics.of({"A": matrix.storage, "x": sl.asarray(x).storage})
     for masks, wanted in ((True, with_masks), (False, without)):
-        chosen = next(choices(loops, Space(loops.stmt, {"i": count, "j": 6000}, statistics, masks, gathers=True)))
+        chosen = next(choices(loops, Space(loops.stmt, {"i": count, "j": 6000}, statistics, Machine(masks, gathers=True))))
         assert (LANES in chosen.schedule.split("\n")) == wanted
 
 
@@ -183,7 +186,7 @@ def test_minima_run_in_vectors_from_long_rows_on_whatever_the_processor_has(leng
     kernel(matrix, x)
     loops, statistics = kernel._last.stages.concrete, Statistics.of({"A": matrix.storage, "x": sl.asarray(x).storage})
     for masks in (True, False):
-        chosen = next(choices(loops, Space(loops.stmt, {"i": 20_000, "j": 6000}, statistics, masks, gathers=True)))
+        chosen = next(choices(loops, Space(loops.stmt, {"i": 20_000, "j": 6000}, statistics, Machine(masks, gathers=True))))
         assert (LANES in chosen.schedule.split("\n")) == wanted
 
 
@@ -195,7 +198,7 @@ def test_rows_of_one_length_are_summed_one_by_one_where_gathers_are_slow(lengths
     kernel(matrix, x)
     loops, statistics = kernel._last.stages.concrete, Statistics.of({"A": matrix.storage, "x": sl.asarray(x).storage})
     for gathers in (True, False):
-        chosen = next(choices(loops, Space(loops.stmt, {"i": 20_000, "j": 6000}, statistics, True, gathers=gathers)))
+        chosen = next(choices(loops, Space(loops.stmt, {"i": 20_000, "j": 6000}, statistics, Machine(True, gathers=gathers))))
         assert (LANES in chosen.schedule.split("\n")) == (gathers or not steady)
 
 

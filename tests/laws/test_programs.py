@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import sparseloom as sl
-from sparseloom.plan import contraction, network
+from sparseloom.plan import contraction
+from sparseloom.plan.machine import NestCosts, this_machine
 
 A = sp.random_array((30, 30), density=0.2, format="csr", rng=np.random.default_rng(1))
 x = np.arange(30.0)
@@ -144,8 +146,8 @@ def test_refusals() -> None:
 
 
 def test_a_plan_is_a_program_that_makes_the_same_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "CALL", 0.0)
-    monkeypatch.setattr(contraction, "LEAST", 0.0)
+    machine = replace(this_machine(), nests=NestCosts(call=0.0, least=0.0))
+    monkeypatch.setattr(contraction, "this_machine", lambda: machine)
     text = "y(i) = b(i) + 2 * A(i,j) * A(j,k) * x(k)"
     for planned in (sl.program(text, {"A": "csr"}), sl.program(text, {"A": "csc"}, schedule=""), sl.program(CUBE)):
         operands = {"A": A, "x": x, "b": x}

@@ -20,7 +20,7 @@ from sparseloom.formats.pack import position_counts
 from sparseloom.formats.storage import Storage
 from sparseloom.loops.nodes import For, LoopKind
 from sparseloom.lower.kernel import Lowered
-from sparseloom.plan.choose import AT_ONCE
+from sparseloom.plan.machine import this_machine
 from sparseloom.plan.plan import plan_schedule
 from sparseloom.programs import execution
 from sparseloom.programs.binding import Call
@@ -109,7 +109,7 @@ def parallel(seed: int, number: int) -> Kernel | None:
         job = _prepared(seed, number)
         if job is None:
             return None
-        planned = plan_schedule(job.prepared.plan, job.prepared.problem.sizes, job.prepared.statistics, AT_ONCE)
+        planned = plan_schedule(job.prepared.plan, job.prepared.problem.sizes, job.prepared.statistics, this_machine().eager)
         job.prepared.__dict__["plan"] = planned  # where cached_property keeps it
         made = kernel_of(f"{job.case}\n  in threads", job.prepared, job.storages)
     return made if made is not None and _has_threads(made) else None

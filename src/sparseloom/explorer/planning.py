@@ -8,7 +8,7 @@ from sparseloom.explorer.subject import Subject
 from sparseloom.plan.plan import plan_freely, plan_schedule
 from sparseloom.programs.chain import Chain
 from sparseloom.programs.chain import specialize as specialize_whole
-from sparseloom.toolchain.worth import HERE
+from sparseloom.toolchain.worth import machine_here
 
 
 def planned(subject: Subject) -> dict[str, Any]:
@@ -20,9 +20,9 @@ def planned(subject: Subject) -> dict[str, Any]:
 def planned_steps(subject: Subject) -> list[dict[str, str]]:
     """The steps alone, each with the decision that it belongs to."""
     problem, statistics = subject.special.problem, subject.special.statistics
-    plan = plan_schedule(plan_freely(problem, statistics), problem.sizes, statistics, HERE)
+    plan = plan_schedule(plan_freely(problem, statistics), problem.sizes, statistics, machine_here())
     return [
-        {"text": step.strip(), "what": decision.what, "why": decision.why, "instead": decision.instead}
+        {"text": step.compact, "what": decision.what, "why": decision.why, "instead": decision.instead}
         for decision in plan.decisions
         for step in decision.steps
     ]

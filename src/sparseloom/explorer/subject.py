@@ -190,7 +190,7 @@ class Subject:
         form = self.formats[self.wanted.result]
         free = {var: self.sizes[var] for var in self.wanted.free_extents}
         made = specialize(close_over(typed, self.ring), operands, form, None, free, schedule, None, self.target)
-        return replace(made, pinned=replace(plan_as_asked(made.problem), schedule=schedule))
+        return replace(made, pinned=replace(plan_as_asked(made.problem), asked=schedule))
 
     @property
     def statement(self) -> Assign:
@@ -232,7 +232,7 @@ class Subject:
     @property
     def plan(self) -> Plan:
         """The plan under the schedule."""
-        return replace(plan_as_asked(self.special.problem), schedule=self.schedule.text)
+        return replace(plan_as_asked(self.special.problem), asked=self.schedule.text)
 
     @cached_property
     def _made(self) -> tuple[Stages, DeviceError | None]:

@@ -15,18 +15,12 @@ from math import prod
 from sparseloom.core.names import Names
 from sparseloom.iteration.foralls import accesses
 from sparseloom.loops.lanes import has_vectors
-from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.notation.nodes import Access, IndexVar, Races, Unit
 from sparseloom.notation.printer import show
+from sparseloom.plan.compose import Steps
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
-from sparseloom.plan.threads import NO_RACES
 from sparseloom.plan.vectors import Kind, leaf_of
-
-ROWS = 6  # of results; with two registers for each, twelve of sixteen hold sums
-LANE_BYTES, WIDE = 64, 128  # of a row; wide ones where processors have 32 registers of 64 bytes
-MANY = 8  # wide vectors in a row, so that what is left over matters little
-NEAR = 1 << 18  # bytes of an operand, half of what a core has close by; from here on a panel of it is laid out first
-PANELS = 4  # fewer are not worth laying out, nor sharing
 
 
 @dataclass(frozen=True)
@@ -45,18 +39,19 @@ def choose_blocks(space: Space, names: Names, in_threads: bool) -> list[Decision
     block = block_of(space)
     if block is None:
         return []
-    width, bytes = _width(space, block), _bytes(space, block)
-    is_packed = bytes > NEAR and space.extent(block.lane) >= PANELS * width and len(block.shared.indices) > 1
-    steps, shared_by = _packed(block, width, names) if is_packed else _in_place(block, width, names)
+    width, bytes, limits, steps = _width(space, block), _bytes(space, block), space.machine.blocks, Steps(names)
+    is_packed = bytes > limits.near and space.extent(block.lane) >= limits.panels * width and len(block.shared.indices) > 1
+    shared_by = (_packed if is_packed else _in_place)(steps, block, width, limits.rows)
     why = f"{show(block.shared)} is the same for all {space.extent(block.row):,} values of {block.row}"
-    what = f"{ROWS} rows of {width} results stay in registers"
+    what = f"{limits.rows} rows of {width} results stay in registers"
     if is_packed:
         what += f", and panels of {width} columns of {block.shared.tensor} are laid out first"
-        why += f", and its {bytes / 1024:,.0f} KB are more than the {NEAR >> 10} KB that stay near"
-    found = [Decision(tuple(steps), what, why, "one row at a time")]
+        why += f", and its {bytes / 1024:,.0f} KB are more than the {limits.near >> 10} KB that stay near"
+    found = [Decision(steps.all(), what, why, "one row at a time")]
     if in_threads and not block.outer:
-        threads = f"parallelize({shared_by},CPUThread,{NO_RACES})"
-        found.append(Decision((threads,), f"threads take {'panels' if is_packed else 'blocks of rows'}", f"there are many {shared_by}"))
+        threads = Steps(names)
+        threads.parallelize(shared_by, Unit.CPUThread, Races.NoRaces)
+        found.append(Decision(threads.all(), f"threads take {'panels' if is_packed else 'blocks of rows'}", f"there are many {shared_by}"))
     return found
 
 
@@ -92,14 +87,14 @@ def _are_plain(tensors: tuple[Access, ...]) -> bool:
 
 
 def _is_large(space: Space, block: Block) -> bool:
-    return space.extent(block.row) >= ROWS and space.extent(block.lane) >= _width(space, block)
+    return space.extent(block.row) >= space.machine.blocks.rows and space.extent(block.lane) >= _width(space, block)
 
 
 def _width(space: Space, block: Block) -> int:
     """How many results of a row stay in registers."""
-    size, extent = block.shared.tensor.dtype.itemsize, space.extent(block.lane)
-    wide = WIDE // size
-    return wide if space.masks and (extent % wide == 0 or extent >= MANY * wide) else LANE_BYTES // size
+    size, extent, limits = block.shared.tensor.dtype.itemsize, space.extent(block.lane), space.machine.blocks
+    wide = limits.wide_bytes // size
+    return wide if space.machine.masks and (extent % wide == 0 or extent >= limits.many * wide) else limits.lane_bytes // size
 
 
 def _bytes(space: Space, block: Block) -> int:
@@ -107,32 +102,28 @@ def _bytes(space: Space, block: Block) -> int:
     return prod(space.extent(var) for var in block.shared.indices if var not in block.outer) * block.shared.tensor.dtype.itemsize
 
 
-def _in_place(block: Block, width: int, names: Names) -> tuple[list[str], str]:
+def _in_place(steps: Steps, block: Block, width: int, rows: int) -> IndexVar:
     """Blocks of rows, with the operand as it is; and the loop that threads share."""
-    outer, inner = names.fresh(f"{block.row}0"), names.fresh(f"{block.row}1")
-    order = (*block.outer, outer, block.lane, inner, *block.sums)
-    return [
-        f"split({block.row},{outer},{inner},{ROWS})",
-        f"reorder({','.join(map(str, order))})",
-        *_tags(inner, block.lane.name, width),
-    ], outer  # fmt: skip
+    outer, inner = steps.split(block.row, rows, f"{block.row}0", f"{block.row}1")
+    steps.reorder(*block.outer, outer, block.lane, inner, *block.sums)
+    _keep(steps, inner, rows, block.lane, width)
+    return outer
 
 
-def _packed(block: Block, width: int, names: Names) -> tuple[list[str], str]:
+def _packed(steps: Steps, block: Block, width: int, rows: int) -> IndexVar:
     """The same for panels of the lane, of which each is laid out first; and the loop that threads share."""
-    panel, lane = names.fresh(f"{block.lane}0"), names.fresh(f"{block.lane}1")
-    outer, inner, copy = names.fresh(f"{block.row}0"), names.fresh(f"{block.row}1"), names.fresh("w")
-    own = [*(str(var) for var in block.sums if var in block.shared.indices), lane]
-    order = (*block.outer, panel, *block.sums, lane, block.row)
-    return [
-        f"split({block.lane},{panel},{lane},{width})",
-        f"reorder({','.join(map(str, order))})",
-        f"precompute({show(block.shared)},{{{','.join(own)}}},{{{','.join(names.fresh(f'{var}w') for var in own)}}},{copy})",
-        f"split({block.row},{outer},{inner},{ROWS})",
-        f"reorder({','.join((outer, lane, inner, *map(str, block.sums)))})",
-        *_tags(inner, lane, width),
-    ], panel  # fmt: skip
+    panel, lane = steps.split(block.lane, width, f"{block.lane}0", f"{block.lane}1")
+    own = (*(var for var in block.sums if var in block.shared.indices), lane)
+    steps.reorder(*block.outer, panel, *block.sums, lane, block.row)
+    steps.precompute(block.shared, own, tuple(steps.fresh(f"{var}w") for var in own), "w")
+    outer, inner = steps.split(block.row, rows, f"{block.row}0", f"{block.row}1")
+    steps.reorder(outer, lane, inner, *block.sums)
+    _keep(steps, inner, rows, lane, width)
+    return panel
 
 
-def _tags(rows: str, lane: str, width: int) -> list[str]:
-    return [f"unroll({rows},{ROWS})", f"unroll({lane},{width})", f"parallelize({lane},CPUVector,{NO_RACES})"]
+def _keep(steps: Steps, inner: IndexVar, rows: int, lane: IndexVar, width: int) -> None:
+    """Write out rows and lanes, so that each result has a place in a register."""
+    steps.unroll(inner, rows)
+    steps.unroll(lane, width)
+    steps.parallelize(lane, Unit.CPUVector, Races.NoRaces)

@@ -26,14 +26,12 @@ from sparseloom.notation.contents import accesses_in, identifiers_in
 from sparseloom.notation.dtyping import constant_of, dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce, TensorVar
 from sparseloom.notation.terms import free_variables
+from sparseloom.plan.machine import this_machine
 from sparseloom.plan.network import Network, Part, Tree, bits, factors_of, in_order, set_of, union
 from sparseloom.plan.plan import share_inside
 from sparseloom.plan.problem import Problem
 from sparseloom.plan.statistics import Statistics
 from sparseloom.schedule.matching import is_distributive
-
-GAIN = 1.5  # how many times as much as the steps one nest must do
-LEAST = 4_000.0  # how many runs of an innermost loop must be saved: some 4 microseconds
 
 Path = tuple[tuple[int, ...], ...]
 """Which operands to multiply first, as NumPy has it: each step takes some out of the list, by place, and puts their product behind it."""
@@ -99,7 +97,7 @@ def contract(problem: Problem, statistics: Statistics) -> Contraction:
     sofar = _Cut(problem, statistics)
     for product in found.values():
         sofar.cut(product)
-    is_cut = bool(sofar.steps) and share_inside(problem, statistics) * sofar.one_nest >= GAIN * sofar.work
+    is_cut = bool(sofar.steps) and share_inside(problem, statistics) * sofar.one_nest >= sofar.costs.gain * sofar.work
     return sofar.result() if is_cut else _uncut(problem)
 
 
@@ -139,6 +137,7 @@ class _Cut:
 
     def __init__(self, problem: Problem, statistics: Statistics) -> None:
         self.problem = problem
+        self.costs = this_machine().nests
         self.stored = dict(statistics.stored)
         self.names = Names(identifiers_in(problem.assign))
         self.numbered = 0
@@ -164,7 +163,7 @@ class _Cut:
         parts = tuple(self._part(factor, places) for factor in product.factors)
         extents = tuple(self.problem.sizes[var.name] for var in product.variables)
         result = set_of([places[var] for var in product.variables if var in kept])
-        return Network(parts, extents, result, hides, not made.format.is_dense, product.dtype.itemsize)
+        return Network(parts, extents, result, hides, not made.format.is_dense, product.dtype.itemsize, self.costs)
 
     def _part(self, factor: Expr, places: Mapping[IndexVar, int]) -> Part:
         share = density(factor, self.problem.sizes, self.stored)
@@ -175,11 +174,11 @@ class _Cut:
         """Cut a product in the best way, if that is much better than not to."""
         network = self.network(product)
         one_nest = network.price(network.one_nest)
-        if one_nest < LEAST:
+        if one_nest < self.costs.least:
             return
         tree = network.cheapest()
         price = network.price(tree)
-        if one_nest >= GAIN * price and one_nest - price >= LEAST:
+        if one_nest >= self.costs.gain * price and one_nest - price >= self.costs.least:
             self.apply(product, network, tree)
 
     def apply(self, product: Product, network: Network, tree: Tree) -> None:

@@ -15,6 +15,7 @@ from itertools import combinations
 from math import expm1, inf, log1p, prod
 
 from sparseloom.core.once import cached_property
+from sparseloom.plan.machine import NestCosts
 
 Tree = tuple["int | Tree", ...]
 """A nest over factors, by number, and over what other nests made."""
@@ -23,12 +24,6 @@ Best = dict[int, tuple[float, int, bool]]
 """For sets of factors: the price, the factors of a temporary to make first, and whether the others are made into one too."""
 
 MOST_EXACT = 7  # up to so many factors every tree is weighed; more are paired greedily
-CALL = 3_000.0  # what one more nest costs, in runs of an innermost loop: some microseconds
-FACTOR = 0.3  # what one more factor adds to a run of the innermost loop
-SPARSE_WRITE = 4.0  # what writing an entry of a sparse temporary costs, where a dense value costs 1
-FULL = 0.5  # a temporary of which more than this is stored is dense
-CACHE = 1 << 20  # bytes; a temporary that fits in there may be dense in any case
-LARGEST = 1 << 30  # bytes of a temporary
 
 
 @dataclass(frozen=True)
@@ -58,6 +53,7 @@ class Network:
     hides: bool = True
     is_sparse: bool = False  # whether the result is
     itemsize: int = 8
+    costs: NestCosts = field(default_factory=NestCosts)
     _sizes: dict[int, float] = field(default_factory=dict, compare=False, repr=False)
     _temporaries: dict[int, Part | None] = field(default_factory=dict, compare=False, repr=False)
 
@@ -129,20 +125,21 @@ class Network:
         may_lack = any(self.factors[k].is_sparse or self.factors[k].may_lack for k in bits(factors))
         bytes_dense = self.size(kept) * self.itemsize
         if not may_lack:
-            return Part(kept) if bytes_dense <= LARGEST else None
+            return Part(kept) if bytes_dense <= self.costs.largest else None
         is_matrix = kept.bit_count() >= 2
-        if self.hides and bytes_dense <= LARGEST and (density > FULL or bytes_dense <= CACHE or not is_matrix):
+        may_hide = self.hides and bytes_dense <= self.costs.largest
+        if may_hide and (density > self.costs.full or bytes_dense <= self.costs.cache or not is_matrix):
             return Part(kept, may_lack=True)
-        fits = is_matrix and bytes_dense * density * 2 <= LARGEST
+        fits = is_matrix and bytes_dense * density * 2 <= self.costs.largest
         return Part(kept, density, is_sparse=True, may_lack=True) if fits else None
 
     def written(self, factors: int) -> float:
         """What writing the result of a nest costs."""
         size = self.size(self.kept(factors))
         if factors == self.everything:
-            return size * self.density(factors) * SPARSE_WRITE if self.is_sparse else size
+            return size * self.density(factors) * self.costs.sparse_write if self.is_sparse else size
         made = self.temporary(factors)
-        return inf if made is None else size * made.density * SPARSE_WRITE if made.is_sparse else size
+        return inf if made is None else size * made.density * self.costs.sparse_write if made.is_sparse else size
 
     def nest(self, leaves: int, made: Sequence[Part] = ()) -> float:
         """How much the loops of one nest over factors and temporaries do."""
@@ -152,7 +149,7 @@ class Network:
             density *= part.density
             passed = max(passed, part.entries(self.size(part.variables)))
         count = leaves.bit_count() + len(made)
-        return max(self.size(variables) * density, passed) * (1 + FACTOR * max(count - 2, 0))
+        return max(self.size(variables) * density, passed) * (1 + self.costs.factor * max(count - 2, 0))
 
     def price(self, tree: Tree) -> float:
         """What a tree costs altogether."""
@@ -162,7 +159,7 @@ class Network:
         read = [part for part in made if part is not None]
         if len(read) < len(made):
             return inf
-        return self.nest(leaves, read) + self.written(factors_of(tree)) + CALL + sum(map(self.price, below))
+        return self.nest(leaves, read) + self.written(factors_of(tree)) + self.costs.call + sum(map(self.price, below))
 
     @cached_property
     def one_nest(self) -> Tree:
@@ -184,7 +181,7 @@ class Network:
         return _unfold(best, self.everything)
 
     def _best(self, best: Best, factors: int) -> tuple[float, int, bool]:
-        written = self.written(factors) + CALL
+        written = self.written(factors) + self.costs.call
         least, chosen, is_pair = self.nest(factors) + written, 0, False
         part = factors  # every set of factors that may be made first
         while part := (part - 1) & factors:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from sparseloom.core.errors import ScheduleError
+from sparseloom.core.errors import CompilerBug, ScheduleError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf
 from sparseloom.iteration.accumulate import merge_initial, merges_initial, name_initial
@@ -18,17 +18,18 @@ from sparseloom.iteration.sharing import is_made_apart
 from sparseloom.notation.nodes import Access, Assign, TensorVar
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import tensors_of
-from sparseloom.plan.choose import WORTH, Choice, Worth, choices, choices_on_gpu, variants
+from sparseloom.plan.choose import choices, variants
 from sparseloom.plan.compose import composed
-from sparseloom.plan.decision import Decision
+from sparseloom.plan.decision import Choice, Decision, as_text
+from sparseloom.plan.machine import CONSTANT, Machine, this_machine
 from sparseloom.plan.problem import Problem, resolve, with_index_dtype
 from sparseloom.plan.space import Space
 from sparseloom.plan.statistics import NOTHING_KNOWN, Statistics
 from sparseloom.plan.sums import sum_inside
-from sparseloom.plan.vectors import CONSTANT
+from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.c import C
-from sparseloom.targets.target import Calling, Target
+from sparseloom.targets.target import Target
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,15 @@ class Plan:
     ``assign`` is what is compiled: a result that cannot be put into ``blocked`` by the loops is made without blocks and converted in the
     end, for the reason ``unblocks``. ``cheapest`` are the operands in the order in which to convert them, if some must be. ``share`` lets
     the result take over the structure of an operand. ``initial`` is what a sparse result held before. ``refill`` asks for the values of a
-    sparse result whose structure is known.
+    sparse result whose structure is known. ``asked`` is the schedule that the user wrote; else ``steps`` are those of the planner.
     """
 
     assign: Assign
     cheapest: tuple[str, ...]
     share: bool
     rows: RowChoice
-    schedule: str = ""
+    asked: str = ""
+    steps: tuple[Primitive, ...] = ()
     initial: TensorVar | None = None
     blocked: Format | None = None
     unblocks: str = ""
@@ -54,68 +56,72 @@ class Plan:
     decisions: tuple[Decision, ...] = field(default=(), compare=False)
 
     @property
+    def schedule(self) -> str:
+        """The schedule as text."""
+        return self.asked or as_text(self.steps)
+
+    @property
     def plain(self) -> Plan:
         """What decides the loops, before any schedule."""
-        return replace(self, schedule="", refill=False, target=C, blocked=None, unblocks="")
+        return replace(self, asked="", steps=(), refill=False, target=C, blocked=None, unblocks="")
 
     def refilling(self, assign: Assign) -> Plan:
         """The same for the values alone of a result with a known structure."""
         return replace(self, assign=assign, refill=True)
 
 
-_Under = Callable[[Concrete, str], Concrete]
-
-
-def plan(problem: Problem, statistics: Statistics = NOTHING_KNOWN, worth: Worth = WORTH) -> Plan:
+def plan(problem: Problem, statistics: Statistics = NOTHING_KNOWN, machine: Machine | None = None) -> Plan:
     """How a problem runs."""
     if problem.schedule:
         return plan_as_asked(problem)
     plain = plan_freely(problem, statistics)
     is_free = problem.schedule is None and problem.is_stored
-    return plan_schedule(plain, problem.sizes, statistics, worth) if is_free else plain
+    return plan_schedule(plain, problem.sizes, statistics, machine) if is_free else plain
 
 
-def plan_schedule(plain: Plan, sizes: Mapping[str, int], statistics: Statistics, worth: Worth = WORTH) -> Plan:
+def plan_schedule(plain: Plan, sizes: Mapping[str, int], statistics: Statistics, machine: Machine | None = None) -> Plan:
     """The plan with the best schedule that its loops allow."""
     loops = choose_loops(plain.plain)
-    space = Space(loops.stmt, sizes, statistics)
-    on_gpu = choices_on_gpu(loops, space, plain.target.ordered) if _is_for_gpu(plain) else None
-    return next(_allowed(plain, loops, on_gpu or choices(loops, space, worth)))
+    return next(_allowed(plain, loops, choices(loops, _space(loops, sizes, statistics, plain.target, machine), plain.target.ordered)))
 
 
-def _is_for_gpu(plan: Plan) -> bool:
-    return plan.target.calling is Calling.LAUNCHED
+def _space(loops: Concrete, sizes: Mapping[str, int], statistics: Statistics, target: Target, machine: Machine | None) -> Space:
+    return Space(loops.stmt, sizes, statistics, (machine or this_machine()).running(target))
 
 
-def plan_loops(loops: Concrete, sizes: Mapping[str, int], statistics: Statistics, worth: Worth = WORTH) -> Concrete:
+def plan_loops(loops: Concrete, sizes: Mapping[str, int], statistics: Statistics, machine: Machine) -> Concrete:
     """The loops under the best schedule that they allow."""
-    return composed(loops, next(_fitting(loops, choices(loops, Space(loops.stmt, sizes, statistics), worth), composed)).schedule)
+    found = (composed(loops, choice.steps) for choice in choices(loops, _space(loops, sizes, statistics, C, machine)))
+    return next((made for made in found if made is not None), loops)
 
 
 def share_inside(problem: Problem, statistics: Statistics) -> float:
     """What share of the work of plain loops is left in one nest: less than all of it, where the planner computes a sum inside."""
     plain = plan_freely(problem, statistics)
     loops = choose_loops(plain.plain)
-    space = Space(loops.stmt, problem.sizes, statistics)
+    space = _space(loops, problem.sizes, statistics, plain.target, None)
     inside, chosen = sum_inside(loops, space), plan_schedule(plain, problem.sizes, statistics)
     return inside.space.runs / space.runs if inside is not None and inside.decision in chosen.decisions else 1.0
 
 
-def plan_variants(problem: Problem, statistics: Statistics, worth: Worth = WORTH) -> tuple[Plan, ...]:
+def plan_variants(problem: Problem, statistics: Statistics, machine: Machine) -> tuple[Plan, ...]:
     """Plans to choose from by measuring, the planner's own first."""
     plain = plan_freely(problem, statistics)
     loops = choose_loops(plain.plain)
-    own = plan_schedule(plain, problem.sizes, statistics, worth)
-    find = choices_on_gpu if _is_for_gpu(plain) else variants
-    others = _allowed(plain, loops, find(loops, Space(loops.stmt, problem.sizes, statistics)))
-    return tuple({plan.schedule: plan for plan in (own, *others)}.values())
+    own = plan_schedule(plain, problem.sizes, statistics, machine)
+    others = _allowed(plain, loops, variants(loops, _space(loops, problem.sizes, statistics, plain.target, machine)))
+    return tuple({plan.steps: plan for plan in (own, *others)}.values())
 
 
 def plan_with(problem: Problem, statistics: Statistics, schedule: str) -> Plan | None:
     """The plan with a schedule that was found to be best; None if the loops do not allow it."""
     plain = plan_freely(problem, statistics)
-    decision = Decision(tuple(schedule.split("\n")), "as measured", "this was the quickest schedule when the kernel was tuned")
-    return next(_allowed(plain, choose_loops(plain.plain), [Choice(schedule, (decision,))], scheduled), None)
+    try:
+        steps = Schedule.from_text(choose_loops(plain.plain), schedule).trace
+    except ScheduleError:
+        return None
+    decision = Decision(steps, "as measured", "this was the quickest schedule when the kernel was tuned")
+    return replace(plain, steps=steps, decisions=(decision,))
 
 
 def problem_text(problem: Problem, statistics: Statistics) -> str:
@@ -128,20 +134,11 @@ def _rounded(size: int) -> int:
     return 1 << size.bit_length()
 
 
-def _allowed(plain: Plan, loops: Concrete, found: Iterable[Choice], under: _Under | None = None) -> Iterator[Plan]:
+def _allowed(plain: Plan, loops: Concrete, found: Iterable[Choice]) -> Iterator[Plan]:
     """Plans with those schedules that the loops allow."""
-    for choice in _fitting(loops, found, under or composed):
-        yield replace(plain, schedule=choice.schedule, decisions=choice.decisions)
-
-
-def _fitting(loops: Concrete, found: Iterable[Choice], under: _Under) -> Iterator[Choice]:
-    """The schedules that the loops allow."""
     for choice in found:
-        try:
-            under(loops, choice.schedule)
-        except ScheduleError:
-            continue
-        yield choice
+        if composed(loops, choice.steps) is not None:
+            yield replace(plain, steps=choice.steps, decisions=choice.decisions)
 
 
 @lru_cache(maxsize=512)
@@ -154,17 +151,25 @@ def choose_loops(plan: Plan) -> Concrete:
     return replace(chosen, initial=plan.initial.name, made=chosen.made | {plan.initial.name})
 
 
+def schedule_loops(plan: Plan) -> Concrete:
+    """The loops of a plan under its schedule."""
+    loops = choose_loops(plan.plain)
+    made = _scheduled(loops, plan.asked) if plan.asked else composed(loops, plan.steps)
+    if made is None:
+        raise CompilerBug(plan.schedule, "the planner chooses schedules that the loops allow")
+    return made
+
+
 @lru_cache(maxsize=512)
-def scheduled(loops: Concrete, schedule: str) -> Concrete:
-    """The loops under a schedule."""
-    return Schedule.from_text(loops, schedule).concrete if schedule else loops
+def _scheduled(loops: Concrete, text: str) -> Concrete:
+    return Schedule.from_text(loops, text).concrete
 
 
 def plan_as_asked(problem: Problem) -> Plan:
     """What a schedule of the user's own starts from. It does not depend on the data, so that what was checked is what runs."""
     assign, blocked, why = _apart(problem, _why_apart(problem, in_any_order=False))
     rows = scheduled_row(_row_extent(assign, problem.sizes), problem.workspace)
-    return Plan(assign, (), True, rows, problem.schedule or "", _initial(problem, assign), blocked, why, target=problem.target.model)
+    return Plan(assign, (), True, rows, problem.schedule or "", (), _initial(problem, assign), blocked, why, target=problem.target.model)
 
 
 def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
@@ -178,7 +183,7 @@ def plan_freely(problem: Problem, statistics: Statistics) -> Plan:
     scattered = not statistics.operands or any(known.scattered for _, known in statistics.operands)
     rows = replace(choose_row(_row_extent(assign, sizes), entries, problem.workspace, scattered), long=long)
     cheapest = _with_initial(statistics.cheapest, assign, initial)
-    return Plan(assign, cheapest, not problem.is_empty, rows, "", initial, blocked, why, target=problem.target.model)
+    return Plan(assign, cheapest, not problem.is_empty, rows, "", (), initial, blocked, why, target=problem.target.model)
 
 
 def _why_apart(problem: Problem, in_any_order: bool) -> str:

@@ -10,34 +10,27 @@ from dataclasses import dataclass, field
 from math import prod
 
 from sparseloom.core.once import cached_property
-from sparseloom.core.processor import far_cache, gathers_quickly, has_masks
 from sparseloom.iteration.foralls import Path, accesses, body_of, paths, provenance
 from sparseloom.iteration.formula import ALWAYS, All, Any, Constant, Formula, Stored
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import region
 from sparseloom.iteration.rows import lists_entries
+from sparseloom.lower.extents import Extents
 from sparseloom.notation.nodes import Access, Fixed, Forall, IndexVar, Stmt, Unit
+from sparseloom.plan.machine import Machine, this_machine
 from sparseloom.plan.statistics import Known, Statistics
-from sparseloom.relations.alias import Alias
-from sparseloom.relations.block import BlockRelation
 
 NANOSECOND = 1e-9
-PER_PLACE = 8.0  # nanoseconds for an entry that is put into a row under construction, and sorted there
-PER_STEP = 2.0  # nanoseconds for an entry that is merged with others
-PER_ENTRY, PER_VALUE = 1.0, 0.3  # nanoseconds for one step of an innermost loop, over entries and over neighbouring values
-USUAL_FAN = 8.0  # how many entries stand below one position where nothing is known
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The loops of a statement that has no schedule yet, with extents and statistics."""
+    """The loops of a statement that has no schedule yet, with extents, statistics, and the machine that is to run them."""
 
     stmt: Stmt
     sizes: Mapping[str, int]
     statistics: Statistics
-    masks: bool = field(default_factory=has_masks)  # whether the processor reads parts of vectors
-    cache: int = field(default_factory=far_cache)  # bytes of the largest one
-    gathers: bool = field(default_factory=gathers_quickly)  # whether it reads vectors from anywhere as quickly as from one place
+    machine: Machine = field(default_factory=this_machine)
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
@@ -61,12 +54,12 @@ class Space:
 
     def extent(self, var: IndexVar) -> int:
         """How many values a variable takes."""
-        match self.graph.made_by(var):
-            case BlockRelation(parent, outer, _, size):
-                return -(-self.extent(parent) // size) if var == outer else size
-            case Alias(parent=parent):
-                return self.extent(parent)
-        return self.sizes.get(var.name, 1)
+        known = self._extents.extent(var)
+        return 1 if known is None else known
+
+    @cached_property
+    def _extents(self) -> Extents:
+        return Extents(self.graph, self.sizes)
 
     def levels(self, access: Access) -> tuple[IndexVar, ...]:
         """The variables of an operand's levels, in the order in which they are stored."""
@@ -105,7 +98,7 @@ class Space:
         stored = self.entries(access)
         gaps = [k for k, level in enumerate(access.tensor.format.levels) if not level.full and not level.branchless]
         if not stored or not gaps:
-            return USUAL_FAN
+            return self.machine.costs.usual_fan
         full = prod(self.extent(self.levels(access)[k]) for k, level in enumerate(access.tensor.format.levels) if level.full)
         return float((stored / max(full, 1)) ** (1 / len(gaps)))
 
@@ -148,16 +141,16 @@ class Space:
         ends = {access: depth for access in sparse for depth, var in enumerate(path.variables) if self.levels(access)[-1:] == (var,)}
         merged = [access for access, depth in ends.items() if list(ends.values()).count(depth) > 1]
         steps = (self.iterations(path, path.variables[: ends[a]]) * self.fan(a, len(self.levels(a)) - 1) for a in merged)
-        return sum(steps) * PER_STEP
+        return sum(steps) * self.machine.costs.per_merge
 
     def _price(self, path: Path) -> float:
         """The nanoseconds of one step of an innermost loop."""
         if lists_entries(path.assign.lhs.tensor.format):
-            return PER_PLACE
+            return self.machine.costs.per_insertion
         read = (access for access in accesses(path.assign.rhs) if access.indices)
         walks = any(self.levels(a)[-1:] == path.variables[-1:] and not a.tensor.format.levels[-1].full for a in read)
         in_lanes = any(loop.tag.unit is Unit.CPUVector for loop in path.loops)
-        return PER_ENTRY if walks and not in_lanes else PER_VALUE
+        return self.machine.costs.per_entry if walks and not in_lanes else self.machine.costs.per_value
 
     def _is_sparse(self, access: Access) -> bool:
         return not access.tensor.format.is_dense

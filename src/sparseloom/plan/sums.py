@@ -11,22 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
-from sparseloom.core.errors import ScheduleError
 from sparseloom.core.names import Names
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.foralls import accesses, taken_names
-from sparseloom.notation.nodes import Apply, Assign, Expr, IndexVar
+from sparseloom.notation.nodes import Apply, Assign, Expr, IndexVar, Races, Unit
 from sparseloom.notation.printer import show
 from sparseloom.notation.terms import free_variables
-from sparseloom.plan.compose import composed
+from sparseloom.plan.compose import Steps, composed
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
 from sparseloom.schedule.matching import flat
-
-GAIN = 1.5  # how many times as much plain loops must do
-ROW_BYTES = (64, 128, 256)  # rows that are one block of lanes, which share the number
+from sparseloom.schedule.primitive import Primitive
 
 
 @dataclass(frozen=True)
@@ -53,28 +49,19 @@ def sum_inside(concrete: Concrete, space: Space) -> Inside | None:
         return None
     found = [made for part in _parts(space) if (made := _made(concrete, space, part)) is not None]
     best = min(found, key=lambda made: made.space.runs, default=None)
-    return best if best is not None and space.runs > GAIN * best.space.runs else None
+    return best if best is not None and space.runs > space.machine.blocks.gain * best.space.runs else None
 
 
 def _made(concrete: Concrete, space: Space, part: _Part) -> Inside | None:
     """The loops with a part summed inside; None if its row does not fill registers, or the steps are refused."""
     steps = _steps(concrete, space, part)
-    made = None if steps is None else after(concrete, steps)
+    made = None if steps is None else composed(concrete, steps)
     if steps is None or made is None:
         return None
-    within = Space(made.stmt, space.sizes, space.statistics, space.masks, space.cache, space.gathers)
+    within = Space(made.stmt, space.sizes, space.statistics, space.machine)
     what = f"{show(part.factors)} is summed over {', '.join(map(str, part.moved))} first, and a row of results stays in registers"
     why = f"innermost loops run about {within.runs:,.0f} times, and {space.runs:,.0f} times without that"
     return Inside(Decision(steps, what, why, "all factors innermost"), made, within)
-
-
-@lru_cache(maxsize=512)
-def after(concrete: Concrete, steps: tuple[str, ...]) -> Concrete | None:
-    """The loops after some steps; None if they are refused."""
-    try:
-        return composed(concrete, "\n".join(steps))
-    except ScheduleError:
-        return None
 
 
 def _parts(space: Space) -> Iterator[_Part]:
@@ -96,7 +83,7 @@ def _is_dense(factor: Expr) -> bool:
     return all(access.tensor.format.is_dense for access in accesses(factor))
 
 
-def _steps(concrete: Concrete, space: Space, part: _Part) -> tuple[str, ...] | None:
+def _steps(concrete: Concrete, space: Space, part: _Part) -> tuple[Primitive, ...] | None:
     """The row of results moves out of the sums over it, and the part is summed inside of these; None if there is no such row."""
     if not part.stay:
         return None
@@ -106,16 +93,14 @@ def _steps(concrete: Concrete, space: Space, part: _Part) -> tuple[str, ...] | N
     rows = around[: len(around) - len(sums)]
     if not sums or [*rows, *sums] != around or row in free_variables(part.factors) or not _is_row(space, assign, row):
         return None
-    if extent * assign.lhs.tensor.dtype.itemsize not in ROW_BYTES:
+    if extent * assign.lhs.tensor.dtype.itemsize not in space.machine.blocks.row_bytes:
         return None
-    names = Names(taken_names(concrete.stmt))
-    name, number = names.fresh(f"{row}b"), names.fresh("t")
-    return (
-        f"bound({row},{name},{extent},MaxExact)",
-        f"reorder({','.join(map(str, (*rows, name, *sums, *part.moved)))})",
-        f"precompute({show(part.factors)},{{}},{{}},{number})",
-        f"parallelize({name},CPUVector,NoRaces)",
-    )
+    steps = Steps(Names(taken_names(concrete.stmt)))
+    lanes = steps.bound(row, extent)
+    steps.reorder(*rows, lanes, *sums, *part.moved)
+    steps.precompute(part.factors, (), (), "t")
+    steps.parallelize(lanes, Unit.CPUVector, Races.NoRaces)
+    return steps.all()
 
 
 def _is_row(space: Space, assign: Assign, row: IndexVar) -> bool:

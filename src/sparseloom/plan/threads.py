@@ -19,23 +19,11 @@ from math import prod
 
 from sparseloom.core.names import Names
 from sparseloom.iteration.foralls import accesses
-from sparseloom.notation.nodes import Access, IndexVar
-from sparseloom.notation.printer import show
+from sparseloom.notation.nodes import Access, IndexVar, Races, Unit
+from sparseloom.plan.compose import Steps
 from sparseloom.plan.decision import Decision
-from sparseloom.plan.space import Space
+from sparseloom.plan.space import NANOSECOND, Space
 from sparseloom.plan.statistics import Known, Spread
-
-PIECES = 64
-MANY_PIECES = 256  # rows can be cut further where there is more to do
-VERY_HEAVY = 1 / 4  # the share of all entries in one row
-MUCH = 1e-3  # seconds of work
-SHORT_ROW = 16.0  # entries; rows of fewer take much of the time themselves
-PER_ROW = 2  # entries: an empty row took as long as 1 to 2 of them (SpMV, SpMM), one of irregular length as 5 to 8
-PLACED = (32, 16, 8, 4)  # how many pieces may have places of their own in every row
-PLACES_PER_ENTRY = 1  # with more, setting them to zero and adding them up takes as long as scattering the entries
-COPIES = 16  # private results; they are filled and added up
-PER_PLACE = 0.6e-9  # seconds for one place of a copy
-NO_RACES, TEMPORARY = "NoRaces", "Temporary"
 
 
 @dataclass(frozen=True)
@@ -54,8 +42,8 @@ def choose_threads(space: Space, result: Access) -> list[Callable[[Names], Share
     weigh = _weight(space, walked)
     if _is_free(space, result):
         by_positions = _ways_by_positions(space, walked) if walked is not None and _has_heavy_row(space, walked) else []
-        return [*by_positions, partial(_by_rows, space, walked, weigh, NO_RACES)]
-    return [partial(_by_rows, space, walked, weigh, TEMPORARY)] if _affords_copies(space, result) else []
+        return [*by_positions, partial(_by_rows, space, walked, weigh, Races.NoRaces)]
+    return [partial(_by_rows, space, walked, weigh, Races.Temporary)] if _affords_copies(space, result) else []
 
 
 def every_way(space: Space, result: Access) -> list[Callable[[Names], Shared]]:
@@ -63,10 +51,10 @@ def every_way(space: Space, result: Access) -> list[Callable[[Names], Shared]]:
     if not space.spine:
         return []
     walked = _walked(space)
-    weights = (None,) if walked is None else (0, PER_ROW, None)
+    weights = (None,) if walked is None else (0, space.machine.threads.per_row, None)
     if not _is_free(space, result):
-        return [partial(_by_rows, space, walked, weigh, TEMPORARY) for weigh in weights] if result.tensor.format.is_dense else []
-    by_rows = [partial(_by_rows, space, walked, weigh, NO_RACES) for weigh in weights]
+        return [partial(_by_rows, space, walked, weigh, Races.Temporary) for weigh in weights] if result.tensor.format.is_dense else []
+    by_rows = [partial(_by_rows, space, walked, weigh, Races.NoRaces) for weigh in weights]
     return [*by_rows, *(_ways_by_positions(space, walked) if walked is not None else [])]
 
 
@@ -74,13 +62,14 @@ def choose_places(space: Space, result: Access) -> list[Callable[[Names], Shared
     """The ways in which threads can put entries into rows in any order, best first: each piece counts its entries in every row."""
     rows = prod(map(space.extent, space.levels(result)[:-1]))
     entries = sum(space.iterations(path, path.variables) for path in space.paths)
-    pieces = next((count for count in PLACED if count * rows <= PLACES_PER_ENTRY * entries), None)
+    limits = space.machine.threads
+    pieces = next((count for count in limits.placed if count * rows <= limits.places_per_entry * entries), None)
     walked = _walked(space) if space.spine else None
     if pieces is None or walked is None:
         return []
     chain = _chain(space, walked)
-    ways = [partial(_by_positions, space, walked, chain, pieces=pieces)] if chain else []
-    ways.append(partial(_by_rows, space, walked, 0, TEMPORARY, pieces=pieces))
+    ways = [partial(_by_positions, space, walked, chain, pieces)] if chain else []
+    ways.append(partial(_by_rows, space, walked, 0, Races.Temporary, pieces=pieces))
     what = f"threads take {pieces} pieces, each with places of its own in every row of {result.tensor}"
     why = f"about {entries:,.0f} entries go to {rows:,} rows"
     return [partial(_in_words, way, what, why) for way in ways]
@@ -98,7 +87,7 @@ def _is_free(space: Space, result: Access) -> bool:
 
 def _ways_by_positions(space: Space, walked: Access) -> list[Callable[[Names], Shared]]:
     chain = _chain(space, walked)
-    return [partial(_by_positions, space, walked, chain)] if chain else []
+    return [partial(_by_positions, space, walked, chain, space.machine.threads.pieces)] if chain else []
 
 
 def _walked(space: Space) -> Access | None:
@@ -121,39 +110,35 @@ def _has_heavy_row(space: Space, access: Access) -> bool:
     known = space.known(access)
     if known is None or known.spread is not Spread.HEAVY:
         return False
-    return space.spine[-1] == space.levels(access)[-1] or (known.heaviest or 0) >= VERY_HEAVY
+    return space.spine[-1] == space.levels(access)[-1] or (known.heaviest or 0) >= space.machine.threads.very_heavy
 
 
-def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], names: Names, pieces: int = PIECES) -> Shared:
+def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], pieces: int, names: Names) -> Shared:
     """The entries of an operand in pieces."""
-    steps, fused = [], chain[0].name
-    for var in chain[1:]:
-        into = names.fresh("f")
-        steps.append(f"fuse({fused},{var},{into})")
-        fused = into
-    position, outer, inner = names.fresh("p"), names.fresh("p0"), names.fresh("p1")
-    steps += [f"pos({fused},{position},{show(access)})", f"divide({position},{outer},{inner},{pieces})"]
-    steps.append(f"parallelize({outer},CPUThread,{TEMPORARY})")
+    steps = Steps(names)
+    outer, _ = steps.divide(steps.pos(steps.fuse(*chain), access), pieces, "p0", "p1")
+    steps.parallelize(outer, Unit.CPUThread, Races.Temporary)
     known = space.known(access)
     why = f"one {chain[0]} has about {known.heaviest or 0:.0%} of the entries of {access.tensor}" if known else ""
-    return Shared(Decision(tuple(steps), f"threads take {pieces} pieces of entries", why, "pieces of rows"), in_one_loop=True)
+    return Shared(Decision(steps.all(), f"threads take {pieces} pieces of entries", why, "pieces of rows"), in_one_loop=True)
 
 
-def _by_rows(space: Space, walked: Access | None, weigh: int | None, races: str, names: Names, pieces: int = 0) -> Shared:
+def _by_rows(space: Space, walked: Access | None, weigh: int | None, races: Races, names: Names, pieces: int = 0) -> Shared:
     """The outermost loop in pieces: of equal length, or of equal weight, where a row adds so much to that of its entries."""
     var = space.spine[0]
-    outer, inner = names.fresh(f"{var}0"), names.fresh(f"{var}1")
-    pieces = pieces or (MANY_PIECES if races == NO_RACES and space.seconds >= MUCH else PIECES)
+    limits, steps = space.machine.threads, Steps(names)
+    pieces = pieces or (limits.many_pieces if races is Races.NoRaces and space.seconds >= limits.much else limits.pieces)
     known = None if walked is None else space.known(walked)
-    weight = "" if walked is None or weigh is None else f",{show(walked)}" + (f",{weigh}" if weigh else "")
-    steps = (f"divide({var},{outer},{inner},{pieces}{weight})", f"parallelize({outer},CPUThread,{races})")
-    what = f"threads take {pieces} pieces of {var}" + (_of_weight(walked, weigh) if weight and walked else "")
-    if races == TEMPORARY:
+    weight = None if weigh is None else walked
+    outer, _ = steps.divide(var, pieces, f"{var}0", f"{var}1", weight, weigh or None)
+    steps.parallelize(outer, Unit.CPUThread, races)
+    what = f"threads take {pieces} pieces of {var}" + ("" if weight is None else _of_weight(weight, weigh))
+    if races is Races.Temporary:
         what += ", each with its own copy of the result"
     why = _why(space, var, walked, known)
     if walked is not None and weigh:
         why += f", and about {_below(space, walked):.2g} of them in a row"
-    return Shared(Decision(steps, what, why, "" if weigh is None else "pieces of equal length"))
+    return Shared(Decision(steps.all(), what, why, "" if weigh is None else "pieces of equal length"))
 
 
 def _of_weight(walked: Access, weigh: int | None) -> str:
@@ -168,7 +153,7 @@ def _weight(space: Space, walked: Access | None) -> int | None:
     known = None if walked is None else space.known(walked)
     if walked is None or known is None or known.spread is Spread.EVEN:
         return None
-    return PER_ROW if _below(space, walked) < SHORT_ROW else 0
+    return space.machine.threads.per_row if _below(space, walked) < space.machine.threads.short_row else 0
 
 
 def _below(space: Space, access: Access) -> float:
@@ -188,5 +173,5 @@ def _affords_copies(space: Space, result: Access) -> bool:
     """Whether there is so much to add up that copies of the result do not matter."""
     if not result.tensor.format.is_dense:
         return False
-    places = prod(map(space.extent, space.levels(result)))
-    return COPIES * places * PER_PLACE <= space.seconds / 4
+    places, limits = prod(map(space.extent, space.levels(result))), space.machine.threads
+    return limits.copies * places * space.machine.costs.per_copied * NANOSECOND <= space.seconds * limits.share_of_copies

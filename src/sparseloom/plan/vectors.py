@@ -15,26 +15,13 @@ from math import prod
 
 from sparseloom.core.names import Names
 from sparseloom.iteration.foralls import Path, accesses
-from sparseloom.notation.nodes import Access, IndexVar
+from sparseloom.notation.nodes import Access, IndexVar, Races, Unit
 from sparseloom.notation.printer import show
+from sparseloom.plan.compose import Steps
 from sparseloom.plan.decision import Decision
+from sparseloom.plan.machine import CONSTANT
 from sparseloom.plan.space import Space
 
-CONSTANT = 256  # the largest extent that is worth a kernel of its own
-SHORTEST, SHORTEST_SUM = 4, 16  # values; fewer do not fill a vector, or take as long as adding up its lanes
-FAR = 1 << 18  # bytes of rows that are found anywhere; asking ahead for them pays from here on
-LARGE = 1 << 20  # bytes of entries, as much as a core has close by
-STREAMED = 1 << 25  # bytes of entries, more than all cores have close by; asking ahead for them pays from here on
-AHEAD = 4  # entries
-LONG_ROW, MASKED_ROW = 32.0, 8.0  # entries; gathers into vectors pay from here on, also with masks where much is read
-STEADY_ROW = 128.0  # entries, of rows that are all as long, where gathers are slow
-VECTOR = 64  # bytes; with masks, rows that fill a vector pay wherever they are
-STREAM, STREAM_OF_SHORT = 256, 128  # entries ahead, where rows are long and where they are short
-PANELS, MOST_PANELS = (256, 128), 4  # columns, the larger ones first; and how often entries may be walked again
-REUSED = 8  # how often a row of an operand is read, at least, for a panel to be worth it
-CLOSE = 1 << 14  # bytes that are still in the nearest cache when they are read again
-FEW = 16  # how often they may be read again
-TOGETHER = 4  # entries
 IN_LANES, IN_WORDS = ("add", "multiply", "minimum", "maximum"), "sums, products, minima and maxima"
 
 
@@ -68,13 +55,15 @@ def choose_lanes(space: Space) -> list[Decision]:
     """Sums of neighbouring values and of entries in vectors, without constants that would take a kernel for every extent."""
     if len(space.paths) != 1 or (leaf := leaf_of(space, space.paths[0])) is None or leaf.kind is Kind.ROW:
         return []
+    extent, steps = space.extent(leaf.var), Steps(Names())
     if leaf.driver is not None:
-        found = _gather(space, leaf, leaf.driver)
+        found = _gather(space, leaf, leaf.driver, steps)
         return [] if found is None else [found]
-    extent = space.extent(leaf.var)
+    if extent < space.machine.vectors.shortest_sum:
+        return []
+    steps.parallelize(leaf.var, Unit.CPUVector, Races.ParallelReduction)
     why = f"{leaf.var} has {extent:,} values side by side, which are added up"
-    steps = (f"parallelize({leaf.var},CPUVector,ParallelReduction)",)
-    return [Decision(steps, "vectors that are added up in the end", why)] if extent >= SHORTEST_SUM else []
+    return [Decision(steps.all(), "vectors that are added up in the end", why)]
 
 
 def leaf_of(space: Space, path: Path) -> Leaf | None:
@@ -104,30 +93,29 @@ def _is_around_sums(space: Space, leaf: Leaf) -> bool:
 
 
 def _decide(space: Space, leaf: Leaf, names: Names, may_move: bool) -> Decision | None:
+    steps = Steps(names)
     if leaf.driver is not None:
-        return _gather(space, leaf, leaf.driver)
-    extent = space.extent(leaf.var)
-    if extent < SHORTEST:
+        return _gather(space, leaf, leaf.driver, steps)
+    extent, var = space.extent(leaf.var), leaf.var
+    if extent < space.machine.vectors.shortest:
         return None
-    steps: tuple[str, ...] = ()
-    var = leaf.var.name
-    if extent <= CONSTANT:
-        var = names.fresh(f"{leaf.var}b")
-        steps = (f"bound({leaf.var},{var},{extent},MaxExact)",)
+    is_constant = extent <= CONSTANT
+    if is_constant:
+        var = steps.bound(var, extent)
     if leaf.kind is Kind.DOT:
-        why = f"{leaf.var} has {extent:,} values side by side, which are added up"
-        ahead = _asked_ahead(space)
-        if ahead:
-            why += ", and rows are found far from each other"
-        tag = f"parallelize({var},CPUVector,ParallelReduction)"
-        return Decision((*steps, tag, *ahead), "vectors that are added up in the end" + (", rows asked for ahead" if ahead else ""), why)
-    if may_move and not steps and (panels := _in_panels(space, leaf, names)) is not None:
+        steps.parallelize(var, Unit.CPUVector, Races.ParallelReduction)
+        what, why = "vectors that are added up in the end", f"{leaf.var} has {extent:,} values side by side, which are added up"
+        if _ask_ahead(space, steps):
+            what, why = f"{what}, rows asked for ahead", f"{why}, and rows are found far from each other"
+        return Decision(steps.all(), what, why)
+    if may_move and not is_constant and (panels := _in_panels(space, leaf, names)) is not None:
         return panels
-    why = f"{leaf.var} has {extent:,} values side by side" + (", few enough for a constant" if steps else "")
-    order = _in_registers(space, leaf, var) if may_move and (steps or _walks(space, leaf)) else None
-    moved = () if order is None else (f"reorder({','.join(order)})",)
-    what = "vectors" if order is None else "vectors that stay in registers while sums run"
-    return Decision((*steps, *moved, f"parallelize({var},CPUVector,NoRaces)"), what, why)
+    why = f"{leaf.var} has {extent:,} values side by side" + (", few enough for a constant" if is_constant else "")
+    order = _in_registers(space, leaf, var) if may_move and (is_constant or _walks(space, leaf)) else None
+    if order is not None:
+        steps.reorder(*order)
+    steps.parallelize(var, Unit.CPUVector, Races.NoRaces)
+    return Decision(steps.all(), "vectors" if order is None else "vectors that stay in registers while sums run", why)
 
 
 def choose_rows(space: Space, names: Names) -> list[Decision]:
@@ -141,39 +129,42 @@ def choose_rows(space: Space, names: Names) -> list[Decision]:
     strides = [a for a in read if summed in space.levels(a)[:-1] and space.levels(a)[-1] == row]
     if not is_row or not strides or summed in space.levels(assign.lhs) or assign.op is None:
         return []
-    extent, name, steps = space.extent(row), row.name, list[str]()
-    if SHORTEST <= extent <= CONSTANT:
-        name = names.fresh(f"{row}b")
-        steps.append(f"bound({row},{name},{extent},MaxExact)")
-    steps.append(f"reorder({','.join(map(str, (*outer, summed, name)))})")
+    extent, steps = space.extent(row), Steps(names)
+    inner = steps.bound(row, extent) if space.machine.vectors.shortest <= extent <= CONSTANT else row
+    steps.reorder(*outer, summed, inner)
     why = f"values of {strides[0].tensor} stand side by side along {row}, and apart along {summed}"
-    return [Decision(tuple(steps), f"{row} runs inside {summed}", why)]
+    return [Decision(steps.all(), f"{row} runs inside {summed}", why)]
 
 
-def _asked_ahead(space: Space) -> tuple[str, ...]:
+def _ask_ahead(space: Space, steps: Steps) -> bool:
     """Ask ahead for rows of dense operands that scattered entries find, if those are large together."""
     read = list(dict.fromkeys(access for path in space.paths for access in accesses(path.assign.rhs)))
     finding = {space.levels(a)[-1] for a in read if a.indices and (known := space.known(a)) is not None and known.scattered}
     rows = [a for a in read if a.tensor.format.is_dense and len(a.indices) > 1 and finding & {*space.levels(a)[:-1]}]
-    if sum(prod(map(space.extent, a.indices)) * a.tensor.dtype.itemsize for a in rows) <= FAR:
-        return ()
-    return tuple(f"prefetch({show(a)},{var},{AHEAD})" for a in rows for var in sorted(finding & {*space.levels(a)[:-1]}, key=str))
+    if sum(prod(map(space.extent, a.indices)) * a.tensor.dtype.itemsize for a in rows) <= space.machine.vectors.far:
+        return False
+    for access in rows:
+        for var in sorted(finding & {*space.levels(access)[:-1]}, key=str):
+            steps.prefetch(access, var, space.machine.vectors.ahead)
+    return bool(rows)
 
 
-def _gather(space: Space, leaf: Leaf, driver: Access) -> Decision | None:
+def _gather(space: Space, leaf: Leaf, driver: Access, steps: Steps) -> Decision | None:
     """A vector of entries, where rows are long enough. Those of a large operand are asked for ahead: one row follows the other."""
     fan, bytes = space.fan(driver, len(driver.tensor.format.levels) - 1), space.entries(driver) * driver.tensor.dtype.itemsize
     if fan < _shortest_row(space, leaf, driver, bytes) or space.levels(driver)[-1] != leaf.var:
         return None
-    why, what = f"about {fan:,.0f} entries of {driver.tensor} in a row", "vectors that are added up in the end"
+    what, limits = "vectors that are added up in the end", space.machine.vectors
+    why = f"about {fan:,.0f} entries of {driver.tensor} in a row"
     if leaf.path.assign.op not in IN_LANES:
-        turns = Decision((f"unroll({leaf.var},{TOGETHER})",), f"{TOGETHER} entries in a turn", why, f"vectors, which have {IN_WORDS} alone")
-        return turns if fan >= LONG_ROW else None
-    steps = [f"parallelize({leaf.var},CPUVector,ParallelReduction)"]
-    if bytes > STREAMED:
-        steps.append(f"prefetch({show(driver)},{leaf.var},{STREAM if fan >= LONG_ROW else STREAM_OF_SHORT})")
+        steps.unroll(leaf.var, limits.together)
+        turns = Decision(steps.all(), f"{limits.together} entries in a turn", why, f"vectors, which have {IN_WORDS} alone")
+        return turns if fan >= limits.long_row else None
+    steps.parallelize(leaf.var, Unit.CPUVector, Races.ParallelReduction)
+    if bytes > limits.streamed:
+        steps.prefetch(driver, leaf.var, limits.stream if fan >= limits.long_row else limits.stream_of_short)
         what += ", entries asked for ahead"
-    return Decision(tuple(steps), what, why)
+    return Decision(steps.all(), what, why)
 
 
 def _shortest_row(space: Space, leaf: Leaf, driver: Access, bytes: int) -> float:
@@ -181,15 +172,15 @@ def _shortest_row(space: Space, leaf: Leaf, driver: Access, bytes: int) -> float
 
     Where processors foresee the end of a row, since it is as long as the one before, entries one by one are as quick as a slow gather.
     """
-    op = leaf.path.assign.op
-    if op in IN_LANES and not space.gathers and (known := space.known(driver)) is not None and known.steady:
-        return STEADY_ROW
-    if not space.masks or op not in ("add", "multiply"):
-        return LONG_ROW
-    return MASKED_ROW if bytes >= LARGE else VECTOR / driver.tensor.dtype.itemsize
+    op, limits = leaf.path.assign.op, space.machine.vectors
+    if op in IN_LANES and not space.machine.gathers and (known := space.known(driver)) is not None and known.steady:
+        return limits.steady_row
+    if not space.machine.masks or op not in ("add", "multiply"):
+        return limits.long_row
+    return limits.masked_row if bytes >= limits.large else limits.vector / driver.tensor.dtype.itemsize
 
 
-def _in_registers(space: Space, leaf: Leaf, name: str) -> tuple[str, ...] | None:
+def _in_registers(space: Space, leaf: Leaf, lanes: IndexVar) -> tuple[IndexVar, ...] | None:
     """The order of loops in which the row of a result is moved out of the sums over it; None if there are none.
 
     Sums may stand around short loops over the result, as in blocks; those leave them too, where what is summed is near when read again.
@@ -202,8 +193,8 @@ def _in_registers(space: Space, leaf: Leaf, name: str) -> tuple[str, ...] | None
     free = _taken(rest, lambda var: space.is_over(var, lhs))
     outer_sums = _taken(rest, lambda var: not space.is_over(var, lhs))
     if rest and outer_sums and _may_leave(space, leaf, free, (*rest, *free)):
-        return (*map(str, (*rest, *free)), name, *map(str, (*outer_sums, *sums)))
-    return (*map(str, (*rest, *outer_sums, *free)), name, *map(str, sums)) if sums else None
+        return (*rest, *free, lanes, *outer_sums, *sums)
+    return (*rest, *outer_sums, *free, lanes, *sums) if sums else None
 
 
 def _walks(space: Space, leaf: Leaf) -> bool:
@@ -215,22 +206,24 @@ def _walks(space: Space, leaf: Leaf) -> bool:
 
 def _in_panels(space: Space, leaf: Leaf, names: Names) -> Decision | None:
     """Panels of a row of results, one after another, where scattered entries find rows of an operand that is too large for a cache."""
-    order, extent = _in_registers(space, leaf, leaf.var.name), space.extent(leaf.var)
+    order, extent, limits = _in_registers(space, leaf, leaf.var), space.extent(leaf.var), space.machine.vectors
     found = [(a, by) for a in accesses(leaf.path.assign.rhs) if leaf.var in a.indices and (by := _finder(space, leaf, a)) is not None]
     if order is None or len(found) != 1:
         return None
     (access, finder) = found[0]
     rows, size = prod(map(space.extent, access.indices)) // max(extent, 1), access.tensor.dtype.itemsize
-    width = next((count for count in PANELS if count * rows * size <= space.cache // 8 and extent <= MOST_PANELS * count), None)
-    if width is None or extent * rows * size <= space.cache // 4 or space.entries(finder) < REUSED * rows:
+    cache = space.machine.cache
+    width = next((count for count in limits.panels if count * rows * size <= cache // 8 and extent <= limits.most_panels * count), None)
+    if width is None or extent * rows * size <= cache // 4 or space.entries(finder) < limits.reused * rows:
         return None
-    panel, inside = names.fresh(f"{leaf.var}0"), names.fresh(f"{leaf.var}1")
-    inner = ",".join(inside if var == leaf.var.name else var for var in order)
-    steps = (f"split({leaf.var},{panel},{inside},{width})", f"reorder({panel},{inner})", f"parallelize({inside},CPUVector,NoRaces)")
+    steps = Steps(names)
+    panel, inside = steps.split(leaf.var, width, f"{leaf.var}0", f"{leaf.var}1")
+    steps.reorder(panel, *(inside if var == leaf.var else var for var in order))
+    steps.parallelize(inside, Unit.CPUVector, Races.NoRaces)
     large, small = (f"{count * rows * size / 2**20:.1f} MB" for count in (extent, width))
-    why = f"{show(access)} has {large}, a panel of it {small}, and a quarter and an eighth of the cache are {space.cache / 2**22:.1f} and "
-    why += f"{space.cache / 2**23:.1f} MB; each row is read about {space.entries(finder) / max(rows, 1):.0f} times"
-    return Decision(steps, f"panels of {width} columns, in vectors that stay in registers while sums run", why, "whole rows")
+    why = f"{show(access)} has {large}, a panel of it {small}, and a quarter and an eighth of the cache are {cache / 2**22:.1f} and "
+    why += f"{cache / 2**23:.1f} MB; each row is read about {space.entries(finder) / max(rows, 1):.0f} times"
+    return Decision(steps.all(), f"panels of {width} columns, in vectors that stay in registers while sums run", why, "whole rows")
 
 
 def _finder(space: Space, leaf: Leaf, access: Access) -> Access | None:
@@ -254,5 +247,5 @@ def _may_leave(space: Space, leaf: Leaf, free: Sequence[IndexVar], outside: Sequ
     read = accesses(leaf.path.assign.rhs)
     walked = [var for a in read for var, level in zip(space.levels(a), a.tensor.format.levels, strict=True) if not level.full]
     values = space.iterations(leaf.path, leaf.path.variables) / max(space.iterations(leaf.path, outside), 1.0)
-    is_near = values * leaf.path.assign.lhs.tensor.dtype.itemsize <= CLOSE
-    return is_near and prod(map(space.extent, free)) <= FEW and not set(free) & set(walked)
+    is_near = values * leaf.path.assign.lhs.tensor.dtype.itemsize <= space.machine.vectors.close
+    return is_near and prod(map(space.extent, free)) <= space.machine.vectors.few and not set(free) & set(walked)

@@ -46,7 +46,7 @@ from sparseloom.programs.binding import allocate, bind_entry, gather, read_resul
 from sparseloom.programs.calling import IndexOverflow
 from sparseloom.programs.guard import ascends
 from sparseloom.programs.large import duplicate
-from sparseloom.toolchain.worth import HERE
+from sparseloom.toolchain.worth import machine_here
 
 
 def convert(storage: Storage, format: Format, drop_zeros: bool = False) -> Storage:
@@ -211,7 +211,7 @@ def _plan(
     if shares and isinstance(concrete.making, Appended):
         concrete = replace(concrete, making=_taking_leaves(concrete))
     if not isinstance(concrete.making, Appended) or not concrete.making.takes_leaves:
-        concrete = plan_loops(concrete, dict(extents), statistics, HERE)
+        concrete = plan_loops(concrete, dict(extents), statistics, machine_here())
     stages = lower_concrete(assign, replace(concrete, drops=drops), int32_limit)
     return _Plan(format, target, stages, shares)
 

@@ -56,7 +56,7 @@ from sparseloom.targets.target import Calling, Target
 from sparseloom.toolchain.compilers import is_installed
 from sparseloom.toolchain.loading import EntryPoint
 from sparseloom.toolchain.tuned import known_schedule
-from sparseloom.toolchain.worth import HERE
+from sparseloom.toolchain.worth import machine_here
 from sparseloom.tracing import show_timings
 
 
@@ -115,7 +115,7 @@ class Specialization:
         is_free = self.problem.schedule is None and self.problem.is_stored
         best = known_schedule(problem_text(self.problem, self.statistics)) if is_free else None
         tuned = None if best is None else plan_with(self.problem, self.statistics, best)
-        return tuned or plan(self.problem, self.statistics, HERE)
+        return tuned or plan(self.problem, self.statistics, machine_here())
 
     @cached_property
     def stages(self) -> Stages:
@@ -144,7 +144,7 @@ class Specialization:
     def _running(self) -> Plan:
         """The plan that is followed. A sum over nothing has no entries, so it cannot have an operand's structure, schedule or no."""
         if self.problem.is_empty and self.stages.concrete.shared is not None:
-            return plan(self.problem.without_schedule(), self.statistics, HERE)
+            return plan(self.problem.without_schedule(), self.statistics, machine_here())
         return self.plan
 
     @property

@@ -22,7 +22,7 @@ from sparseloom.programs.cuda.binding import awaited
 from sparseloom.programs.execution import Specialization
 from sparseloom.targets.target import Calling
 from sparseloom.toolchain.tuned import keep_schedule
-from sparseloom.toolchain.worth import HERE
+from sparseloom.toolchain.worth import machine_here
 
 LEAST_ROUNDS = 3
 WIDTH = 40
@@ -81,7 +81,7 @@ def tune(
 def _tuned(link: Specialization, storages: Mapping[str, Storage], seconds: float, advance: Any) -> Tuned:
     if link.problem.schedule is not None:
         raise ScheduleError("there is nothing to tune: the schedule is the user's own\n  help: leave schedule= away")
-    plans = plan_variants(link.problem, link.statistics, HERE)
+    plans = plan_variants(link.problem, link.statistics, machine_here())
     calls = {plan.schedule: _bound(link, plan, storages) for plan in plans}
     samples: dict[str, list[float]] = {schedule: [] for schedule in calls}
     end, rounds = perf_counter() + seconds, 0

@@ -102,8 +102,13 @@ class Primitive(Node):
     def __str__(self) -> str:
         return f"{self.word()}({', '.join(map(spell, self.arguments()))})"
 
+    @property
+    def compact(self) -> str:
+        """The step as text without spaces between its arguments."""
+        return f"{self.word()}({','.join(spell(value, ',') for value in self.arguments())})"
 
-def spell(value: object) -> str:
+
+def spell(value: object, between: str = ", ") -> str:
     """An argument as text: names, numbers, expressions, and sets in braces."""
     match value:
         case Enum():
@@ -115,7 +120,7 @@ def spell(value: object) -> str:
         case (only,):
             return spell(only)
         case tuple() | list() | set() | frozenset():
-            return f"{{{', '.join(map(spell, value))}}}"
+            return f"{{{between.join(map(spell, value))}}}"
     return str(value)
 
 

@@ -39,6 +39,14 @@ Variable = IndexVar | str
 Variables = Variable | Iterable[Variable]
 
 
+@dataclass(frozen=True)
+class Refused:
+    """Why a step cannot be done, and the statement that it was to change."""
+
+    refusal: Refusal
+    stmt: Stmt
+
+
 @dataclass(frozen=True, eq=False)
 class Schedule:
     """Immutable; equal steps on equal statements give equal schedules.
@@ -123,23 +131,22 @@ class Schedule:
         return self._take(built)
 
     def _take(self, step: Primitive) -> Self:
-        return self._done(step).lawful()
+        made = self.attempt(step)
+        if isinstance(made, Refused):
+            raise self._refused(str(step), made.refusal, made.stmt)
+        broken = breach(made.concrete)
+        if broken is not None:
+            raise self._refused(str(step), broken, made.stmt)
+        return made
 
-    def _done(self, step: Primitive) -> Self:
+    def attempt(self, step: Primitive) -> Self | Refused:
+        """The schedule after one more step, before the laws are checked; or why the step cannot be done."""
         names = renamings(self.concrete, step.new_names())
         before, now = (renamed(self.concrete, names), step.reading(names)) if names else (self.concrete, step)
         refusal = now.check_all(before)
         if refusal is not None:
-            raise self._refused(str(step), refusal, before.stmt)
+            return Refused(refusal, before.stmt)
         return replace(self, concrete=now.apply_all(before), trace=(*self.trace, step))
-
-    def lawful(self) -> Self:
-        """The same, if the last step left every law in force."""
-        broken = breach(self.concrete)
-        if broken is not None:
-            *before, last = self.trace
-            raise replace(self, trace=tuple(before))._refused(str(last), broken, self.stmt)
-        return self
 
     def _refused(self, step: str, refusal: Refusal, stmt: Stmt) -> ScheduleError:
         """What was asked, why not, where, and what to do."""
@@ -201,13 +208,6 @@ class Schedule:
         made = self
         for call in read_steps(text):
             made = made._take(made._read(call, text))
-        return made
-
-    def composing(self, text: str) -> Self:
-        """Go on with the steps of a text before the laws are checked: ``lawful`` does it when all are done."""
-        made = self
-        for call in read_steps(text):
-            made = made._done(made._read(call, text))
         return made
 
     def _read(self, call: Call, text: str) -> Primitive:
