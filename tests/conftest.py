@@ -2,6 +2,7 @@
 
 ``SPARSELOOM_SEED`` chooses the random data and the examples of property tests; ``SPARSELOOM_CASES`` says how many random
 cases the differential tests compare. Both are printed at the head of a run, so that a run can be repeated.
+``SPARSELOOM_TEST_CACHE`` names a folder in which compiled kernels are kept from run to run; without it each run compiles its own.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: what tests start must be stopped by Ctrl-C
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not is_worker(config):
-        folder = tempfile.mkdtemp(prefix="sparseloom-test-cache-")
+        folder = os.environ.get("SPARSELOOM_TEST_CACHE") or tempfile.mkdtemp(prefix="sparseloom-test-cache-")
         config.stash[RUN_CACHE] = folder, os.environ.get("SPARSELOOM_CACHE_DIR")
         os.environ["SPARSELOOM_CACHE_DIR"] = folder
 
@@ -65,7 +66,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         os.environ.pop("SPARSELOOM_CACHE_DIR", None)
     else:
         os.environ["SPARSELOOM_CACHE_DIR"] = before
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder != os.environ.get("SPARSELOOM_TEST_CACHE"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_report_header() -> list[str]:
