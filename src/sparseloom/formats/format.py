@@ -53,6 +53,8 @@ class Format(Node):
         if self.blocks and (len(self.blocks) != self.order or any(b < 1 for b in self.blocks)):
             raise FormatError(f"block sizes must be one positive number per mode, not {self.blocks}")
         for k, level in enumerate(self.levels):
+            if level.shares_values and k + 1 < len(self.levels):
+                raise FormatError(f"a level of which several entries share a value must be the last; {level.letter} is level {k}")
             if (why := level.misplaced(self.levels, k)) is not None:
                 raise FormatError(why)
 
@@ -77,6 +79,11 @@ class Format(Node):
         """Whether values are stored that no entry asked for: in full levels below others, in blocks, and along diagonals."""
         first = next((k for k, level in enumerate(self.levels) if not level.full), len(self.levels))
         return any(level.full for level in self.levels[first:]) or any(level.padded for level in self.levels)
+
+    @property
+    def shares_values(self) -> bool:
+        """Whether entries may have one value in common, so that the arrays follow from coordinates and values."""
+        return any(level.shares_values for level in self.levels)
 
     @property
     def is_unique(self) -> bool:

@@ -78,13 +78,14 @@ def _has_no_gaps(source: Storage, depth: int) -> bool:
 def _used(source: Storage, depth: int) -> Mask:
     """Which positions of the first levels have entries below them."""
     sizes, counts = source.format.level_sizes(source.shape), position_counts(source)
-    used = np.ones(counts[-1], np.bool_)
+    used: Mask | None = None
     for k in reversed(range(depth, len(source.levels))):
         parents, _ = source.format.levels[k].unpack(source.levels[k], sizes[k], counts[k])
+        used = np.ones(len(parents), np.bool_) if used is None else used
         above = np.zeros(counts[k], np.bool_)
         above[parents[used & (parents >= 0)]] = True
         used = above
-    return used
+    return np.ones(counts[depth], np.bool_) if used is None else used
 
 
 def _taking(made: Storage, used: Mask) -> Storage:

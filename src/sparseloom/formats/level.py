@@ -102,6 +102,8 @@ class Level(Node):
     compact: ClassVar[bool] = True
     padded: ClassVar[bool] = False  # whether values are stored at positions that are no entries, and look like them
     has_holes: ClassVar[bool] = False  # whether positions between the bounds of one parent may be unused
+    # Whether several entries may have one value in common, so that the arrays follow from values too. Such a level is the last.
+    shares_values: ClassVar[bool] = False
     can_locate: ClassVar[bool] = False
     can_append: ClassVar[bool] = False
     can_insert: ClassVar[bool] = False
@@ -147,15 +149,26 @@ class Level(Node):
         """
         raise CompilerBug(self, "a level must say how it is packed")
 
+    def pack_values(
+        self, parents: Index, coordinates: Index, values: NDArray[Any], size: int, parent_count: int, index_dtype: DType
+    ) -> tuple[LevelData, Index, int]:
+        """As ``pack``, for a level that ``shares_values``: it sees the value of every node, and returns which of the stored values is each
+        node's, and how many values are stored."""
+        raise CompilerBug(self, "a level that shares values must say how it is packed with them")
+
     def unpack(self, data: LevelData, size: int, parent_count: int) -> tuple[Index, Index]:
         """The parent position and the coordinate of every position, in order of position.
 
-        A level that is not compact gives parent -1 at unused positions.
+        A level that is not compact gives parent -1 at unused positions. One that ``shares_values`` gives those of every entry.
         """
         raise CompilerBug(self, "a level must say how it is unpacked")
 
+    def slots(self, data: LevelData, size: int, parent_count: int) -> Index:
+        """Which of the stored values belongs to each entry that ``unpack`` gives; only for a level that ``shares_values``."""
+        raise CompilerBug(self, "a level that shares values must say which is whose")
+
     def count(self, data: LevelData, size: int, parent_count: int) -> int:
-        """How many positions there are, unused ones included. The arrays may be longer."""
+        """How many positions there are, unused ones included; of a level that ``shares_values``, how many values. Arrays may be longer."""
         raise CompilerBug(self, "a level must say how many positions it has")
 
     def passed(self, data: LevelData, size: int, parent_count: int) -> int:
@@ -221,11 +234,14 @@ class Level(Node):
         raise CompilerBug(self, "a level must say what its positions stand below")
 
     def slot(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
-        """Where the values of a position stand: at the position itself, unless a level says otherwise, which must then be the last."""
+        """Where the value of a position is stored: at the position itself, unless a level says otherwise, which must then be the last.
+
+        Several positions may have one slot, if the level ``shares_values``. It is only asked of positions that are used.
+        """
         return position
 
     def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> tuple[Expr, Expr]:
-        """The position of a coordinate, and whether it is there; only for levels that ``can_locate``."""
+        """The slot of a coordinate, and whether it is there; only for levels that ``can_locate``."""
         raise CompilerBug(self, "this level cannot locate a coordinate")
 
     def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:

@@ -152,7 +152,7 @@ def stored_count(storage: Storage) -> int:
     """How many entries are stored, repeated ones included; unused places do not count."""
     format = storage.format
     ragged = any(size % block for size, block in zip(storage.shape, format.blocks, strict=False))
-    if ragged or not all(level.compact for level in format.levels):
+    if ragged or format.shares_values or not all(level.compact for level in format.levels):
         return len(_mode_columns(storage)[1])
     return position_counts(storage)[-1]
 
@@ -235,7 +235,7 @@ def _pack_columns(
     if not keep:
         columns, values = _merge_repeated(format, columns, values, duplicates)
     index_dtype = _index_dtype(index_dtype, max((*shape, len(values))), int32_limit)
-    levels, positions, count = _build_levels(format, sizes, columns, len(values), index_dtype, keep)
+    levels, positions, count = _build_levels(format, sizes, columns, values, index_dtype, keep)
     if format.levels and not format.levels[-1].full and format.levels[-1].compact and count == len(values):
         return Storage(format, shape, levels, np.ascontiguousarray(values), fill)  # one entry per position, in order
     require_places(format, sizes, count * values.dtype.itemsize)
@@ -319,9 +319,10 @@ def _index_dtype(wanted: DType | None, largest: int, int32_limit: int) -> DType:
 
 
 def _build_levels(
-    format: Format, sizes: tuple[int, ...], columns: Columns, entries: int, index_dtype: DType, keep: bool
+    format: Format, sizes: tuple[int, ...], columns: Columns, values: Values, index_dtype: DType, keep: bool
 ) -> tuple[tuple[LevelData, ...], Index, int]:
-    """The data of every level, the position of every entry in the last one, and how many positions that has."""
+    """The data of every level, where the value of every entry is stored, and how many values are."""
+    entries = len(values)
     levels: list[LevelData] = []
     positions: Index = np.zeros(entries, np.int64)
     count, separate = 1, False
@@ -337,7 +338,11 @@ def _build_levels(
         nodes = slice(None) if first is None else np.flatnonzero(first)
         parents = positions[nodes]
         for k in range(head, end + 1):
-            data, parents, count = format.levels[k].pack(parents, columns[k][nodes], sizes[k], count, index_dtype)
+            level, coordinates = format.levels[k], columns[k][nodes]
+            if level.shares_values:
+                data, parents, count = level.pack_values(parents, coordinates, values, sizes[k], count, index_dtype)
+            else:
+                data, parents, count = level.pack(parents, coordinates, sizes[k], count, index_dtype)
             levels.append(data)
         positions = parents if first is None else parents[np.cumsum(first) - 1]
     return tuple(levels), positions, count
@@ -386,15 +391,17 @@ def _mode_columns(storage: Storage) -> tuple[Columns, Values]:
 
 
 def _stored_columns(storage: Storage) -> tuple[Columns, Index | None]:
-    """One column of coordinates per level, and the positions of the entries in the last level (None: all of them)."""
+    """One column of coordinates per level, and where the entries' values are stored (None: all of them in order)."""
     format, counts = storage.format, position_counts(storage)
     sizes = format.level_sizes(storage.shape)
     columns: Columns = []
-    kept: Index | None = None  # the entries' positions in the last level
+    kept: Index | None = None  # where the entries' values are stored
     here: Index | None = None  # the entries' positions in the current level, None for all of them in order
     for k in reversed(range(len(format.levels))):
         parents, coordinates = format.levels[k].unpack(storage.levels[k], sizes[k], counts[k])
-        if here is not None:
+        if format.levels[k].shares_values:
+            kept = format.levels[k].slots(storage.levels[k], sizes[k], counts[k])
+        elif here is not None:
             parents, coordinates = parents[here], coordinates[here]
         if not format.levels[k].compact:
             used = np.flatnonzero(parents >= 0)

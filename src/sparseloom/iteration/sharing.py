@@ -103,6 +103,7 @@ def _stored(access: Access) -> Formula:
 
 
 def _is_canonical(levels: Sequence[Level]) -> bool:
-    """Whether loops walk these levels as they are: in order, and what repeats coordinates stands above a singleton."""
+    """Whether loops walk these levels as they are, in order, and what repeats coordinates stands above a singleton; and whether each entry
+    has a place for its value."""
     walked = all(level.unique or below.branchless for level, below in pairwise(levels))
-    return walked and all(level.ordered for level in levels) and levels[-1].unique
+    return walked and all(level.ordered and not level.shares_values for level in levels) and levels[-1].unique
