@@ -59,6 +59,7 @@ def test_no_python_at_all(tmp_path: Path) -> None:
     assert find(tmp_path) == (1, "", text)
 
 
-def test_the_kernel_cache_is_temporary_and_of_this_run() -> None:
-    folder = Path(os.environ["SPARSELOOM_CACHE_DIR"])
-    assert folder.is_dir() and folder.name.startswith("sparseloom-test-cache-")
+def test_the_kernel_cache_is_of_this_run_or_the_one_that_was_asked_for() -> None:
+    folder, asked = Path(os.environ["SPARSELOOM_CACHE_DIR"]), os.environ.get("SPARSELOOM_TEST_CACHE")
+    assert folder.is_dir()
+    assert folder == Path(asked) if asked else folder.name.startswith("sparseloom-test-cache-")
