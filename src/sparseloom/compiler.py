@@ -48,6 +48,7 @@ from sparseloom.schedule.picture import lines_with_origins
 from sparseloom.schedule.races import ignored
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.targets.c import C
+from sparseloom.targets.interpret import with_warps
 from sparseloom.targets.target import Calling, Launchable, Target
 from sparseloom.toolchain.libraries import load
 from sparseloom.toolchain.loading import EntryPoint
@@ -68,7 +69,7 @@ def concrete_passes(target: Target, refill: bool) -> tuple[Pass[Concrete], ...]:
 
 def loop_passes(target: Target, indices: Collection[Array] = ()) -> tuple[Pass[Lowered], ...]:
     """The passes over loops for a target, in order; ``indices`` are the arrays that say where entries are stored."""
-    launches = target.calling is Calling.LAUNCHED
+    launches, warp = target.calling is Calling.LAUNCHED, with_warps(target).lanes
     return (
         _over("use_promised", use_promised),
         _over("sum_in_lanes", lambda loops: sum_in_lanes(loops, target.vector_bytes), LoopKind.VECTOR),
@@ -81,7 +82,7 @@ def loop_passes(target: Target, indices: Collection[Array] = ()) -> tuple[Pass[L
         _over("keep_in_registers", keep_in_registers, LoopKind.GPU_THREAD),
         _over("widen", widen, LoopKind.GPU_THREAD),
         _over("share_among_lanes", share_among_lanes, LoopKind.GPU_THREAD),
-        _over("add_launches", lambda loops: add_launches(loops, target.lanes, indices, launches), *(() if launches else GPU_KINDS)),
+        _over("add_launches", lambda loops: add_launches(loops, warp, indices, launches), *(() if launches else GPU_KINDS)),
         _over("simplify", simplify, *(() if launches else GPU_KINDS)),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sparseloom.loops.nodes import Function, MemorySpace
 from sparseloom.loops.printer import show
 from sparseloom.targets.c import C
-from sparseloom.targets.cuda import kernels_of
+from sparseloom.targets.cuda import CUDA, kernels_of
 from sparseloom.targets.target import GPU_UNITS, Calling, Target
 
 
@@ -25,4 +25,6 @@ TOY_CUDA = Target(
     atomic=C.atomic,
     calling=Calling.LAUNCHED,
     kernels=kernels_of,
+    lanes=CUDA.lanes,
+    threads_per_block=CUDA.threads_per_block,
 )

@@ -29,6 +29,7 @@ from sparseloom.schedule.primitives import Parallelize
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.targets.cuda import CUDA
+from sparseloom.targets.target import Target
 
 MOST_STEPS = 5
 COVERING = tuple(races for races in Races if races is not Races.IgnoreRaces)
@@ -36,7 +37,7 @@ SHARING = (Races.Temporary.name, Races.Temporary.name, Races.ParallelReduction.n
 NOT_YET = ("sparse", "turns out only while", "has no atomic")  # what a GPU is refused, for now
 
 
-Choose = Callable[[Case, Job], Schedule | None]
+Choose = Callable[[Case, Job, Target], Schedule | None]
 
 
 @dataclass
@@ -68,14 +69,14 @@ class OnGpu:
             examine(self.job, target, to_host(made))
 
 
-def on_gpu(seed: int, stream: int, tally: Tally, choose: Choose | None = None) -> Iterator[OnGpu]:
+def on_gpu(seed: int, stream: int, tally: Tally, choose: Choose | None = None, target: Target = CUDA) -> Iterator[OnGpu]:
     """Lowered cases; those that a GPU is refused for a good reason are counted. Schedules are random where nobody else chooses them."""
     for case in schedulable(seed, stream):
         job = prepare(case, Statements())
-        if job is None or (made := (choose or at_random)(case, job)) is None:
+        if job is None or (made := (choose or at_random)(case, job, target)) is None:
             continue
         try:
-            stages = lower_concrete(job.assign, made.concrete, case.int32_limit, target=CUDA)
+            stages = lower_concrete(job.assign, made.concrete, case.int32_limit, target=target)
             stages.require_target()
         except DeviceError as refusal:
             if not any(reason in str(refusal) for reason in NOT_YET):
@@ -88,24 +89,24 @@ def on_gpu(seed: int, stream: int, tally: Tally, choose: Choose | None = None) -
         yield OnGpu(Scheduled(case, made.trace), job, stages)
 
 
-def planned(case: Case, job: Job) -> Schedule | None:
+def planned(case: Case, job: Job, target: Target) -> Schedule | None:
     """One of the schedules that the planner may choose, under statistics that are made up; None if there is none but plain loops."""
     loops = job.prepared.unscheduled()
     found: list[Schedule] = []
     random = Random(f"planned {case.seed}")
-    space = Space(loops.stmt, job.prepared.problem.sizes, made_up(job), this_machine().running(CUDA))
+    space = Space(loops.stmt, job.prepared.problem.sizes, made_up(job), this_machine().running(target))
     for choice in choices(loops, space, ordered=random.random() < 0.5):
-        made = step_by_step(loops, choice)
+        made = step_by_step(loops, choice, target)
         found += [made] if isinstance(made, Schedule) else []
     return random.choice(found[:-1]) if len(found) > 1 else None
 
 
-def at_random(case: Case, job: Job) -> Schedule | None:
+def at_random(case: Case, job: Job, target: Target) -> Schedule | None:
     """A random schedule whose loops are given to a GPU; None if none can be."""
     random = Random(f"gpu {case.seed}")
-    if random.random() < 0.4 and (sharing := next(_by_positions(job, random), None)) is not None:
+    if random.random() < 0.4 and (sharing := next(_by_positions(job, random, target), None)) is not None:
         return sharing
-    made = Schedule(job.prepared.unscheduled())
+    made = Schedule(job.prepared.unscheduled(), target=target)
     for _ in range(random.randint(0, MOST_STEPS)):
         made = with_a_step(made, random, Drawn())
     blocks, _, threads = GPU_UNITS
@@ -118,13 +119,13 @@ def at_random(case: Case, job: Job) -> Schedule | None:
     return made if tags and fits else None
 
 
-def _by_positions(job: Job, random: Random) -> Iterator[Schedule]:
+def _by_positions(job: Job, random: Random, target: Target) -> Iterator[Schedule]:
     """Units that take equally many positions of an operand each, and so share runs of equal coordinates."""
     for access in [n for n in walk(job.assign.rhs) if isinstance(n, Access) and not n.tensor.format.is_dense]:
         first, *others = [str(access.indices[mode]) for mode in access.tensor.format.modes]
         steps = [f"fuse({fused},{var},{fused}z)" for var, fused in zip(others, accumulate("z" * len(others), initial=first), strict=False)]
         steps.append(f"pos({first}{'z' * len(others)},pz,{show(access)})")
-        each, units, races = random.choice((1, 2, 5)), random.choice((1, 3, 8)), random.choice(SHARING)
+        each, units, races = random.choice((1, 2, 5, target.lanes)), random.choice((1, 3, 8)), random.choice(SHARING)
         steps.append(f"split(pz,bz,qz,{each * units})")
         if random.random() < 0.5:
             steps += [f"split(qz,wz,tz,{each})", "parallelize(bz,GPUBlock,Atomics) parallelize(wz,GPUWarp,Atomics)"]
@@ -133,7 +134,7 @@ def _by_positions(job: Job, random: Random) -> Iterator[Schedule]:
             steps += [f"split(qz,tz,rz,{each})", f"parallelize(bz,GPUBlock,{races})"]
             steps.append(f"parallelize(tz,{random.choice(('GPUWarp', 'GPUThread'))},{races})")
         try:
-            yield Schedule.from_text(job.prepared.unscheduled(), " ".join(steps))
+            yield Schedule.from_text(job.prepared.unscheduled(), " ".join(steps), target)
         except ScheduleError:
             continue
 

@@ -17,6 +17,8 @@ from sparseloom.plan.space import Space
 from sparseloom.plan.statistics import Known, Spread, Statistics
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
+from sparseloom.targets.interpret import INTERPRET
+from sparseloom.targets.target import Target
 
 
 def planned_steps(job: Job, drawn: Drawn) -> tuple[Primitive, ...]:
@@ -31,15 +33,15 @@ def planned_steps(job: Job, drawn: Drawn) -> tuple[Primitive, ...]:
     return ()
 
 
-def step_by_step(loops: Concrete, choice: Choice) -> Schedule | ScheduleError:
+def step_by_step(loops: Concrete, choice: Choice, target: Target = INTERPRET) -> Schedule | ScheduleError:
     """A schedule as a user would write it, with the laws checked after each step; the planner's values, whose laws are checked once, must
     be the same steps and make the same loops."""
     made: Schedule | ScheduleError
     try:
-        made = Schedule.from_text(loops, choice.schedule)
+        made = Schedule.from_text(loops, choice.schedule, target)
     except ScheduleError as refusal:
         made = refusal
-    if composed(loops, choice.steps) != (made.concrete if isinstance(made, Schedule) else None):
+    if composed(loops, choice.steps, target) != (made.concrete if isinstance(made, Schedule) else None):
         raise Disagreement(f"the planner and a user do not get the same loops from\n{choice.schedule}")
     if isinstance(made, Schedule) and made.trace != choice.steps:
         raise Disagreement(f"the text does not say the planner's steps:\n{choice.schedule}")

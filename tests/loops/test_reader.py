@@ -116,6 +116,14 @@ def test_loops_that_no_schedule_made_are_read() -> None:
     check(ir.Function("free", (ir.Param(n, ir.Role.SIZE),), body))
 
 
+def test_an_index_that_compares_is_read() -> None:
+    n, x = ir.Var("n"), ir.Array("x_vals", FLOAT64)
+    chosen = ir.Select(ir.compare("equal", n, ir.ONE), ir.ZERO, ir.ONE)
+    for op in (None, "add"):
+        store = ir.Store(x, chosen, ir.Load(x, chosen), op)
+        check(ir.Function("choose", (ir.Param(x, ir.Role.OUTPUT), ir.Param(n, ir.Role.SIZE)), store))
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -13,6 +13,7 @@ from targets.c_harness import call, compile_all
 from sparseloom.core.dtypes import FLOAT32, UINT16, DType
 from sparseloom.loops.nodes import ZERO, Array, Cast, For, Function, Load, LoopKind, Op, Param, Role, Store, Var, add, index, multiply
 from sparseloom.programs.cuda.nvrtc import compile_cubin
+from sparseloom.targets.cuda import CUDA
 from sparseloom.targets.cuda_prelude import prelude_for
 
 HALVES: tuple[DType, ...] = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
@@ -99,4 +100,4 @@ def test_nvrtc_compiles_the_conversions_without_headers() -> None:
     uses = "".join(f"  to_{n}[k] = {n}_of_float32(2 * float32_of_{n}(from_{n}[k]));\n" for n in names)
     params = ", ".join(f"{n}_bits *to_{n}, const {n}_bits *from_{n}" for n in names)
     text = f'extern "C" __global__ void doubled({params}) {{\n  int k = threadIdx.x;\n{uses}}}\n'
-    assert compile_cubin(prelude_for(text) + text).startswith(b"\x7fELF")
+    assert compile_cubin(prelude_for(text, CUDA.lanes) + text).startswith(b"\x7fELF")

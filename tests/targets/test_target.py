@@ -102,7 +102,7 @@ PARAMS = (Param(y, Role.OUTPUT),)
 
 
 def launched(body: For) -> Function:
-    return Function("kernel", PARAMS, Launch(ONE, Literal(64), body))
+    return Function("kernel", PARAMS, Launch(ONE, Literal(64), body, 32, 32))
 
 
 def test_a_launch_is_shown_verified_and_run_but_not_in_c() -> None:
@@ -121,5 +121,9 @@ def test_the_interpreter_asks_for_lanes() -> None:
     warp = For(i, ZERO, ONE, block(Declare(s, constant(0, FLOAT64)), lanes, Store(y, i, s)), LoopKind.GPU_WARP)
     verify(launched(warp))
     assert run(launched(warp), [np.zeros(1)])[0].tolist() == [32]
+    few = Function("kernel", PARAMS, Launch(ONE, Literal(64), warp, 16, 32))
+    verify(few)
     with pytest.raises(CompilerBug, match="a warp has 16 lanes, not 32"):
-        run(launched(warp), [np.zeros(1)], lanes=16)
+        run(few, [np.zeros(1)])
+    with pytest.raises(CompilerBug, match="a warp is cut into equal groups of lanes"):
+        verify(Function("kernel", PARAMS, Launch(ONE, Literal(64), warp, 32, 16)))

@@ -20,6 +20,7 @@ from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.hashing import HASH_FACTOR
 from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells
+from sparseloom.loops.outside import walk_outside
 from sparseloom.loops.routines import Call, Routine
 from sparseloom.loops.segments import Segments, update_in_segments
 
@@ -36,11 +37,11 @@ class KernelStatus(Exception):
         self.status = status
 
 
-def run(function: ir.Function, arguments: Sequence[Any], outputs_initialised: bool = False, lanes: int = 32) -> list[Any]:
+def run(function: ir.Function, arguments: Sequence[Any], outputs_initialised: bool = False) -> list[Any]:
     """Run a kernel on arguments that align with its parameters; ``None`` stands for GROWN and COUNT ones.
 
     Returns the arguments with GROWN arrays and COUNT numbers filled in. Unless ``outputs_initialised``, reading an element of an
-    OUTPUT array before it is written is a bug. A warp has so many ``lanes``.
+    OUTPUT array before it is written is a bug.
     """
     text, arrays, routines = _Writer(function).written()
     tracker = Tracker() if _is_parallel(function) else None
@@ -53,7 +54,7 @@ def run(function: ir.Function, arguments: Sequence[Any], outputs_initialised: bo
     sizes = [int(a) for p, a in zip(function.params, arguments, strict=True) if p.role is ir.Role.SIZE]
     try:
         with np.errstate(all="ignore"):
-            counts = iter(_compiled(text)(list(cells.values()), sizes, tracker, [routine.run for routine in routines], lanes))
+            counts = iter(_compiled(text)(list(cells.values()), sizes, tracker, [routine.run for routine in routines]))
     except OutOfMemory:
         raise KernelStatus(ir.Status.OUT_OF_MEMORY) from None
     except ZeroDivisionError:
@@ -170,6 +171,7 @@ class _Writer:
         self.lines: list[str] = []
         self.thread = ir.Var("")  # counts the threads of the team being written
         self.in_warp = False  # whether a loop over warps is being written
+        self.lanes: int | None = None  # those of a warp of the launch that is being written
 
     def written(self) -> tuple[str, list[ir.Array], list[Routine]]:
         """The text, and the arrays and functions of the library that it takes, in order."""
@@ -180,7 +182,7 @@ class _Writer:
             if isinstance(n, ir.Array):
                 self.arrays.setdefault(n, f"a{len(self.arrays)}")
         self._stmt(self.function.body, "  ")
-        head = ["def kernel(arrays, sizes, tracker, routines, lanes):"]
+        head = ["def kernel(arrays, sizes, tracker, routines):"]
         head += [f"  {name} = arrays[{k}]" for k, name in enumerate(self.arrays.values())]
         head += [f"  {name} = routines[{k}]" for k, name in enumerate(self.routines.values())]
         head += [f"  {name} = sizes[{k}]" for k, name in enumerate(sizes)]
@@ -216,8 +218,10 @@ class _Writer:
                     self._body(other, indent)
             case ir.For():
                 self._loop(stmt, indent)
-            case ir.Launch(body=body):
+            case ir.Launch(body=body, lanes=lanes):
+                self.lanes = lanes
                 self._loop(body, indent)
+                self.lanes = None
             case ir.Team(first, loop, last):
                 # As if every iteration had a thread of its own.
                 outside, self.thread = self.thread, loop.var
@@ -233,8 +237,8 @@ class _Writer:
             self.lines.append(f"{indent}for {var} in {run}:")
             self._body(loop.body, indent)
             return
-        shuffles = [n for n in ir.walk_outside(loop.body, ir.GPU_KINDS) if isinstance(n, ir.Shuffle)]
-        segments = [n for n in ir.walk_outside(loop.body, ir.GPU_KINDS) if isinstance(n, Segments)]
+        shuffles = [n for n in walk_outside(loop.body, ir.GPU_KINDS) if isinstance(n, ir.Shuffle)]
+        segments = [n for n in walk_outside(loop.body, ir.GPU_KINDS) if isinstance(n, Segments)]
         self.lines += [f"{indent}{name} = []" for name in (*map(self._lanes, shuffles), *map(self._lanes, segments))]
         entered = f"tracker.enter({loop.var.name!r}, LoopKind.{loop.kind.name}, r{var}.start)"
         self.lines += [f"{indent}r{var} = {run}", f"{indent}w{var} = {entered}"]
@@ -245,21 +249,21 @@ class _Writer:
         self.lines.append(f"{indent}tracker.leave(w{var})")
         for n in shuffles:
             dtype, held = n.var.dtype, self._scalar(n.var.name)
-            combined, most = self._operator(n.op, ["a", "b"], dtype, dtype), "lanes" if around else "None"
+            combined, most = self._operator(n.op, ["a", "b"], dtype, dtype), self.lanes if around else None
             self.lines.append(f"{indent}for t in across({self._lanes(n)}, len(r{var}), {most}, lambda a, b: {combined}):")
             self.lines.append(f"{indent}  {held} = {self._operator(n.op, [held, 't'], dtype, dtype)}")
-        self.lines += [f"{indent}{self._updated(n, f'len(r{var})')}" for n in segments]
+        self.lines += [f"{indent}{self._updated(n, f'len(r{var})', self.lanes)}" for n in segments]
 
     def _lanes(self, shuffle: ir.Shuffle | Segments) -> str:
         """The list of what the lanes bring to a shuffle."""
         return f"s{self._scalar(shuffle.var.name)}" if isinstance(shuffle, ir.Shuffle) else f"s{self.arrays[shuffle.array]}"
 
-    def _updated(self, stmt: Segments, count: str) -> str:
+    def _updated(self, stmt: Segments, count: str, most: int | None) -> str:
         """What becomes of the segments that so many lanes brought."""
         name, dtype = self.arrays[stmt.array], stmt.array.dtype
         combined = self._operator(stmt.op or "", ["a", "b"], dtype, dtype)
         peek = f"{name}.peek_number" if dtype in _NATIVE else f"{name}.peek"
-        return f"segments({name}, {self._lanes(stmt)}, {count}, {stmt.scattered}, lambda a, b: {combined}, {peek})"
+        return f"segments({name}, {self._lanes(stmt)}, {count}, {most}, {stmt.scattered}, lambda a, b: {combined}, {peek})"
 
     def _simple(self, stmt: ir.Stmt) -> str:
         """A statement that holds no others."""

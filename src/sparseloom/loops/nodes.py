@@ -6,14 +6,13 @@ one kernel. Nothing is left to decide here: a target prints these nodes one by o
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import field
 from enum import Enum
 from typing import Any
 
 from sparseloom.core.algebra import Scalar, identical
 from sparseloom.core.dtypes import BOOL, INT64, DType
-from sparseloom.core.trees import Node, children, node
+from sparseloom.core.trees import Node, node
 
 
 class MemorySpace(Enum):
@@ -240,13 +239,16 @@ class If(Stmt):
 class Launch(Stmt):
     """A kernel of a GPU: ``body`` is a loop over ``blocks`` blocks of ``threads`` threads each, so many ``lanes`` of which are a warp.
 
+    The processor runs ``warp`` threads in lock step. Fewer lanes than that are a part of such a warp.
+
     What stands outside of launches then runs on the host, which knows sizes and positions, and has no arrays of its own.
     """
 
     blocks: Expr
     threads: Expr
     body: For
-    lanes: int = 32
+    lanes: int = 1
+    warp: int = 1
 
 
 @node
@@ -430,19 +432,6 @@ def when(condition: Expr, body: Stmt) -> Stmt:
 def stmts_of(body: Stmt) -> tuple[Stmt, ...]:
     """The statements of a body, one by one."""
     return body.stmts if isinstance(body, Block) else (body,)
-
-
-def walk_outside(stmt: Stmt, kinds: Collection[LoopKind]) -> list[Node]:
-    """A statement and the statements in it, but for those inside loops of these kinds, and inside teams that run such loops."""
-    stack: list[Node] = [stmt]
-    found: list[Node] = []
-    while stack:
-        current = stack.pop()
-        found.append(current)
-        loop = current.loop if isinstance(current, Team) else current
-        if not (isinstance(loop, For) and loop.kind in kinds):
-            stack += [below for below in reversed(children(current)) if isinstance(below, Stmt)]
-    return found
 
 
 def constant(value: Any, dtype: DType) -> Literal:

@@ -89,8 +89,9 @@ def _lines(stmt: ir.Stmt, outside: str) -> Iterator[Line]:
             yield from _indented(body, origin)
         case ir.If():
             yield from _branches(stmt, "if", outside)
-        case ir.Launch(blocks, threads, body, lanes):
-            yield line(f"launch {_index(blocks)} blocks of {_index(threads)} threads{f', in warps of {lanes}' if lanes > 1 else ''}")
+        case ir.Launch(blocks, threads, body, lanes, warp):
+            parts = "" if lanes == warp else f" groups of {lanes} and"
+            yield line(f"launch {_index(blocks)} blocks of {_index(threads)} threads, in{parts} warps of {warp}")
             yield from _indented(body, origin)
         case ir.Team(first, loop, last):
             yield line("each thread first")

@@ -30,7 +30,7 @@ _HEAD = re.compile(rf"def ({NAME})\((.*)\)$")
 _PARAM = re.compile(rf"(\w+) ({NAME})(?:: (\w+)\[\])?$")
 _LOOP = re.compile(r"for (.*?)(?:  \[(.*)\])?$")
 _WHILE = re.compile(r"while (.*?)(?:  \[unrolled (\d+)\])?$")
-_LAUNCH = re.compile(r"launch (.*) blocks of (.*) threads(?:, in warps of (\d+))?$")
+_LAUNCH = re.compile(r"launch (.*) blocks of (.*) threads, in(?: groups of (\d+) and)? warps of (\d+)$")
 _KIND = re.compile(r"([a-z ]+?)(?: (\d+))?$")
 _REDUCED = re.compile(rf"(\S+) ({NAME})$")
 _DECLARED = re.compile(rf"({NAME}): (\w+) = (.*?)(?:  # (.*))?$")
@@ -116,7 +116,7 @@ class _Reader:
                 body = self.body(depth + 1, names.inner())
                 if not isinstance(body, ir.For):
                     raise NotationError(f"a launch runs one loop, in the line {line!r}")
-                return ir.Launch(blocks, threads, body, int(found[3] or 1))
+                return ir.Launch(blocks, threads, body, int(found[3] or found[4]), int(found[4]))
             case "each" if line == "each thread first":
                 return self._team(depth, names)
         return self._simple(line, names)
@@ -227,7 +227,8 @@ def _array(written: str, names: Names) -> tuple[ir.Array, str]:
 
 def _written(line: str, names: Names) -> ir.Stmt:
     """What gives a scalar or elements of an array new values."""
-    found = _UPDATE.search(line)
+    updates = ((one, line[: one.end(1)]) for one in _UPDATE.finditer(line))
+    found = next((one for one, left in updates if left.count("[") == left.count("]")), _UPDATE.search(line))  # an index may compare
     if found is None:
         raise NotationError(f"cannot read the line {line!r}")
     op = _OPERATORS.get(found[2], found[2]) or None

@@ -32,11 +32,19 @@ Brought = tuple[int, Any]  # an index and a value
 
 
 def update_in_segments(
-    cells: Cells, brought: list[Brought], count: int, scattered: bool, combine: Callable[[Any, Any], Any], peek: Callable[[int], Any]
+    cells: Cells,
+    brought: list[Brought],
+    count: int,
+    most: int | None,
+    scattered: bool,
+    combine: Callable[[Any, Any], Any],
+    peek: Callable[[int], Any],
 ) -> None:
-    """What lanes do together, as shuffles do it."""
+    """What lanes do together, as shuffles do it; ``most``: of one warp."""
     if len(brought) != count:
         raise CompilerBug("segments", f"segments are reached by all {count} lanes in lock step, not by {len(brought)} of them")
+    if most is not None and count > most:
+        raise CompilerBug("segments", f"a warp has {most} lanes, not {count}")
     found = [(place, [value for _, value in lanes]) for place, lanes in groupby(brought, key=lambda one: one[0]) if place >= 0]
     if not scattered and len({place for place, _ in found}) < len(found):
         raise CompilerBug("segments", f"each place has one segment: {[place for place, _ in found]}")

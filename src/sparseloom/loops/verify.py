@@ -14,6 +14,7 @@ from sparseloom.core.errors import CompilerBug, SparseloomError
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import is_lanewise
+from sparseloom.loops.outside import walk_outside
 from sparseloom.loops.reductions import check_own, check_reductions
 from sparseloom.loops.routines import Call, Use, indices_of, may_end
 from sparseloom.loops.segments import Segments
@@ -121,7 +122,8 @@ def _check(stmt: ir.Stmt, scope: _Scope, own: Set[str] = frozenset()) -> None:
             _check(body, scope.inner())
         case ir.For():
             _check_for(stmt, scope, own)
-        case ir.Launch(_, _, body):
+        case ir.Launch(_, _, body, lanes, warp):
+            _hold(1 <= lanes <= warp and warp % lanes == 0, stmt, "a warp is cut into equal groups of lanes")
             _hold(body.kind in ir.GPU_KINDS and not scope.units, stmt, "what is launched is an outermost loop over units of a GPU")
             _check(body, scope.inner())
         case ir.Team(first, loop, last):
@@ -165,7 +167,7 @@ def _shuffles_last(body: ir.Stmt) -> bool:
     kept = list(ir.stmts_of(body))
     while kept and isinstance(kept[-1], ir.Shuffle | Segments):
         kept.pop()
-    return not any(isinstance(n, ir.Shuffle | Segments) for stmt in kept for n in ir.walk_outside(stmt, ir.GPU_KINDS))
+    return not any(isinstance(n, ir.Shuffle | Segments) for stmt in kept for n in walk_outside(stmt, ir.GPU_KINDS))
 
 
 def _check_memory(stmt: ir.Stmt, scope: _Scope) -> None:

@@ -25,7 +25,7 @@ from sparseloom.loops.in_memory import in_memory
 from sparseloom.loops.rename import unused_names
 from sparseloom.loops.routines import Call, assigned_by
 from sparseloom.passes.device_memory import made_outside
-from sparseloom.targets.target import LANES, lanes_of_warp
+from sparseloom.targets.target import lanes_of_warp
 
 _FILLING = 256  # threads of a block that fills memory
 _GRID = 1024  # blocks, where nobody knows how many there should be
@@ -83,7 +83,7 @@ def _wrapped(stmt: ir.Stmt, lanes: int) -> ir.Stmt:
             return ir.If(condition, _wrapped(then, lanes), _wrapped(other, lanes), origin=stmt.origin)
         case ir.For(kind=kind) if kind in ir.GPU_KINDS:
             blocks = ir.Op("subtract", (stmt.end, stmt.begin)) if kind is ir.LoopKind.GPU_BLOCK else ir.ONE
-            return ir.Launch(blocks, ir.index(_threads(stmt, lanes)), stmt, lanes, origin=stmt.origin)
+            return ir.Launch(blocks, ir.index(_threads(stmt, lanes, lanes)), stmt, lanes, lanes, origin=stmt.origin)
         case ir.For(body=body) | ir.While(body=body):
             return replace(stmt, body=_wrapped(body, lanes))
     return stmt
@@ -281,7 +281,8 @@ class _Host:
         lanes = _lanes(loop, self.lanes)
         first, loop, last = made_outside(loop, self.names, self.is_known)
         blocks = loop.end if loop.begin == ir.ZERO else ir.Op("subtract", (loop.end, loop.begin))
-        return [*first, ir.Launch(blocks, ir.index(_threads(loop, lanes)), loop, lanes, origin=loop.origin), *last]
+        threads = ir.index(_threads(loop, lanes, self.lanes))
+        return [*first, ir.Launch(blocks, threads, loop, lanes, self.lanes, origin=loop.origin), *last]
 
 
 def _kernels(parts: Sequence[_Part]) -> Iterator[_Kernel]:
@@ -354,7 +355,7 @@ def _lanes(loop: ir.For, most: int) -> int:
     return lanes_of_warp(wanted, most)
 
 
-def _threads(loop: ir.For, lanes: int) -> int:
+def _threads(loop: ir.For, lanes: int, warp: int) -> int:
     """How many threads a block has: those of its largest loop over threads, or the lanes of its largest loop over warps.
 
     Where all of them shuffle there are whole warps, or a power of two, so that each has a neighbour at every step.
@@ -362,7 +363,7 @@ def _threads(loop: ir.For, lanes: int) -> int:
     needed = max([1, *_needed(loop, lanes)])
     if not any(map(_shuffles, walk(loop))):
         return needed
-    return lanes_of_warp(needed) if needed <= LANES else -(-needed // LANES) * LANES
+    return lanes_of_warp(needed, warp) if needed <= warp else -(-needed // warp) * warp
 
 
 def _shuffles(n: Node) -> bool:

@@ -15,15 +15,17 @@ from sparseloom.schedule.laws import breach
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.primitives import Bound, Divide, Fuse, Parallelize, Pos, Precompute, Prefetch, Reorder, Split, Unroll
 from sparseloom.schedule.schedule import Refused, Schedule
+from sparseloom.targets.interpret import INTERPRET
+from sparseloom.targets.target import Target
 
 
 @lru_cache(maxsize=512)
-def composed(loops: Concrete, steps: tuple[Primitive, ...]) -> Concrete | None:
-    """The loops under a schedule; None if a step cannot be done or the schedule breaks a law."""
+def composed(loops: Concrete, steps: tuple[Primitive, ...], target: Target = INTERPRET) -> Concrete | None:
+    """The loops under a schedule; None if a step cannot be done or the schedule breaks a law on a target."""
     if not steps:
         return loops
     made = after(loops, steps)
-    return None if made is None or breach(made.concrete) is not None else made.concrete
+    return None if made is None or breach(made.concrete, target) is not None else made.concrete
 
 
 @lru_cache(maxsize=2048)

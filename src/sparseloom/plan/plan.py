@@ -117,7 +117,7 @@ def plan_with(problem: Problem, statistics: Statistics, schedule: str) -> Plan |
     """The plan with a schedule that was found to be best; None if the loops do not allow it."""
     plain = plan_freely(problem, statistics)
     try:
-        steps = Schedule.from_text(choose_loops(plain.plain), schedule).trace
+        steps = Schedule.from_text(choose_loops(plain.plain), schedule, plain.target).trace
     except ScheduleError:
         return None
     decision = Decision(steps, "as measured", "this was the quickest schedule when the kernel was tuned")
@@ -137,7 +137,7 @@ def _rounded(size: int) -> int:
 def _allowed(plain: Plan, loops: Concrete, found: Iterable[Choice]) -> Iterator[Plan]:
     """Plans with those schedules that the loops allow."""
     for choice in found:
-        if composed(loops, choice.steps) is not None:
+        if composed(loops, choice.steps, plain.target) is not None:
             yield replace(plain, steps=choice.steps, decisions=choice.decisions)
 
 
@@ -154,15 +154,15 @@ def choose_loops(plan: Plan) -> Concrete:
 def schedule_loops(plan: Plan) -> Concrete:
     """The loops of a plan under its schedule."""
     loops = choose_loops(plan.plain)
-    made = _scheduled(loops, plan.asked) if plan.asked else composed(loops, plan.steps)
+    made = _scheduled(loops, plan.asked, plan.target) if plan.asked else composed(loops, plan.steps, plan.target)
     if made is None:
         raise CompilerBug(plan.schedule, "the planner chooses schedules that the loops allow")
     return made
 
 
 @lru_cache(maxsize=512)
-def _scheduled(loops: Concrete, text: str) -> Concrete:
-    return Schedule.from_text(loops, text).concrete
+def _scheduled(loops: Concrete, text: str, target: Target) -> Concrete:
+    return Schedule.from_text(loops, text, target).concrete
 
 
 def plan_as_asked(problem: Problem) -> Plan:

@@ -81,13 +81,13 @@ def _drop(_: Storage) -> None:
 
 
 def bind_interpreter(
-    lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage], initialised: bool, lanes: int
+    lowered: Lowered, arguments: Arguments, read: Callable[[Sequence[Any]], Storage], initialised: bool
 ) -> Call:
     """Prepare a run of the loops in Python, with every access checked."""
 
     def made() -> Storage:
         try:
-            found: list[Any] = interpret.run(lowered.function, arguments, initialised, lanes)
+            found: list[Any] = interpret.run(lowered.function, arguments, initialised)
         except interpret.KernelStatus as ended:
             raise failure(ended.status.value) from None
         lengths = grown_lengths(lowered, found) if lowered.grown else {}

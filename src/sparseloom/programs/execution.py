@@ -260,7 +260,7 @@ class Specialization:
         if place is not None:
             call = bind_launches(stages.launchable, arguments, read, place)
         elif entry is None:
-            call = bind_interpreter(lowered, arguments, read, initialised, how.lanes)
+            call = bind_interpreter(lowered, arguments, read, initialised)
         else:
             call = bind_entry(entry, lowered, arguments, read)
         call = replace(call, entries=entries)

@@ -26,10 +26,12 @@ from sparseloom.schedule.asked_ahead import not_ahead
 from sparseloom.schedule.races import unresolved
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.schedule.units import misplaced
+from sparseloom.targets.interpret import INTERPRET
+from sparseloom.targets.target import Target
 
 
-def breach(concrete: Concrete) -> Refusal | None:
-    """The first law that a statement breaks."""
+def breach(concrete: Concrete, target: Target = INTERPRET) -> Refusal | None:
+    """The first law that a statement breaks, if it runs on a target; the interpreter has every unit."""
     stmt, appended = concrete.stmt, appended_result(concrete)
     unordered = out_of_order(stmt, appended, concrete) if appended is not None else None
     return (
@@ -39,7 +41,7 @@ def breach(concrete: Concrete) -> Refusal | None:
         or unordered
         or written_again(stmt)
         or unvisited(stmt)
-        or misplaced(stmt)
+        or misplaced(stmt, target)
         or not_ahead(stmt)
         or unresolved(stmt, appended, own_rows(concrete))
     )

@@ -34,6 +34,8 @@ from sparseloom.schedule.text import Call, instead_of, read_steps, unreadable
 from sparseloom.show.iteration_graph import IterationGraph
 from sparseloom.show.iteration_space import IterationSpace, draw
 from sparseloom.show.provenance_graph import ProvenanceGraph
+from sparseloom.targets.interpret import INTERPRET
+from sparseloom.targets.target import Target
 
 Variable = IndexVar | str
 Variables = Variable | Iterable[Variable]
@@ -61,6 +63,7 @@ class Schedule:
 
     concrete: Concrete
     trace: tuple[Primitive, ...] = ()
+    target: Target = INTERPRET
 
     def split(self, i: Variable, outer: Variable, inner: Variable, size: int) -> Self:
         """Strip-mine ``i`` into blocks of constant size."""
@@ -134,7 +137,7 @@ class Schedule:
         made = self.attempt(step)
         if isinstance(made, Refused):
             raise self._refused(str(step), made.refusal, made.stmt)
-        broken = breach(made.concrete)
+        broken = breach(made.concrete, self.target)
         if broken is not None:
             raise self._refused(str(step), broken, made.stmt)
         return made
@@ -199,9 +202,9 @@ class Schedule:
         return "\n".join(map(str, self.trace))
 
     @staticmethod
-    def from_text(concrete: Concrete, text: str) -> Schedule:
-        """Take the steps of a text such as ``split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)``."""
-        return Schedule(concrete).then_text(text)
+    def from_text(concrete: Concrete, text: str, target: Target = INTERPRET) -> Schedule:
+        """Take the steps of a text such as ``split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)``, as a target can run them."""
+        return Schedule(concrete, target=target).then_text(text)
 
     def then_text(self, text: str) -> Self:
         """Go on with the steps of a text."""

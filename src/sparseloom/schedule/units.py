@@ -12,16 +12,18 @@ from sparseloom.notation.nodes import Forall, Stmt, Unit, Where
 from sparseloom.notation.printer import show
 from sparseloom.schedule.refusal import Refusal, listed
 from sparseloom.targets import target
-from sparseloom.targets.target import FACTS, LANES, THREADS_PER_BLOCK, lanes_of_warp
+from sparseloom.targets.interpret import with_warps
+from sparseloom.targets.target import FACTS, Target, lanes_of_warp
 
 # From the outside in: a unit may contain those behind it.
 CPU_UNITS = tuple(one.unit for one in target.CPU_UNITS)
 GPU_UNITS = tuple(one.unit for one in target.GPU_UNITS)
 
 
-def misplaced(stmt: Stmt) -> Refusal | None:
-    """The first parallel loop that its unit cannot run where it stands."""
+def misplaced(stmt: Stmt, on: Target) -> Refusal | None:
+    """The first parallel loop that its unit cannot run where it stands, or that is too large for a target."""
     graph = provenance(stmt)
+    sizes = with_warps(on)
     for path in paths(stmt):
         for depth, loop in enumerate(path.loops):
             unit = loop.tag.unit
@@ -31,7 +33,7 @@ def misplaced(stmt: Stmt) -> Refusal | None:
             around = tuple(outer for outer in around if unit is not Unit.CPUVector or not _shares_lanes(path, outer, depth, graph))
             if found := _nesting(loop, unit, around) or _extent(loop, unit, graph) or _lanes(stmt, loop, unit):
                 return found
-        if crowded := _block_size(path.loops, graph):
+        if crowded := _block_size(path.loops, graph, sizes):
             return crowded
     return None
 
@@ -91,17 +93,17 @@ def _lanes(stmt: Stmt, loop: Forall, unit: Unit) -> Refusal | None:
     return None
 
 
-def _block_size(loops: tuple[Forall, ...], graph: Provenance) -> Refusal | None:
-    """A warp has 32 lanes and a block 1024 threads."""
+def _block_size(loops: tuple[Forall, ...], graph: Provenance, on: Target) -> Refusal | None:
+    """A warp has so many lanes, and a block so many threads."""
     extents = dict(_threads(loops, graph))
     lanes, warps = extents.get(Unit.GPUThread), extents.get(Unit.GPUWarp)
     var = next((loop.var for loop in loops if loop.tag.unit is Unit.GPUThread), None)
-    if warps is not None and lanes is not None and lanes > LANES:
-        return Refusal("S810", f"{var} has {lanes} iterations, but a warp has {LANES} lanes", f"split it by {LANES}", at=var)
-    threads = (warps * lanes_of_warp(lanes or 1) if warps is not None else lanes) or 0
-    if threads > THREADS_PER_BLOCK:
+    if warps is not None and lanes is not None and lanes > on.lanes:
+        return Refusal("S810", f"{var} has {lanes} iterations, but a warp has {on.lanes} lanes", f"split it by {on.lanes}", at=var)
+    threads = (warps * lanes_of_warp(lanes or 1, on.lanes) if warps is not None else lanes) or 0
+    if threads > on.threads_per_block:
         at = var if warps is None else next(loop.var for loop in loops if loop.tag.unit is Unit.GPUWarp)
-        return Refusal("S811", f"a block would have {threads} threads, and {THREADS_PER_BLOCK} is the most", "use smaller blocks", at=at)
+        return Refusal("S811", f"a block would have {threads} threads, and {on.threads_per_block} is the most", "use smaller blocks", at=at)
     return None
 
 

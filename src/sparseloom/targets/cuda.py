@@ -62,13 +62,19 @@ def _taken(launch: Launch) -> tuple[Array | Var, ...]:
 def translation_unit(functions: Sequence[tuple[Function, str]]) -> str:
     """One text with the kernels of many functions, each with the name that they begin with."""
     text = text_of(line for function, entry in functions for line in _kernels(function, entry))
-    return f"{prelude_for(text)}\n{text}" if text else prelude_for(text)
+    prelude = prelude_for(text, max((_lanes_of_warp(function) for function, _ in functions), default=1))
+    return f"{prelude}\n{text}" if text else prelude
 
 
 def translated(function: Function, entry: str) -> list[Line]:
     """The lines of the text of one function, with what they stem from."""
     lines = list(_kernels(function, entry))
-    return [*lines_of(prelude_for(text_of(lines))), *lines]
+    return [*lines_of(prelude_for(text_of(lines), _lanes_of_warp(function))), *lines]
+
+
+def _lanes_of_warp(function: Function) -> int:
+    """How many lanes the warps of a device have that runs the kernels of a function."""
+    return max((n.warp for n in walk(function.body) if isinstance(n, Launch)), default=1)
 
 
 def _kernels(function: Function, entry: str) -> Iterator[Line]:
@@ -76,7 +82,7 @@ def _kernels(function: Function, entry: str) -> Iterator[Line]:
     indices, nonnegative = index_names(function), nonnegative_names(function)
     kernels = kernels_of(function, entry)
     for kernel in kernels:
-        names = CNames([*_TAKEN, *helpers(), *STATUS_NAMES, *(other.name for other in kernels)])
+        names = CNames([*_TAKEN, *helpers(kernel.launch.warp), *STATUS_NAMES, *(other.name for other in kernels)])
         params = [_declaration(one, kernel.launch, names) for one in kernel.params]
         statements = KernelStatements(Expressions(names, indices, nonnegative), kernel.launch)
         statements.emit(kernel.launch.body)
@@ -104,4 +110,6 @@ CUDA = Target(
     atomic=atomic_way,
     calling=Calling.LAUNCHED,
     kernels=kernels_of,
+    lanes=32,
+    threads_per_block=1024,
 )

@@ -111,36 +111,36 @@ _SWAP_PART = """
 _TOGETHER = """
 template <class T> static __device__ __forceinline__ bool is_mine(T *const *place, T &value) {
   int same;
-  const uint32_t mask = __activemask();
+  const lane_mask mask = __activemask();
   __match_all_sync(mask, (uint64_t)*place, &same);
-  if (!same || mask != 0xffffffffu) return true;
+  if (!same || mask != (lane_mask)-1) return true;
   #pragma unroll
-  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(mask, value, step);
-  return threadIdx.x % 32 == 0;
+  for (int step = WARP / 2; step > 0; step /= 2) value += __shfl_xor_sync(mask, value, step);
+  return threadIdx.x % WARP == 0;
 }
 """
 # Which of the lanes of a group have another place than the one before.
 _HEADS = """
-template <int lanes> static __device__ __forceinline__ uint32_t segment_heads(uint32_t mask, int64_t place) {
+template <int lanes> static __device__ __forceinline__ lane_mask segment_heads(lane_mask mask, int64_t place) {
   const int64_t before = __shfl_up_sync(mask, place, 1);
-  const uint32_t heads = __ballot_sync(mask, threadIdx.x % lanes == 0 || before != place);
-  return heads >> (threadIdx.x % 32 / lanes * lanes) & (0xffffffffu >> (32 - lanes));
+  const lane_mask heads = __ballot_sync(mask, threadIdx.x % lanes == 0 || before != place);
+  return heads >> (threadIdx.x % WARP / lanes * lanes) & ((lane_mask)-1 >> (8 * sizeof(lane_mask) - lanes));
 }
 """
 # Which of the lanes of a group have something to add.
 _ACTIVE = """
-template <int lanes> static __device__ __forceinline__ uint32_t active_lanes(uint32_t mask, int64_t place) {
-  return __ballot_sync(mask, place >= 0) >> (threadIdx.x % 32 / lanes * lanes) & (0xffffffffu >> (32 - lanes));
+template <int lanes> static __device__ __forceinline__ lane_mask active_lanes(lane_mask mask, int64_t place) {
+  return __ballot_sync(mask, place >= 0) >> (threadIdx.x % WARP / lanes * lanes) & ((lane_mask)-1 >> (8 * sizeof(lane_mask) - lanes));
 }
 """
 # By all of so many lanes: each looks at the end of one of as many parts.
 _SEARCH = """
-template <int lanes> static __device__ int64_t search_{D}(const {T} *array, int64_t begin, int64_t end, int64_t key, uint32_t mask) {{
+template <int lanes> static __device__ int64_t search_{D}(const {T} *array, int64_t begin, int64_t end, int64_t key, lane_mask mask) {{
   const int lane = threadIdx.x % lanes;
   while (begin < end) {{
     const int64_t part = (end - begin + lanes - 1) / lanes, first = begin + lane * part;
     const int64_t last = first + part < end ? first + part - 1 : end - 1;
-    const int before = __popc(__ballot_sync(mask, first < end && array[last] < key) & mask);
+    const int before = count_lanes(__ballot_sync(mask, first < end && array[last] < key) & mask);
     begin += before * part;
     if (begin >= end) return end;
     end = begin + part < end ? begin + part - 1 : end - 1;
@@ -177,6 +177,8 @@ _MOVES = {
     "read_wide": {"name": "read", "parameters": "T *kept, const T *place", "word": _READ, "one": "kept[k] = place[k]"},
     "write_wide": {"name": "write", "parameters": "const T *kept, T *place", "word": _WRITE, "one": "place[k] = kept[k]"},
 }
+# A mask has a bit for each lane of a warp: its type, and the functions that count bits and find the first and the last.
+_MASKS = {32: ("uint32_t", "__popc", "__ffs", "__clz"), 64: ("uint64_t", "__popcll", "__ffsll", "__clzll")}
 _OPERATORS = ("add", "multiply", "minimum", "maximum", "logical_or", "logical_and", "logical_xor")
 
 
@@ -189,11 +191,25 @@ def atomic_way(op: str, dtype: DType) -> Atomic | None:
     return Atomic.SWAP if dtype.itemsize <= 8 else None
 
 
+def _of_warps(lanes: int) -> dict[str, str]:
+    """What depends on how many lanes a warp has."""
+    kind, count, first, leading = _MASKS[32 if lanes <= 32 else 64]
+    bits = 32 if lanes <= 32 else 64
+    return {
+        "WARP": f"enum {{ WARP = {lanes} }};",
+        "lane_mask": f"typedef {kind} lane_mask;",
+        "count_lanes": f"{DEVICE} int count_lanes(lane_mask mask) {{ return {count}(mask); }}",
+        "first_lane": f"{DEVICE} int first_lane(lane_mask mask) {{ return {first}(mask) - 1; }}",
+        "last_lane": f"{DEVICE} int last_lane(lane_mask mask) {{ return {bits - 1} - {leading}(mask); }}",
+    }
+
+
 @cache
-def helpers() -> dict[str, str]:
-    """Every helper by name."""
+def helpers(lanes: int) -> dict[str, str]:
+    """Every helper by name, for warps of so many lanes."""
     found = {name: text.replace("static inline", DEVICE) for name, text in (c_prelude.helpers() | CUDA_HALF_HELPERS).items()}
     found |= {name: f"#define {name} {value}" for name, value in _MACROS.items()}
+    found |= _of_warps(lanes)
     found |= {"is_mine": _TOGETHER, "segment_heads": _HEADS, "active_lanes": _ACTIVE}
     found |= {name: _WIDE.format(device=DEVICE, **parts) for name, parts in _MOVES.items()}
     found |= {"UINT64_C": "#define UINT64_C(number) number##ULL", "complex_number": _COMPLEX}
@@ -235,7 +251,7 @@ def _of_dtype(dtype: DType) -> dict[str, str]:
         handed = f"({kind})__shfl_xor_sync(mask, value, step)"
     for name, instruction in (("across", "xor"), ("before", "up")):
         given = handed.replace("shfl_xor", f"shfl_{instruction}")
-        found[f"{name}_{dtype}"] = f"{DEVICE} {kind} {name}_{dtype}(uint32_t mask, {kind} value, int step) {{ return {given}; }}"
+        found[f"{name}_{dtype}"] = f"{DEVICE} {kind} {name}_{dtype}(lane_mask mask, {kind} value, int step) {{ return {given}; }}"
     if dtype in INDEX_DTYPES:
         found[f"search_{dtype}"] = _SEARCH.format(T=kind, D=dtype)
     for name in _OPERATORS:
@@ -271,7 +287,7 @@ def _updated(name: str, dtype: DType) -> str:
     return f"{call}(place, value);"
 
 
-def prelude_for(text: str) -> str:
-    """The types and helpers that kernels with this text need."""
+def prelude_for(text: str, lanes: int) -> str:
+    """The types and helpers that kernels with this text need, for warps of so many lanes."""
     statuses = f"enum {{ {', '.join(c_prelude.STATUS_NAMES)} }};"
-    return "\n\n".join([_TYPES.strip("\n"), statuses, *c_prelude.needed(text, helpers()).values()]) + "\n"
+    return "\n\n".join([_TYPES.strip("\n"), statuses, *c_prelude.needed(text, helpers(lanes)).values()]) + "\n"

@@ -21,8 +21,6 @@ from sparseloom.targets.c_expr import PLUS, TIMES, Expressions, Piece, c_type, l
 from sparseloom.targets.c_stmt import Statements
 from sparseloom.targets.loop_properties import ATOMIC, TOTAL
 
-_ALL_LANES = 32
-
 
 class Level(Enum):
     """Who runs a statement."""
@@ -53,7 +51,7 @@ class KernelStatements(Statements):
 
     def __init__(self, expressions: Expressions, launch: ir.Launch) -> None:
         super().__init__(KernelExpressions(expressions, self))
-        self.threads, self.lanes = int(launch.threads.value.real), launch.lanes  # type: ignore[attr-defined]
+        self.threads, self.lanes, self.warp = int(launch.threads.value.real), launch.lanes, launch.warp  # type: ignore[attr-defined]
         self.level = Level.BLOCK
         self.reread = _reread(launch.body)
 
@@ -78,9 +76,13 @@ class KernelStatements(Statements):
     @property
     def _mask(self) -> str:
         """The lanes of this warp."""
-        if self.lanes == _ALL_LANES:
-            return "0xffffffffu"
-        return f"{(1 << self.lanes) - 1:#x}u << (threadIdx.x % {_ALL_LANES} / {self.lanes} * {self.lanes})"
+        if self.lanes == self.warp:
+            return self._first_lanes(self.warp)
+        return f"{self._first_lanes(self.lanes)} << (threadIdx.x % {self.warp} / {self.lanes} * {self.lanes})"
+
+    def _first_lanes(self, count: int) -> str:
+        """The mask of so many lanes, which has a bit for each lane of a warp."""
+        return f"{(1 << count) - 1:#x}{'u' if self.warp <= 32 else 'ull'}"
 
     def _wait(self) -> None:
         """All who run this wait for each other."""
@@ -90,11 +92,11 @@ class KernelStatements(Statements):
     @property
     def searching(self) -> tuple[int, str]:
         """How many lanes search together, and which."""
-        whole = self.threads % _ALL_LANES == 0
+        whole = self.threads % self.warp == 0
         match self.level:
             case Level.BLOCK if whole:
-                return _ALL_LANES, "0xffffffffu"
-            case Level.WARP if whole or self.lanes == _ALL_LANES:
+                return self.warp, self._first_lanes(self.warp)
+            case Level.WARP if whole or self.lanes == self.warp:
                 return self.lanes, self._mask
         return 1, ""
 
@@ -136,12 +138,12 @@ class KernelStatements(Statements):
     def _found_together(self, stmts: Sequence[ir.Stmt]) -> list[ir.Declare]:
         """The first statements of a block that search, no more than it has warps: one warp does it for all."""
         found: list[ir.Declare] = []
-        if self.level is not Level.BLOCK or self.threads % _ALL_LANES or self.threads == _ALL_LANES:
+        if self.level is not Level.BLOCK or self.threads % self.warp or self.threads == self.warp:
             return found
         for stmt in stmts:
             if not isinstance(stmt, ir.Declare) or not any(isinstance(n, ir.Search) for n in walk(stmt.value)):
                 break
-            if len(found) * _ALL_LANES == self.threads or any(n == one.var for one in found for n in walk(stmt.value)):
+            if len(found) * self.warp == self.threads or any(n == one.var for one in found for n in walk(stmt.value)):
                 break
             found.append(stmt)
         return found
@@ -154,9 +156,9 @@ class KernelStatements(Statements):
         self.line(f"__shared__ int64_t {places}[{len(found)}];")
         self._wait()
         for k, stmt in enumerate(found):
-            with self._stemming(stmt), self._braces(f"if (threadIdx.x / {_ALL_LANES} == {k})"):
+            with self._stemming(stmt), self._braces(f"if (threadIdx.x / {self.warp} == {k})"):
                 self.line(f"const int64_t here = {self.expressions.assigned(stmt.var, stmt.value)};")
-                self.line(f"if (threadIdx.x % {_ALL_LANES} == 0) {places}[{k}] = here;")
+                self.line(f"if (threadIdx.x % {self.warp} == 0) {places}[{k}] = here;")
         self._wait()
         for k, stmt in enumerate(found):
             with self._stemming(stmt):
@@ -267,9 +269,9 @@ class KernelStatements(Statements):
             if self.level is Level.WARP:
                 self._shuffle(stmt, name, 1, self.lanes, self._mask)
             else:
-                near = min(self.threads, _ALL_LANES)
-                self._shuffle(stmt, name, each, near, f"{(1 << near) - 1:#x}u")
-                self._shuffle_warps(stmt, name, self.threads // _ALL_LANES)
+                near = min(self.threads, self.warp)
+                self._shuffle(stmt, name, each, near, self._first_lanes(near))
+                self._shuffle_warps(stmt, name, self.threads // self.warp)
             self.written.note(stmt, TOTAL)
             held, symbol = self.names.scalar(stmt.var.name), update_symbol(stmt.op, stmt.var.dtype)
             combined = operate(stmt.op, [Piece(held), Piece(name)], stmt.var.dtype).text
@@ -290,13 +292,13 @@ class KernelStatements(Statements):
         """One value of each warp goes through shared memory; every warp adds them up alike, so that nobody waits to be told the total."""
         if count <= 1:
             return
-        places, lane = self.names.fresh(f"{stmt.var.name}_of_warps"), f"threadIdx.x % {_ALL_LANES}"
+        places, lane = self.names.fresh(f"{stmt.var.name}_of_warps"), f"threadIdx.x % {self.warp}"
         self.line(f"__shared__ {c_type(stmt.var.dtype)} {places}[{count}];")
         self._wait()  # who came here before has read
-        self.line(f"if ({lane} == 0) {places}[threadIdx.x / {_ALL_LANES}] = {name};")
+        self.line(f"if ({lane} == 0) {places}[threadIdx.x / {self.warp}] = {name};")
         self._wait()
         self.line(f"{name} = {lane} < {count} ? {places}[{lane}] : {_nothing(stmt)};")
-        self._shuffle(stmt, name, 1, count, f"{(1 << _ALL_LANES) - 1:#x}u")
+        self._shuffle(stmt, name, 1, count, self._first_lanes(self.warp))
 
     def _place_brought(self, stmt: Segments) -> tuple[str, str]:
         """Where a lane adds something to, and what: to begin with nothing, nowhere."""
@@ -308,8 +310,9 @@ class KernelStatements(Statements):
         """Lanes add what those before them in their segment have, and the last of each updates the place (Hillis and Steele's scan)."""
         dtype, lanes, op = stmt.array.dtype, self.lanes, stmt.op or ""
         heads, active, lane, begin, step, handed = map(self.names.fresh, ("heads", "active", "lane", "begin", "step", "handed"))
-        self.line(f"const uint32_t {heads} = segment_heads<{lanes}>({self._mask}, {place});")
-        self.line(f"const int {lane} = threadIdx.x % {lanes}, {begin} = 31 - __clz({heads} & (0xffffffffu >> (31 - {lane})));")
+        self.line(f"const lane_mask {heads} = segment_heads<{lanes}>({self._mask}, {place});")
+        before = f"{heads} & ({self._first_lanes(self.warp)} >> ({self.warp - 1} - {lane}))"
+        self.line(f"const int {lane} = threadIdx.x % {lanes}, {begin} = last_lane({before});")
         self.line("#pragma unroll")
         with self._braces(f"for (int {step} = 1; {step} < {lanes}; {step} *= 2)"):
             self.line(f"const {c_type(dtype)} {handed} = before_{dtype}({self._mask}, {value}, {step});")
@@ -323,9 +326,9 @@ class KernelStatements(Statements):
             return
         symbol = update_symbol(op, dtype)
         plain = f"{where} {symbol} {value};" if symbol else f"{where} = {operate(op, [Piece(where), Piece(value)], dtype).text};"
-        self.line(f"const uint32_t {active} = active_lanes<{lanes}>({self._mask}, {place});")
+        self.line(f"const lane_mask {active} = active_lanes<{lanes}>({self._mask}, {place});")
         with self._braces(f"if ({ends})"):
-            self.line(f"if ({begin} == __ffs({active}) - 1 || {lane} == 31 - __clz({active})) {atomic}", f"else {plain}")
+            self.line(f"if ({begin} == first_lane({active}) || {lane} == last_lane({active})) {atomic}", f"else {plain}")
 
     # Memory
 

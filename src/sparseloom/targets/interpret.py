@@ -6,14 +6,29 @@ from dataclasses import replace
 
 from sparseloom.loops.nodes import MemorySpace
 from sparseloom.targets.c import C
+from sparseloom.targets.cuda import CUDA
 from sparseloom.targets.target import CPU_UNITS, GPU_UNITS, Calling, Target
 
 
 def stand_in(target: Target, name: str) -> Target:
     """The interpreter in place of a target: what it shows is that one's text, what it runs are that one's loops."""
-    spaces = frozenset(MemorySpace)
-    units = (*CPU_UNITS, *GPU_UNITS)
-    return replace(target, name=name, title="the interpreter", units=units, spaces=spaces, calling=Calling.INTERPRETED, stands_for=target)
+    sizes = with_warps(target)
+    return replace(
+        target,
+        name=name,
+        title="the interpreter",
+        units=(*CPU_UNITS, *GPU_UNITS),
+        spaces=frozenset(MemorySpace),
+        calling=Calling.INTERPRETED,
+        stands_for=target,
+        lanes=sizes.lanes,
+        threads_per_block=sizes.threads_per_block,
+    )
+
+
+def with_warps(target: Target) -> Target:
+    """The target whose warps and blocks hold for loops over units of a GPU: CUDA where a target has none, but the interpreter runs them."""
+    return target if target.lacking(one.unit for one in GPU_UNITS) is None else CUDA
 
 
 INTERPRET = stand_in(C, "interpret")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.outside import walk_outside
 from sparseloom.loops.routines import allocated_in
 
 THREADS = "its threads"
@@ -34,7 +35,7 @@ def private(array: ir.Array) -> str:
 
 def private_arrays(stmt: ir.Stmt) -> list[ir.Array]:
     """The arrays that a thread which runs a statement makes for itself; pieces are handed over to all."""
-    made = allocated_in(ir.walk_outside(stmt, (ir.LoopKind.THREADS,)))
+    made = allocated_in(walk_outside(stmt, (ir.LoopKind.THREADS,)))
     return [array for array in made if array.space is not ir.MemorySpace.PIECES]
 
 

@@ -38,11 +38,9 @@ GPU_UNITS = (
     ParallelUnit(Unit.GPUThread, LoopKind.GPU_THREAD, has_lanes=True, needs_constant=True),
 )
 FACTS = {one.unit: one for one in (*CPU_UNITS, *GPU_UNITS)}
-LANES = 32  # of a warp
-THREADS_PER_BLOCK = 1024
 
 
-def lanes_of_warp(wanted: int, most: int = LANES) -> int:
+def lanes_of_warp(wanted: int, most: int) -> int:
     """How many lanes stand for a warp whose loops need so many: a power of two, so that several such groups share the lanes of one."""
     return min(most, 1 << max(wanted - 1, 0).bit_length())
 
@@ -88,7 +86,8 @@ class Target:
     allocator: Allocator | None = None  # of one whose kernels hand out arrays
     kernels: Callable[[Function, str], Sequence[Any]] | None = None  # of one that is launched: what its text has for each launch
     vector_bytes: int = 64
-    lanes: int = LANES
+    lanes: int = 1  # of a warp
+    threads_per_block: int = 1
     parts: int = 64  # into how many parts a range is cut when what threads make is put together afterwards
     slots: int = 16  # how many private copies a loop over threads makes: results then do not depend on how many threads there are
     largest_shared: int = 4096  # elements of an array that the threads of a block share
