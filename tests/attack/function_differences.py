@@ -6,6 +6,7 @@ A predicate does not only name a difference: where there is another answer that 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,9 @@ def in_dtype(arrays: dict[str, Any], dtype: Any) -> dict[str, Any]:
 
 def float16(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
     """The answer is NumPy's in float32, rounded."""
-    if not any(np.asarray(each).dtype == np.float16 for each in call.arrays.values()):
+    if not any(np.asarray(each).dtype == np.float16 for each in call.arrays.values()) and "'float16'" not in call.text:
         return False
+    call = replace(call, text=call.text.replace("'float16'", "'float32'"))
     wide = {name: array.astype(np.float32) if np.asarray(array).dtype == np.float16 else array for name, array in call.arrays.items()}
     wanted, values = by_numpy(call, wide), plain(found)
     if isinstance(wanted, Exception) or values is None or plain(wanted) is None or values.dtype.kind != "f":
@@ -127,6 +129,11 @@ def raises(*functions: str, ours: type[Exception]) -> Callable[..., bool]:
     return lambda call, found, expected, same, by_numpy: call.function in functions and isinstance(found, ours)
 
 
+def beyond_nothing(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
+    """A position beyond the end of a mode, in a result without values."""
+    return call.function == "take" and isinstance(found, IndexError) and np.size(expected) == 0
+
+
 def of_one_value(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
     """``float(A)`` and the like take one value of any shape; several are an error of shapes."""
     if call.function not in ("number", "part") or not isinstance(expected, TypeError):
@@ -137,7 +144,7 @@ def of_one_value(call: Call, found: Any, expected: Any, same: Compare, by_numpy:
 
 def two_mistakes(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
     """Dtypes that a function does not take, and shapes that do not broadcast: either is said first."""
-    said = ("not supported for the input types", "Cannot cast ufunc")
+    said = ("not supported for the input types", "Cannot cast ufunc", "out must be inexact")
     return isinstance(found, ShapeError) and isinstance(expected, TypeError) and any(words in str(expected) for words in said)
 
 
@@ -145,6 +152,21 @@ def axis_of_nothing(call: Call, found: Any, expected: Any, same: Compare, by_num
     """A tensor of order 0 that takes an axis."""
     is_rejected = isinstance(found, Exception) and "out=" not in call.text  # what holds the result is looked at afterwards
     return isinstance(expected, np.exceptions.AxisError) and call.arrays["A"].ndim == 0 and not is_rejected
+
+
+def dtype_of_output(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
+    """Whether an output of another dtype is filled: where the rule ``same_kind`` allows it, and then with NumPy's values."""
+    if "out=out)" not in call.text and "out=out," not in call.text:
+        return False
+    alone = call.text.replace("out=out, ", "").replace("out=out", "").replace(", out][1]", "][0]")
+    wanted = by_numpy(replace(call, text=alone), call.arrays)
+    if isinstance(wanted, Exception):
+        return False
+    fits = np.can_cast(np.asarray(wanted).dtype, call.arrays["out"].dtype, "same_kind")
+    if isinstance(found, Exception):
+        return not fits
+    ours, theirs = found.astype(np.asarray(wanted).dtype), np.asarray(wanted).astype(found.dtype)
+    return fits and not (same(found, theirs) and same(ours, wanted))  # in the narrower of both dtypes
 
 
 def truth_values(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
@@ -179,6 +201,8 @@ DIFFERENCES: dict[str, Callable[..., bool]] = {
     "numbers": of_one_value,
     "two mistakes": two_mistakes,
     "sign of complex numbers": raises("sign", ours=DTypeError),
+    "dtype of `out=`": dtype_of_output,
+    "positions in tensors without values": beyond_nothing,
     "axis of order 0": axis_of_nothing,
 }
 

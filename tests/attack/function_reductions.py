@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 from attack.arrays import pick
 from attack.function_call import Call, draw_axis
@@ -15,7 +17,7 @@ REDUCTIONS = {
     "running": "cumsum cumprod nancumsum nancumprod cumulative_sum cumulative_prod",
 }
 METHODS = "sum prod min max any all mean var std argmin argmax cumsum cumprod".split()
-FILLING = ("sum", "prod", "min", "max", "any", "all", "mean")  # those that take out=
+FILLING = [name for names in REDUCTIONS.values() for name in names.split() if "out" in signature(getattr(np, name)).parameters]
 OF_DTYPE = "sum prod mean nansum nanprod cumsum cumprod cumulative_sum cumulative_prod".split()
 
 
@@ -46,7 +48,8 @@ def reduction(call: Call) -> None:
         call.plain(
             "out", np.zeros(shape_of(array, name, options), pick(rng, (np.result_type(array), "int64", "float64", "uint64", "complex128")))
         )
-        call.text = f"{pick(rng, ('np.' + name + '(A, ', 'A.' + name + '('))}out=out.copy(){options})"
+        ways = [f"np.{name}(A, ", f"sl.{name}(A, ", *([f"A.{name}("] if name in METHODS else [])]
+        call.text = f"(lambda out: [{pick(rng, tuple(ways))}out=out{options}), out][1])(out.copy())"
     elif name in METHODS and rng.random() < 0.4:
         call.text = f"A.{name}({options.removeprefix(', ')})"
     elif hasattr(sl.array_api, name) and hasattr(np, name) and rng.random() < 0.2 and "ddof" not in options:

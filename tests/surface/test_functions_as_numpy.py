@@ -190,3 +190,59 @@ def test_numpy_functions_fill_out(name: str) -> None:
     out = np.full_like(wanted, 7)
     assert getattr(np, name)(sl.asarray(array).to("csr"), axis=0, out=out) is out
     np.testing.assert_allclose(out, wanted)
+
+
+@pytest.mark.parametrize("name", "argmax argmin var std cumsum cumprod ptp nansum nanmax sum mean cumulative_sum take concatenate".split())
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_functions_and_methods_fill_out(name: str, form: str) -> None:
+    array = np.array([[1.0, 0.0, 3.0], [0.0, 5.0, 0.0]])
+    given: Any = {"take": (array, [1]), "concatenate": ([array, array],)}.get(name, (array,))
+    wanted = getattr(np, name)(*given, axis=0)
+    tensor = sl.asarray(array).to(form)
+    ours: Any = {"take": (tensor, [1]), "concatenate": ([tensor, tensor],)}.get(name, (tensor,))
+    calls = [lambda out: getattr(sl, name)(*ours, axis=0, out=out)]
+    if hasattr(sl.Tensor, name):
+        calls.append(lambda out: getattr(tensor, name)(*ours[1:], axis=0, out=out))
+    for call in calls:
+        for out in (np.full_like(wanted, 7), np.full((*wanted.shape, 2), 7, wanted.dtype)[..., 0], sl.asarray(np.full_like(wanted, 7))):
+            assert call(out) is out
+            np.testing.assert_allclose(np.asarray(out), wanted)
+        with pytest.raises(sl.ShapeError, match="out= has shape"):
+            call(np.zeros((1, *wanted.shape), wanted.dtype))
+
+
+def test_outputs_by_position_and_of_fewer_modes_than_the_result() -> None:
+    out = np.zeros(2)
+    assert sl.cumsum(sl.asarray([1.0, 2.0]), 0, None, out) is out
+    assert out.tolist() == [1.0, 3.0]
+    with pytest.raises(sl.ShapeError, match="out= has shape"):
+        np.add(sl.asarray([[1.0, 2.0]]), 1, out=out)
+    assert out.tolist() == [1.0, 3.0]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("fill", [complex(np.inf, 0), complex(1, -np.inf), complex(0, np.nan)])
+def test_infinite_complex_fills_are_added_up_part_by_part(dtype: str, fill: complex) -> None:
+    array = np.full((3, 4), fill, dtype)
+    tensor = sl.full((3, 4), fill, format="csr", dtype=dtype)
+    np.testing.assert_array_equal(tensor.sum(), array.sum())
+    np.testing.assert_array_equal(tensor.sum(axis=1).to_numpy(), array.sum(axis=1))
+    assert sl.full((2**40, 2**40), fill, format="coo", dtype=dtype).sum().real == fill.real * 2.0**80
+
+
+def test_mistakes_in_norms_ranges_and_repeats() -> None:
+    matrix = sl.asarray(np.ones((2, 3)))
+    for options in ({"axis": ()}, {"axis": (0, 1, 1)}, {"ord": "fro", "axis": 0}):
+        with pytest.raises(sl.SparseloomError):
+            sl.norm(matrix, **options)
+    with pytest.raises(sl.DTypeError):
+        sl.ptp(sl.asarray([True, False]))
+    assert sl.repeat(sl.zeros((0, 1)).to("csr"), [], axis=0).shape == (0, 1)
+
+
+def test_joins_have_room_for_bfloat16_beside_integers() -> None:
+    halves, whole = sl.ones((1, 2), dtype="bfloat16"), sl.asarray(np.array([[2**40, 3]], np.uint64))
+    for form in ("dense", "csr"):
+        made = sl.concatenate([halves.to(form), whole.to(form)])
+        assert made.dtype == np.float64
+        assert made.to_numpy().tolist() == [[1, 1], [2**40, 3]]

@@ -14,8 +14,9 @@ from sparseloom.surface.joining import concatenate
 from sparseloom.surface.mapped import mapped
 from sparseloom.surface.shape import broadcast_to
 from sparseloom.tensor import functions
-from sparseloom.tensor.arithmetic import as_arguments, written
+from sparseloom.tensor.arithmetic import as_arguments
 from sparseloom.tensor.expression import Expression
+from sparseloom.tensor.filling import written
 from sparseloom.tensor.operators import elementwise
 from sparseloom.tensor.table import enter, offered
 from sparseloom.tensor.tensor import Tensor
@@ -71,7 +72,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None, out: Any = None, *, a_min:
     if high is not None:
         made = functions.minimum(made, high)
     made = Tensor(apart(made.storage, made.storage)) if low is None and high is None and made.dtype == kind else made
-    return made if out is None else written(made, out, True, "same_kind")
+    return made if out is None else written(made.storage, out, True, "same_kind")  # stretched as by a ufunc
 
 
 @offered("element-wise", numpy="round around", standard="")
@@ -85,12 +86,11 @@ def round(x: Any, /, decimals: int = 0, out: Any = None) -> Tensor:
     def rounded(values: Any) -> Any:
         return np.round(values, decimals)
 
-    made = _on(rounded, tensor_of(x))
-    return made if out is None else written(made, out, True, "same_kind")
+    return _on(rounded, tensor_of(x))
 
 
 @offered("element-wise", methods=None)
-def fix(x: Any, /) -> Any:
+def fix(x: Any, /, out: Any = None) -> Any:
     """Rounded towards zero.
 
     >>> sl.fix([1.7, -1.7]).to_numpy()

@@ -48,9 +48,9 @@ def _joined(tensors: Sequence[Tensor], axis: int, what: str) -> Tensor:
     coordinates = np.concatenate([part.coordinates for part in parts], axis=1)
     coordinates[axis] += np.repeat(ends[:-1], [part.count for part in parts])
     like = next(part.like for part, tensor in zip(parts, tensors, strict=True) if not tensor.format.is_dense)
-    values = np.concatenate([part.values for part in parts])
+    values = np.concatenate([part.values.astype(_common(tensors), copy=False) for part in parts])
     shape = tuple(int(ends[-1]) if mode == axis else size for mode, size in enumerate(first))
-    return Entries(shape, coordinates, values.astype(_common(tensors)), fill, like).tensor()
+    return Entries(shape, coordinates, values, fill, like).tensor()
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
@@ -62,7 +62,7 @@ def _common(tensors: Sequence[Tensor]) -> Any:
 
 
 @offered("shape", methods=None, numpy="concatenate concat", standard="concat")
-def concatenate(tensors: Any, /, axis: int | None = 0, *, dtype: Any = None) -> Tensor:
+def concatenate(tensors: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None) -> Tensor:
     """Tensors one behind the other along a mode; without an axis, all of their values in one.
 
     >>> sl.concatenate([[1, 2], [3]]).to_numpy()
@@ -74,7 +74,10 @@ def concatenate(tensors: Any, /, axis: int | None = 0, *, dtype: Any = None) -> 
     if axis is None:
         given, axis = [ravel(x) for x in given], 0
     mode = mode_of(axis, given[0].ndim)
-    made = by_numpy(np.concatenate, given, mode) if are_dense(*given) else _joined(given, mode, "concatenate")
+    if are_dense(*given):
+        made: Tensor = by_numpy(np.concatenate, [x.astype(_common(given), copy=False) for x in given], mode)
+    else:
+        made = _joined(given, mode, "concatenate")
     return made if dtype is None else made.astype(dtype, copy=False)
 
 
@@ -89,7 +92,7 @@ def concat(tensors: Any, /, axis: int | None = 0) -> Tensor:
 
 
 @offered("shape", methods=None, standard="")
-def stack(tensors: Any, /, axis: int = 0, *, dtype: Any = None) -> Tensor:
+def stack(tensors: Any, /, axis: int = 0, out: Any = None, *, dtype: Any = None) -> Tensor:
     """Tensors of one shape along a new mode.
 
     >>> sl.stack([[1, 2], [3, 4]], axis=1).to_numpy().tolist()
@@ -171,6 +174,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Tensor:
         return repeat(ravel(tensor), repeats, 0)
     tensor, mode = along(tensor, axis)
     counts = array_of(tensor_of(repeats)) if not isinstance(repeats, int) else repeats
+    counts = counts if np.size(counts) else np.empty(0, np.int64)  # [] is of float64
     places = np.repeat(np.arange(tensor.shape[mode]), counts)
     return tensor[(slice(None),) * mode + (places,)]  # type: ignore[no-any-return]
 

@@ -33,7 +33,7 @@ def matmul(x: Any, y: Any, /) -> Tensor:
 
 
 @offered("linear algebra", methods=None)
-def dot(x: Any, y: Any, /, out: None = None) -> Any:
+def dot(x: Any, y: Any, /, out: Any = None) -> Any:
     """NumPy's dot: the sum over the last mode of the one and the last but one of the other.
 
     >>> sl.dot(sl.eye(2), [3.0, 4.0]).to_numpy()
@@ -87,7 +87,7 @@ def _contraction(
 
 
 @offered("linear algebra", methods=None)
-def outer(x: Any, y: Any, /, out: None = None) -> Tensor:
+def outer(x: Any, y: Any, /, out: Any = None) -> Tensor:
     """All products of a value of the one and a value of the other, as a matrix.
 
     >>> sl.outer([1, 2], [3, 4]).to_numpy()
@@ -179,7 +179,7 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
 
 
 @offered("linear algebra")
-def trace(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+def trace(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     """The sum of a diagonal.
 
     >>> float(sl.trace(sl.eye(3)))

@@ -286,7 +286,7 @@ def flatnonzero(x: Any, /) -> NDArray[np.int64]:
 
 
 @offered("order", standard="")
-def take(x: Any, indices: Any, /, axis: int | None = None, out: None = None, mode: str = "raise") -> Any:
+def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     """The parts at some positions of a mode; without an axis, of all values in order.
 
     >>> sl.take([10, 20, 30], [2, 0]).to_numpy()

@@ -36,7 +36,7 @@ for _reduction in (functions.sum, functions.prod, functions.min, functions.max, 
 
 
 @offered("reductions", methods=None, standard="")
-def mean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def mean(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """The mean along modes, absent entries included.
 
     >>> sl.mean(sl.eye(4), axis=0).to_numpy()
@@ -83,7 +83,7 @@ def _first_extreme(groups: Groups, largest: bool, explicit: bool) -> Tensor:
 
 
 @offered("reductions", standard="")
-def argmax(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False, explicit: bool = False) -> Any:
+def argmax(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False, explicit: bool = False) -> Any:
     """The first place of the largest value along a mode; without an axis, among all values in order.
 
     As in SciPy, only stored values count if it is ``explicit``; where there is none, the place is 0.
@@ -95,7 +95,7 @@ def argmax(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = Fa
 
 
 @offered("reductions", standard="")
-def argmin(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False, explicit: bool = False) -> Any:
+def argmin(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False, explicit: bool = False) -> Any:
     """The first place of the smallest value along a mode; without an axis, among all values in order.
 
     As in SciPy, only stored values count if it is ``explicit``; where there is none, the place is 0.
@@ -112,7 +112,7 @@ def var(
     /,
     axis: Any = None,
     dtype: Any = None,
-    out: None = None,
+    out: Any = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
@@ -150,7 +150,7 @@ def std(
     /,
     axis: Any = None,
     dtype: Any = None,
-    out: None = None,
+    out: Any = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
@@ -178,14 +178,14 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any
 
 
 @offered("reductions", methods=None)
-def ptp(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """The largest value minus the smallest.
 
     >>> float(sl.ptp([1.0, 3.0]))
     2.0
     """
     tensor = tensor_of(x)
-    return tensor.max(axis, None, keepdims) - tensor.min(axis, None, keepdims)
+    return scalar_of(functions.subtract(tensor.max(axis, None, keepdims), tensor.min(axis, None, keepdims)), axis)
 
 
 def _running(function: Any, x: Any, axis: Any, dtype: Any) -> Tensor:
@@ -199,7 +199,7 @@ def _running(function: Any, x: Any, axis: Any, dtype: Any) -> Tensor:
 
 
 @offered("reductions")
-def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
+def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """The running sum along a mode, or over all values in order. It has no gaps, so it is dense.
 
     >>> sl.cumsum([1, 2, 3]).to_numpy()
@@ -209,7 +209,7 @@ def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> 
 
 
 @offered("reductions")
-def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
+def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """The running product along a mode, or over all values in order; dense.
 
     >>> sl.cumprod([1, 2, 3]).to_numpy()
@@ -230,7 +230,7 @@ def _cumulative(function: Callable[..., Tensor], initial: int, x: Any, axis: Any
 
 
 @offered("reductions", methods=None, standard="")
-def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Tensor:
     """The running sum along a mode, with a leading 0 if it is asked for; dense.
 
     >>> sl.cumulative_sum([1, 2, 3], include_initial=True).to_numpy()
@@ -240,7 +240,7 @@ def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_in
 
 
 @offered("reductions", methods=None, standard="")
-def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Tensor:
     """The running product along a mode, with a leading 1 if it is asked for; dense.
 
     >>> sl.cumulative_prod([1, 2, 3]).to_numpy()
@@ -260,9 +260,11 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     if is_half(tensor.dtype):
         return norm(tensor.astype(computed(tensor.dtype)), ord, axis, keepdims).astype(tensor.dtype)
     modes = modes_of(axis, tensor.ndim)
+    if not (axis is ord is None or 0 < len(modes) < 3):
+        raise ShapeError(f"a norm is taken over one mode or two, not {len(modes)}\n  help: name them, as in axis=(0, 1)")
     magnitude = functions.absolute(tensor if tensor.dtype.kind in "fc" else tensor.astype(float))
     match ord, len(modes):
-        case None | "fro", _:
+        case (None, _) | ("fro", 2):
             found = functions.square(magnitude).sum(axis, None, None, keepdims)
             return np.sqrt(found) if not isinstance(found, Tensor) else functions.sqrt(found)
         case ((np.inf | 1), 2):

@@ -39,7 +39,7 @@ def _counted(x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 @offered("reductions", methods=None)
-def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """The sum along modes, NaN left out.
 
     >>> float(sl.nansum([1.0, np.nan, 3.0]))
@@ -49,7 +49,7 @@ def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, kee
 
 
 @offered("reductions", methods=None)
-def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """The product along modes, NaN left out.
 
     >>> float(sl.nanprod([2.0, np.nan, 3.0]))
@@ -75,7 +75,7 @@ def _nan_extreme(x: Any, axis: Any, keepdims: bool, largest: bool, explicit: boo
 
 
 @offered("reductions", methods=None)
-def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, explicit: bool = False) -> Any:
+def nanmin(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, explicit: bool = False) -> Any:
     """The smallest value along modes, NaN left out; NaN where there is nothing else. Only stored ones count if it is ``explicit``.
 
     >>> float(sl.nanmin([1.0, np.nan, 3.0]))
@@ -85,7 +85,7 @@ def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False
 
 
 @offered("reductions", methods=None)
-def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, explicit: bool = False) -> Any:
+def nanmax(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, explicit: bool = False) -> Any:
     """The largest value along modes, NaN left out; NaN where there is nothing else. Only stored ones count if it is ``explicit``.
 
     >>> float(sl.nanmax([1.0, np.nan, 3.0]))
@@ -102,7 +102,7 @@ def _nan_position(x: Any, axis: Any, keepdims: bool, largest: bool) -> Any:
 
 
 @offered("reductions", methods=None)
-def nanargmin(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+def nanargmin(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
     """The first place of the smallest value along a mode, NaN left out.
 
     >>> int(sl.nanargmin([3.0, np.nan, 1.0]))
@@ -112,7 +112,7 @@ def nanargmin(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool =
 
 
 @offered("reductions", methods=None)
-def nanargmax(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+def nanargmax(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
     """The first place of the largest value along a mode, NaN left out.
 
     >>> int(sl.nanargmax([3.0, np.nan, 1.0]))
@@ -122,7 +122,7 @@ def nanargmax(x: Any, /, axis: Any = None, out: None = None, *, keepdims: bool =
 
 
 @offered("reductions", methods=None)
-def nancumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
+def nancumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """The running sum along a mode, NaN left out; dense.
 
     >>> sl.nancumsum([1.0, np.nan, 3.0]).to_numpy()
@@ -132,7 +132,7 @@ def nancumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) 
 
 
 @offered("reductions", methods=None)
-def nancumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
+def nancumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """The running product along a mode, NaN left out; dense.
 
     >>> sl.nancumprod([2.0, np.nan, 3.0]).to_numpy()
@@ -142,7 +142,7 @@ def nancumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None)
 
 
 @offered("reductions", methods=None)
-def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """The mean along modes, NaN left out.
 
     >>> float(sl.nanmean([1.0, np.nan, 3.0]))
@@ -164,7 +164,7 @@ def _shared(total: Any, count: Any) -> Any:
 
 
 @offered("reductions", methods=None)
-def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Any:
+def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
     """The variance along modes, NaN left out.
 
     >>> float(sl.nanvar([1.0, np.nan, 3.0]))
@@ -183,7 +183,7 @@ def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddo
 
 
 @offered("reductions", methods=None)
-def nanstd(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Any:
+def nanstd(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
     """The standard deviation along modes, NaN left out.
 
     >>> float(sl.nanstd([1.0, np.nan, 3.0]))

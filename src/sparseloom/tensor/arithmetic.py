@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from sparseloom.core.algebra import OPERATORS
 from sparseloom.core.dtypes import DType, as_inexact, computed, value_dtype
-from sparseloom.core.errors import CompilerBug, DTypeError, ShapeError
+from sparseloom.core.errors import CompilerBug, DTypeError
 from sparseloom.formats.storage import Storage, apart, with_values
 from sparseloom.interop.intake import enter_aloud
 from sparseloom.interop.numpy import from_numpy, to_numpy
 from sparseloom.interop.registry import left_to, reader_for, wraps
 from sparseloom.interop.scipy_left import multiplies_as_matrix
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.programs.conversion import convert
 from sparseloom.programs.large import duplicate
 from sparseloom.tensor.expression import Expression
+from sparseloom.tensor.filling import put, written
 from sparseloom.tensor.indexing import transposed
 from sparseloom.tensor.operators import Argument, Array, Given, cast, dot, elementwise, matmul, product
 from sparseloom.tensor.reductions import as_float, reduce, reduced_count
@@ -184,7 +184,11 @@ class Arithmetic:
         where = options.get("where", True)
         if out is None and where is not True:
             raise _not_offered(f"where= of np.{ufunc.__name__} without out=", False)
-        return made if out is None else written(made, out[0] if isinstance(out, tuple) else out, where, options.get("casting", "same_kind"))
+        if out is None:
+            return made
+        if isinstance(made, tuple):
+            raise _not_offered("out= of two results", False)
+        return written(made.storage, out[0] if isinstance(out, tuple) else out, where, options.get("casting", "same_kind"))
 
     def _in_dtype(self, wanted: DType, name: str, inputs: Sequence[Any], casting: Any) -> list[Self]:
         """The operands of a ufunc as it computes them where a dtype is asked for."""
@@ -218,12 +222,7 @@ class Arithmetic:
             return +first
         found = for_numpy(name) if func.__module__ == "numpy" or name in _OF_LINALG else None
         if found is not None:
-            options = {key: value for key, value in kwargs.items() if value is not np._NoValue}
-            if options.get("out") is None or found.__annotations__.get("out") != "None":
-                return found(*args, **options)
-            made = found(*args, **{**options, "out": None})  # which does not fill it itself
-            filled = made if isinstance(made, Arithmetic) else self._made(from_numpy(np.asarray(made)).storage)
-            return _put(filled, options["out"], "same_kind")
+            return found(*args, **{key: value for key, value in kwargs.items() if value is not np._NoValue})
         return func(*_as_arrays(args, name), **{key: _as_arrays(value, name) for key, value in kwargs.items()})
 
     def _reduced(self, op: str, axis: Any, dtype: Any, out: Any, keepdims: bool, explicit: bool = False) -> Any:
@@ -234,7 +233,7 @@ class Arithmetic:
             wanted = value_dtype(out.dtype)  # as NumPy does: sums are counted in the dtype of what holds them
         result = reduce(op, self.storage, axis, wanted, keepdims, explicit)
         if out is not None:
-            return _put(self._made(result), out, "same_kind")
+            return put(result, out)
         return self._made(result) if result.shape or axis is not None else result.values[0]
 
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
@@ -270,11 +269,11 @@ class Arithmetic:
         with np.errstate(all="ignore"):
             if not isinstance(total, Arithmetic):
                 made = (total / count).astype(wanted)
-                return made if out is None else _put(self._made(from_numpy(np.asarray(made)).storage), out, "unsafe")
+                return made if out is None else put(made, out, "unsafe")
             storage = total.storage
             fill = wanted.type(storage.fill / count).item() if not storage.format.is_dense else storage.fill
             mean = self._made(with_values(storage, (storage.values / count).astype(wanted), fill))
-            return mean if out is None else _put(mean, out, "unsafe")
+            return mean if out is None else put(mean.storage, out, "unsafe")
 
     def matvec(self, x: Any) -> NDArray[Any]:
         """``A @ x`` as a NumPy array, for one vector or several, so that the tensor serves as a ``scipy.sparse.linalg`` operator."""
@@ -364,42 +363,6 @@ def _with_modes_for(value: Any, other: Any) -> Any:
     """The left operand of a ufunc's outer: with a mode of size 1 behind its own for each that the other has."""
     shape, others = (getattr(each, "shape", np.shape(each)) for each in (value, other))
     return TABLE["reshape"].call(value, (*shape, *(1 for _ in others)))
-
-
-def written(made: Any, out: Any, where: Any, casting: Any) -> Any:
-    """What is written to ``out=``, and where it is written at all. A sparse tensor takes over the result, in its own format and dtype."""
-    if isinstance(made, tuple):
-        raise _not_offered("out= of two results", False)
-    if isinstance(out, Arithmetic) and not out.storage.format.is_dense:
-        return _taken_over(made, out, where, casting)
-    target = to_numpy(out.writable()) if isinstance(out, Arithmetic) else out
-    chosen = to_numpy(where.storage) if isinstance(where, Arithmetic) else where
-    try:
-        np.copyto(target, to_numpy(made.storage), casting, chosen)
-    except TypeError as problem:
-        raise DTypeError(f"out= cannot hold the result: {problem}") from None
-    except ValueError as problem:
-        raise ShapeError(f"out= cannot hold the result: {problem}") from None
-    return out
-
-
-def _put(made: Any, out: Any, casting: str) -> Any:
-    """The result of a reduction in ``out=``, which must have its very shape: it is not stretched as that of a ufunc is."""
-    if getattr(out, "shape", None) != made.storage.shape:
-        raise ShapeError(f"out= has shape {getattr(out, 'shape', None)}, and the result {made.storage.shape}")
-    return written(made, out, True, casting)
-
-
-def _taken_over(made: Any, out: Any, where: Any, casting: Any) -> Any:
-    """A result as that of a sparse tensor, whose arrays it does not change: another holder of them sees nothing of it."""
-    old, new = out.storage, made.storage
-    if where is not True:
-        raise _not_offered("where= with a sparse tensor as out=", False)
-    if old.shape != new.shape:
-        raise ShapeError(f"out= has shape {old.shape}, and the result {new.shape}")
-    if not np.can_cast(new.dtype, old.dtype, casting):
-        raise DTypeError(f"out= holds {old.dtype}, and {new.dtype} cannot be cast to it by the rule {casting!r}")
-    return out.replace_storage(convert(apart(cast(new, old.dtype), new), old.format))
 
 
 def _not_offered(what: str, options: bool) -> DTypeError:

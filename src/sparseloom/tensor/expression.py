@@ -37,7 +37,7 @@ def indices(names: str) -> tuple[IndexVar, ...]:
     >>> i.name, j.name
     ('i', 'j')
     """
-    words = names.replace(",", " ").split()
+    words = names.replace(",", " ").split() if isinstance(names, str) else []
     for word in words:
         if not _NAME.fullmatch(word):
             raise NotationError(f"{word!r} cannot name an index variable; use letters, digits and _, not beginning with a digit")

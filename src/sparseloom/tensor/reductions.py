@@ -171,7 +171,7 @@ def _repeated(op: str, fill: Any, count: int) -> Any:
         case "multiply", "i" | "u":
             return _wrapped(pow(int(fill), count, 2**64), fill.dtype)
         case "add", _:
-            return fill * as_float(count)
+            return _times(fill, np.float64(as_float(count)))
         case "multiply", "f" if fill < 0:
             return (-1 if count % 2 else 1) * (-fill) ** as_float(count)
         case "multiply", _:
@@ -191,8 +191,17 @@ def _of_fills(op: str, fill: Any, absent: NDArray[np.int64]) -> NDArray[Any]:
     dtype = fill.dtype
     wide = np.dtype(f"{dtype.kind}8") if is_integer(dtype) else dtype
     counts = absent.astype(wide) if is_integer(dtype) else absent
-    made = wide.type(fill) * counts if op == "add" else wide.type(fill) ** counts
+    made = _times(wide.type(fill), counts) if op == "add" else wide.type(fill) ** counts
     return np.asarray(made).astype(dtype)
+
+
+def _times(fill: Any, counts: Any) -> Any:
+    """So many fills added up. A product of complex numbers would make NaN of an infinite part beside a zero."""
+    if fill.dtype.kind != "c":
+        return fill * counts
+    made = np.empty(np.shape(counts), fill.dtype)
+    made.real, made.imag = fill.real * counts, fill.imag * counts
+    return made[()]
 
 
 def as_float(count: int) -> float:

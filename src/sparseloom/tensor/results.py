@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,21 +15,35 @@ import numpy as np
 
 from sparseloom.formats.storage import Storage, apart, copied, sealed, share_memory
 from sparseloom.programs.large import duplicate
+from sparseloom.tensor.filling import put
 
 _PLAIN = (np.ndarray, np.generic, bool, int, float, complex, str, bytes, type(None), slice, type(Ellipsis), np.dtype, type)
 
 
 def kept_apart(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of tensors whose results have nothing in common with its operands that anybody could notice."""
+    """A function of tensors whose results have nothing in common with its operands that anybody could notice. ``out=`` takes them over."""
+    place = _place_of_output(function)
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
         made = function(*arguments, **options)
+        if place is not None:
+            out = arguments[place] if 0 <= place < len(arguments) else options.get("out")
+            if out is not None and made is not out:
+                return put(getattr(made, "storage", made), out)
         if isinstance(made, (np.generic, bool)) or made is options.get("out", call) or any(made is given for given in arguments[1:]):
             return made  # a number, or an output that was passed
         return _apart(made, [*_leaves(arguments), *_leaves(tuple(options.values()))])
 
     return call
+
+
+def _place_of_output(function: Callable[..., Any]) -> int | None:
+    """Which positional argument ``out`` is: -1 if it goes by name only, None if there is none."""
+    for place, parameter in enumerate(inspect.signature(function).parameters.values()):
+        if parameter.name == "out":
+            return place if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else -1
+    return None
 
 
 def _leaves(values: Any) -> Iterator[Any]:
