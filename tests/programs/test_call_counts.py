@@ -15,7 +15,7 @@ from textwrap import dedent
 import sparseloom
 
 SETTING = """
-    import sys
+    import os, sys
     import numpy as np, scipy.sparse as sp, sparseloom as sl
 
     def calls(run):
@@ -59,3 +59,27 @@ def test_a_first_scheduled_product_and_a_warm_one(tmp_path: Path) -> None:
     )
     assert first <= 10_346  # 60% of 17,244, before trees were walked without generators and facts were remembered
     assert warm <= 17
+
+
+def test_another_entry_point_neither_plans_nor_lowers(tmp_path: Path) -> None:
+    """Statements that differ in names alone are one problem; a matrix times itself is planned as a matrix times another."""
+    first, *others, compiled = counted(
+        """
+        B = sl.asarray(sp.random_array((1000, 1000), density=0.01, format="csr", rng=2))
+        k = sl.program("w(q) = M(q,s) * v(s)", formats={"M": "csr"})
+        y, i, j = sl.zeros(1000), *sl.indices("i j")
+        def assign():
+            y[i] = A[i, j] * sl.asarray(x)[j]
+        sl.evaluate("y(i) = 2 * x(i)", x=x), sl.einsum("i->", x)
+        print(calls(lambda: A @ x))
+        print(calls(lambda: sl.evaluate("y(i) = A(i,j) * x(j)", A=A, x=x)), calls(lambda: sl.einsum("ij,j->i", A, x)))
+        print(calls(lambda: k(A, x)), calls(assign))
+        A @ B
+        compiled = set(os.listdir(os.environ["SPARSELOOM_CACHE_DIR"]))
+        A @ A
+        print(len(set(os.listdir(os.environ["SPARSELOOM_CACHE_DIR"])) - compiled))
+        """,
+        tmp_path,
+    )
+    assert max(others) < first / 2
+    assert compiled == 0

@@ -10,7 +10,8 @@ from sparseloom.cli.arguments import Subcommands, add_statement, add_subcommand,
 from sparseloom.cli.terminal import say
 from sparseloom.compiler import STAGES
 from sparseloom.io.source import replacing
-from sparseloom.programs.execution import Inspected
+from sparseloom.programs.chain import Chain
+from sparseloom.programs.execution import Specialization
 
 ABOUT = "Compile a statement and print the C. Operands without a format are dense, and so is the result."
 EXAMPLES = """
@@ -49,7 +50,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _text(made: Inspected, options: argparse.Namespace) -> str:
+def _text(made: Specialization | Chain, options: argparse.Namespace) -> str:
     """The stages, with a heading each when there are several."""
     wanted = options.show or ([] if options.explain else ["c"])
     parts = {stage: made.show(stage) for stage in wanted}

@@ -354,8 +354,10 @@ class _Ready:
         """A step that makes a temporary with the structure of an operand, whose arrays it has, too; None if its structure is its own."""
         tensor, shape, lender = temporary(link.problem), link.problem.shape, link.shares
         like = None if lender is None else self.storages.get(lender.name)
-        if lender is None or like is None or like.index_dtype != tensor.index_dtype or self._converts(tensor.name):
+        if lender is None or like is None or like.index_dtype != tensor.index_dtype:
             return None
+        if any(other.converts(tensor.name) for other in self.chain.links):
+            return None  # how its entries are stored then must be worked out with every call
         if not is_filled_below(like, lender.depth):
             return None
         count = lent_room(like, lender.depth, tensor.format, shape)
@@ -363,11 +365,6 @@ class _Ready:
         call = link.bind(self.storages, self.target, values)
         self.storages[tensor.name] = built_beside(like, lender.depth, tensor.format, shape, values, tensor.fill)
         return call
-
-    def _converts(self, name: str) -> bool:
-        """Whether a step converts a temporary: how its entries are stored then must be worked out with every call."""
-        conversions = (conversion for link in self.chain.links for conversion in link.stages.concrete.conversions)
-        return any(conversion.source.name == name for conversion in conversions)
 
     def start(self) -> None:
         """Compute."""
@@ -392,7 +389,7 @@ class _Ready:
     def run(self) -> Storage:
         """Compute the result."""
         self.start()
-        tensor = replace(self.chain.last.plan.assign.lhs.tensor, fill=self.chain.last.stages.lowered.fill)
+        tensor = replace(self.chain.last.executable.plan.assign.lhs.tensor, fill=self.chain.last.executable.stages.lowered.fill)
         return _dense(tensor, self.chain.last.problem.shape, self.values)
 
 

@@ -199,6 +199,7 @@ def _values(operands: Sequence[Any]) -> list[Hashable]:
 
 def _known(special: Specialization, places: Mapping[str, int], numbers: Mapping[int, DType]) -> Known | None:
     """The way into the kernel of a specialization, if calling that is all there is to do."""
+    own, special = special, special.executable
     stages, plan, problem = special.stages, special.plan, special.problem
     entry = stages.loaded_entry
     if entry is None or problem.target.calling is not Calling.COMPILED or problem.is_empty:
@@ -209,10 +210,10 @@ def _known(special: Specialization, places: Mapping[str, int], numbers: Mapping[
         return None  # whoever says it must hear that it does not hold
     experience, formats = special.experience, {n.name: n.format for n in walk(plan.assign.rhs) if isinstance(n, TensorVar)}
     learnt = (experience.expect, experience.learn)
-    own = {var.name: size for var, size in zip(stages.lowered.result.indices, problem.shape, strict=True)}
-    there = Destination(entry, stages.lowered, {**own, **problem.sizes}, problem.shape, stages.sparse_reads, *learnt)
-    way = way_to(there, formats, places)
-    return None if way is None else Known(way, special, tuple(numbers.items()))
+    extents = {var.name: size for var, size in zip(stages.lowered.result.indices, problem.shape, strict=True)}
+    there = Destination(entry, stages.lowered, {**extents, **problem.sizes}, problem.shape, stages.sparse_reads, *learnt)
+    way = way_to(there, formats, {name: places[source] for name, source in own.sources(formats).items()})
+    return None if way is None else Known(way, own, tuple(numbers.items()))
 
 
 def _known_chain(chain: Chain, places: Mapping[str, int]) -> KnownChain | None:

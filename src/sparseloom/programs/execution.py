@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
 from sparseloom.compiler import Stages, build
 from sparseloom.core.dtypes import INT64, DType, widest
 from sparseloom.core.errors import (
-    CompilerBug,
     DeviceError,
     DTypeError,
     FormatError,
     ScheduleError,
     ShapeError,
+    SparseloomError,
     StorageError,
     ToolchainError,
 )
 from sparseloom.core.notices import notify
 from sparseloom.core.once import cached_property
 from sparseloom.core.settings import settings
-from sparseloom.core.signs import printable
 from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.lending import lent_room
@@ -47,7 +46,9 @@ from sparseloom.programs.calling import BoundViolated, IndexOverflow
 from sparseloom.programs.conversion import convert, converted, with_indices_as
 from sparseloom.programs.cuda.binding import bind_launches
 from sparseloom.programs.cuda.storages import Place, is_writable, require_place, room_for
+from sparseloom.programs.experience import Experience
 from sparseloom.programs.explain import explain
+from sparseloom.programs.renaming import Names, renamed
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.targets.c import C
 from sparseloom.targets.c_toolchain import C_TOOLCHAIN
@@ -55,28 +56,13 @@ from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.targets.target import Calling, Target
 from sparseloom.toolchain.compilers import is_installed
 from sparseloom.toolchain.loading import EntryPoint
+from sparseloom.toolchain.teams import get_threads
 from sparseloom.toolchain.tuned import known_schedule
 from sparseloom.toolchain.worth import machine_here
 from sparseloom.tracing import show_timings
 
-
-class Experience:
-    """What earlier calls taught: how many entries the last result had, and how many were read; what operands stored; and whether positions
-    outgrew 32 bits, so that calls after it run ``wide``. Each is one value, set at once."""
-
-    def __init__(self) -> None:
-        self.room = (0, 1)
-        self.stored: Mapping[str, Sequence[int]] = {}
-        self.wide: Specialization | None = None
-
-    def expect(self, entries: int) -> int:
-        """For how many entries of a result to make room, where so many are read."""
-        made, read = self.room
-        return max(entries, min(made, made * entries // read + 1))
-
-    def learn(self, made: int, entries: int) -> None:
-        """Keep in mind how many entries a result had."""
-        self.room = made, max(1, entries)
+Made = TypeVar("Made")
+MOST_RENAMED = 1024
 
 
 def specialize(
@@ -100,22 +86,61 @@ def specialize(
 
 @dataclass(frozen=True, eq=False)
 class Specialization:
-    """A problem with what is known of its data: planned, compiled and bound to operands when that is asked for."""
+    """A problem with what is known of its data: planned, compiled and bound to operands when that is asked for.
+
+    Problems that differ in names alone run one ``executable``, which is planned and compiled once. This one is planned in the user's
+    names where somebody looks into it, and is then what runs.
+    """
 
     problem: Problem
     statistics: Statistics = NOTHING_KNOWN
-    experience: Experience = field(default_factory=Experience)
+    experience: Experience[Specialization] = field(default_factory=Experience)
     pinned: Plan | None = None  # what to follow instead of the planner
+    is_renamed: bool = False
+
+    @cached_property
+    def _renamed(self) -> tuple[Specialization, Names] | None:
+        """What runs in the place of this one, and what its operands are called there; None if this one does."""
+        problem = self.problem
+        if self.is_renamed or problem.schedule or not problem.is_stored or self.pinned is not None:
+            return None
+        if "stages" in self.__dict__ or self._measured is not None:
+            return None
+        posed, statistics, names = renamed(problem, self.statistics)
+        return one_for_all(posed, statistics), names
+
+    @cached_property
+    def executable(self) -> Specialization:
+        """What runs."""
+        return self if self._renamed is None else self._renamed[0]
+
+    def sources(self, operands: Iterable[str]) -> dict[str, str]:
+        """What operands of the executable are called here, by their names there."""
+        return {name: name for name in operands} if self._renamed is None else dict(self._renamed[1].sources)
+
+    def _execute(self, do: Callable[[Specialization, Mapping[str, Storage]], Made], operands: Mapping[str, Storage]) -> Made:
+        """Do something with the executable. What is wrong is said in the names of this problem."""
+        if self._renamed is None:
+            return do(self, operands)
+        special, names = self._renamed
+        try:
+            return do(special, names.of(operands))
+        except SparseloomError:
+            return do(self, operands)
+
+    @cached_property
+    def _measured(self) -> Plan | None:
+        """The plan that was measured to be the best, if one was."""
+        if self.problem.schedule is not None or not self.problem.is_stored:
+            return None  # loops that were asked for
+        best = known_schedule(problem_text(self.problem, self.statistics))
+        return None if best is None else plan_with(self.problem, self.statistics, best)
 
     @cached_property
     def plan(self) -> Plan:
         """How it runs: as the planner says, unless something else was measured to be better."""
-        if self.pinned is not None:
-            return self.pinned
-        is_free = self.problem.schedule is None and self.problem.is_stored
-        best = known_schedule(problem_text(self.problem, self.statistics)) if is_free else None
-        tuned = None if best is None else plan_with(self.problem, self.statistics, best)
-        return tuned or plan(self.problem, self.statistics, machine_here())
+        measured = None if self.problem.schedule else self._measured
+        return self.pinned or measured or plan(self.problem, self.statistics, machine_here())
 
     @cached_property
     def stages(self) -> Stages:
@@ -168,21 +193,33 @@ class Specialization:
     @property
     def fills_values(self) -> bool:
         """Whether an output can be filled in place: a dense one only needs values."""
-        return self.plan.assign.lhs.tensor.format.is_dense and self.plan.blocked is None
+        plan = self.executable.plan
+        return plan.assign.lhs.tensor.format.is_dense and plan.blocked is None
 
     @property
     def shares(self) -> Lender | None:
         """The operand whose structure the result has, if only its values are computed."""
-        return None if self.plan.blocked is not None or self.plan.assign.op is not None else self._running_stages.lowered.shared
+        special = self.executable
+        if special.plan.blocked is not None or special.plan.assign.op is not None:
+            return None
+        lender = special._running_stages.lowered.shared
+        return None if lender is None else replace(lender, name=self.sources([lender.name])[lender.name])
+
+    def converts(self, name: str) -> bool:
+        """Whether an operand is converted before the loops run."""
+        conversions = self.executable.stages.concrete.conversions
+        sources = self.sources(conversion.source.name for conversion in conversions)
+        return any(sources[conversion.source.name] == name for conversion in conversions)
 
     def check_output(self, out: Storage) -> None:
         """Refuse an output that does not fit the result."""
-        tensor, shape = self.plan.assign.lhs.tensor, self.problem.shape
+        plan, shape = self.executable.plan, self.problem.shape
+        tensor = replace(plan.assign.lhs.tensor, name=self.problem.assign.lhs.tensor.name)
         if out.shape != shape:
             raise ShapeError(f"out has shape {out.shape}, but {tensor.name} has shape {shape}")
         if out.dtype != tensor.stored_dtype:
             raise DTypeError(f"out holds {out.dtype}, but {tensor.name} is {tensor.stored_dtype}\n  help: pass dtype={str(out.dtype)!r}")
-        wanted = self.plan.blocked or tensor.format
+        wanted = plan.blocked or tensor.format
         if out.format != wanted:
             raise FormatError(f"out is {name_of(out.format)}, but {tensor.name} is {name_of(wanted)}")
         if (out.device != "cpu") != (self.problem.target.calling is Calling.LAUNCHED):
@@ -201,9 +238,9 @@ class Specialization:
         return self.stages.show(stage)
 
     def explain(self, timing: bool = False) -> str:
-        """Who drives each loop, which races there are, what is converted, and where the result goes; and how long each pass took."""
+        """What the loops do, and how long each pass took."""
         sizes, blocked = self.problem.sizes if self.problem.is_stored else {}, self.plan.blocked
-        told = explain(self.stages, sizes, self.experience.stored)
+        told = explain(self.stages, sizes, self._stored)
         if self.plan.decisions:
             told += "\n\nplan\n" + "\n".join(f"  {decision}" for decision in self.plan.decisions)
         if blocked is not None:
@@ -211,15 +248,26 @@ class Specialization:
         return f"{told}\n\n{show_timings(self.stages.timings)}" if timing else told
 
     @property
+    def _stored(self) -> Mapping[str, Sequence[int]]:
+        """How many positions the operands of the last call had on each level."""
+        if self._renamed is None:
+            return self.experience.stored
+        stored = self.executable.experience.stored
+        pairs = zip(self.executable.stages.concrete.conversions, self.stages.concrete.conversions, strict=False)
+        turned = {theirs.target.name: own.target.name for theirs, own in pairs}
+        return self._renamed[1].original({turned.get(name, name): counts for name, counts in stored.items()})
+
+    @property
     def current(self) -> Specialization:
         """What runs now: this, or the same with wider positions."""
-        return self.experience.wide or self
+        return self.widened() if self.executable.experience.wide is not None else self.experience.wide or self
 
     def widened(self) -> Specialization:
         """The same with the result's positions in 64 bits, which is what runs from now on."""
-        wide = Specialization(self.problem.widened(INT64), self.statistics)
-        self.experience.wide = wide
-        return wide
+        if self.experience.wide is None:
+            problem = self.problem.widened(INT64)
+            self.experience.wide = one_for_all(problem, self.statistics) if self.is_renamed else Specialization(problem, self.statistics)
+        return self.experience.wide
 
     def bind(
         self,
@@ -232,10 +280,14 @@ class Specialization:
 
         ``structure`` is a sparse result whose values alone are to be computed. ``target`` names one that stands in.
         """
-        try:
-            return self._bind(operands, target, values, structure)
-        except IndexOverflow:  # an operand has too many entries when it is converted
-            return self.widened()._bind(operands, target, values, structure)
+
+        def bound(special: Specialization, own: Mapping[str, Storage]) -> Call:
+            try:
+                return special._bind(own, target, values, structure)
+            except IndexOverflow:  # an operand has too many entries when it is converted
+                return special.widened()._bind(own, target, values, structure)
+
+        return self._execute(bound, operands)
 
     def _bind(self, operands: Mapping[str, Storage], target: str | None, values: NDArray[Any] | None, structure: Storage | None) -> Call:
         how = self.problem.target if target is None else find_target(target)
@@ -267,7 +319,8 @@ class Specialization:
         if self.problem.schedule and any(isinstance(r, BoundRelation) for r in relations_of(stages.concrete.stmt)):
             call = _naming_bounds(call, stages.concrete.stmt, sizes)
         call = _refreshing(call, refreshes) if refreshes else call
-        return call if self.plan.blocked is None else _in_blocks(call, self.plan.blocked)
+        blocked = self.plan.blocked
+        return call if blocked is None else replace(call, run=lambda: convert(call.run(), blocked), bound=None)
 
     def _laid_out(
         self, stages: Stages, operands: Mapping[str, Storage], structure: Storage | None
@@ -298,10 +351,15 @@ class Specialization:
 
     def compute(self, operands: Mapping[str, Storage], out: Storage, target: str | None = None) -> None:
         """Compute the values of a result whose structure is known. One that is spread out in the end is made whole again."""
-        if self.plan.blocked is not None or build(self._refilling(out), settings.int32_limit).lowered.hands_out:
-            out.values[:] = self.run(operands, target).values
-        else:
-            self.bind(operands, target, out.values, out).start()
+
+
+        def computed(special: Specialization, own: Mapping[str, Storage]) -> None:
+            if special.plan.blocked is not None or build(special._refilling(out), settings.int32_limit).lowered.hands_out:
+                out.values[:] = special.run(own, target).values
+            else:
+                special.bind(own, target, out.values, out).start()
+
+        self._execute(computed, operands)
 
     def _refilling(self, structure: Storage) -> Plan:
         """The plan for the values of a result that has this structure already."""
@@ -326,10 +384,13 @@ class Specialization:
 
     def run(self, operands: Mapping[str, Storage], target: str | None = None) -> Storage:
         """Compute the result; one that outgrows int32 positions is computed again with int64, and so are those after it."""
+        return self._execute(lambda special, own: special._run(own, target), operands)
+
+    def _run(self, operands: Mapping[str, Storage], target: str | None) -> Storage:
         if self.experience.wide is not None:
             return self.experience.wide.run(operands, target)
-        call = self.bind(operands, target)
         try:
+            call = self._bind(operands, target, None, None)
             made = call.run()
         except IndexOverflow:
             return self.widened().run(operands, target)
@@ -350,46 +411,18 @@ class Specialization:
         return None
 
 
-class Inspected(Protocol):
-    """What can be looked into: a specialization, or several in a row."""
-
-    @property
-    def source(self) -> str:
-        """The C of it."""
-
-    def show(self, stage: str) -> str:
-        """One stage of it."""
-
-    def explain(self, timing: bool = False) -> str:
-        """What it does, in words."""
+_one_for_all: dict[Any, Specialization] = {}
 
 
-class Inspectable:
-    """Something that runs a specialization and lets the user look into it."""
-
-    def _inspected(self) -> Inspected:
-        raise CompilerBug(self, "a kernel must say what it runs")
-
-    @property
-    def source(self) -> str:
-        """The C of the kernel, in the user's names: what ran last, or what would run on float64 operands."""
-        return self._inspected().source
-
-    def show(self, stage: str) -> str:
-        """The kernel at one stage.
-
-        Args:
-            stage: "notation", "concrete", "passes" (what every pass changed, with times), "loops", or the name of the target: "c".
-        """
-        return self._inspected().show(stage)
-
-    def explain(self, timing: bool = False) -> str:
-        """Who drives each loop, which races there are, what is converted, and where the result goes.
-
-        Args:
-            timing: also report how long each pass of the compiler took.
-        """
-        return printable(self._inspected().explain(timing))
+def one_for_all(problem: Problem, statistics: Statistics) -> Specialization:
+    """What runs for all problems that are this one when they are renamed."""
+    key = (problem, statistics, settings.int32_limit, machine_here(), get_threads())
+    found = _one_for_all.get(key)
+    if found is None:
+        if len(_one_for_all) >= MOST_RENAMED:
+            _one_for_all.clear()
+        found = _one_for_all[key] = Specialization(problem, statistics, is_renamed=True)
+    return found
 
 
 def _naming_bounds(call: Call, stmt: Stmt, sizes: Mapping[str, int]) -> Call:
@@ -413,8 +446,3 @@ def _refreshing(call: Call, refreshes: Sequence[Callable[[], None]]) -> Call:
         return start()
 
     return call.within(refreshed)
-
-
-def _in_blocks(call: Call, format: Format) -> Call:
-    """A call whose result is put into blocks."""
-    return replace(call, run=lambda: convert(call.run(), format), bound=None)

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from sparseloom.core.algebra import Semiring
-from sparseloom.core.errors import ScheduleError
+from sparseloom.core.errors import CompilerBug, ScheduleError
 from sparseloom.core.signs import printable
 from sparseloom.formats.named import name_of
 from sparseloom.notation.nodes import TensorVar
@@ -16,7 +16,7 @@ from sparseloom.notation.printer import show
 from sparseloom.notation.script import PLAIN
 from sparseloom.notation.terms import reopen, tensors_of
 from sparseloom.programs.chain import Chain
-from sparseloom.programs.execution import Inspectable, Specialization
+from sparseloom.programs.execution import Specialization
 from sparseloom.show.iteration_graph import IterationGraph
 
 
@@ -29,12 +29,36 @@ class PlanText(str):
         return printable(str(self))
 
 
-class Shown(Inspectable):
+class Shown:
     """A kernel as it shows itself: its statement and its schedule; in notebooks also a picture of its loops."""
 
     _text: str
     _schedule: str | None
     _last: Specialization | Chain | None
+
+    def _inspected(self) -> Specialization | Chain:
+        raise CompilerBug(self, "a kernel must say what it runs")
+
+    @property
+    def source(self) -> str:
+        """The C of the kernel, in the user's names: what ran last, or what would run on float64 operands."""
+        return self._inspected().source
+
+    def show(self, stage: str) -> str:
+        """The kernel at one stage.
+
+        Args:
+            stage: "notation", "concrete", "passes" (what every pass changed, with times), "loops", or the name of the target: "c".
+        """
+        return self._inspected().show(stage)
+
+    def explain(self, timing: bool = False) -> str:
+        """Who drives each loop, which races there are, what is converted, and where the result goes.
+
+        Args:
+            timing: also report how long each pass of the compiler took.
+        """
+        return printable(self._inspected().explain(timing))
 
     def __repr__(self) -> str:
         known = self._last.plan.schedule if isinstance(self._last, Specialization) else self._schedule or ""
