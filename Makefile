@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Targets share .venv, so they run one after another.
 .NOTPARALLEL:
-.PHONY: help demo test lint docs gallery fuzz attack hostile metamorphic sanitize races conformance bench bench-schedules bench-results bench-products clean core dev
+.PHONY: help demo test lint docs gallery fuzz attack hostile metamorphic sanitize races conformance bench bench-schedules bench-results bench-products bench-functions clean core dev
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +37,7 @@ help:
 	@echo "make bench-schedules   measure what schedules gain, on one and two threads"
 	@echo "make bench-results     measure sparse results beside SciPy, MKL and GraphBLAS (ARGS=--quick for a look)"
 	@echo "make bench-products    products of small and large sparse matrices beside SciPy, and where sl.accelerate.scipy() gains"
+	@echo "make bench-functions   array functions, parts, shapes and narrow products beside SciPy, PyData/Sparse and torch: one table, worst first"
 	@echo "make gallery           time the gallery's programs beside what people use today, and write the times into the pages"
 	@echo "make clean             remove .venv and everything else that was made"
 	@echo "PYTHON=...             the Python to make .venv with; else the newest one found"
@@ -101,6 +102,10 @@ bench-results:
 bench-products:
 	@.ci/setup bench
 	@$(python) -m benchmarks.products $(ARGS)
+
+bench-functions:
+	@.ci/setup bench
+	@$(python) -m benchmarks.functions $(ARGS)
 
 core:
 	@.ci/setup core

@@ -41,6 +41,7 @@ from sparseloom.passes.launch import add_launches
 from sparseloom.passes.promised import use_promised
 from sparseloom.passes.registers import keep_in_registers
 from sparseloom.passes.uniform import share_among_lanes
+from sparseloom.passes.unread import drop_unread
 from sparseloom.passes.vectorize import vectorize
 from sparseloom.passes.wide import widen
 from sparseloom.plan.plan import Plan, choose_loops, schedule_loops
@@ -72,6 +73,7 @@ def loop_passes(target: Target, indices: Collection[Array] = ()) -> tuple[Pass[L
     launches, warp = target.calling is Calling.LAUNCHED, with_warps(target).lanes
     return (
         _over("use_promised", use_promised),
+        _over("drop_unread", drop_unread, LoopKind.VECTOR),
         _over("sum_in_lanes", lambda loops: sum_in_lanes(loops, target.vector_bytes), LoopKind.VECTOR),
         _over("vectorize", lambda loops: vectorize(loops, target.vector_bytes), LoopKind.VECTOR),
         _over("simplify", simplify),

@@ -111,6 +111,7 @@ ON_GPU = "parallelize(b,GPUBlock,{0}) parallelize(w,GPUWarp,{0}) parallelize(t,G
 CHANGED = (
     (SPMM, "", "split(i,i0,i1,4) reorder(i0,k,i1,j) unroll(i1,4) unroll(k,8) parallelize(k,CPUVector,NoRaces)", C),
     ("y(i) = A(i,j) * x(j)", "A:csr", "parallelize(j,CPUVector,ParallelReduction)", C),
+    ("C(i,j) = 2 * A(i,j)", "A:csr C:csr", "fuse(i,j,f) pos(f,p,A(i,j)) parallelize(p,CPUVector,NoRaces)", C),
     ("s = A(i,j) * x(j)", "A:csr", "", CUDA),
     (
         SPMM,

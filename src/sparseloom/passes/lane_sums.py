@@ -35,12 +35,18 @@ def sum_in_lanes(function: ir.Function, vector_bytes: int) -> ir.Function:
 
     def rule(found: object) -> ir.Stmt | None:
         match found:
-            case ir.For(kind=ir.LoopKind.VECTOR, factor=0, reduces=(ir.Reduction(var, op),)) if op in COMBINED and has_vectors(var.dtype):
-                made = _spread(found, var, op, vector_bytes // var.dtype.itemsize, names)
+            case ir.For(kind=ir.LoopKind.VECTOR, reduces=(ir.Reduction(var, op),)) if op in COMBINED and has_vectors(var.dtype):
+                width = _width(found.factor, vector_bytes // var.dtype.itemsize)
+                made = _spread(found, var, op, width, names) if width else None
                 return None if made is None else stamped(made, found.origin)
         return None
 
     return rewrite(rewrite(function, rule), _not_asking)
+
+
+def _width(asked: int, least: int) -> int:
+    """How many lanes there are: one vector, or the several that were asked for, whose sums do not wait for each other; 0 for others."""
+    return asked or least if not asked or (asked >= least and asked.bit_count() == 1) else 0
 
 
 def _not_asking(found: object) -> ir.Stmt | None:
@@ -56,7 +62,7 @@ def _spread(loop: ir.For, total: ir.Var, op: str, width: int, names: Names) -> i
     lanes = _lanes_of(loop, total, op, width, names)
     if lanes is None:
         return None
-    plain = replace(loop, kind=ir.LoopKind.SERIAL, reduces=(), room=None, body=without_asking(loop.body))
+    plain = replace(loop, kind=ir.LoopKind.SERIAL, factor=0, reduces=(), room=None, body=without_asking(loop.body))
     match loop.begin, loop.end:
         case ir.Literal(int(first)), ir.Literal(int(last)):
             rest = (last - first) % width

@@ -18,6 +18,7 @@ from sparseloom.notation.nodes import Access, Races, Unit
 from sparseloom.plan.blocks import block_of, choose_blocks
 from sparseloom.plan.compose import Steps
 from sparseloom.plan.decision import Choice, Decision
+from sparseloom.plan.flat import choose_flat
 from sparseloom.plan.gpu import choose_on_gpu
 from sparseloom.plan.space import Space
 from sparseloom.plan.sums import Inside, sum_inside
@@ -35,14 +36,21 @@ def choices(concrete: Concrete, space: Space, ordered: bool = False) -> Iterator
         yield from (Choice((decision,)) for decision in found if not (ordered and any(map(_adds_in_any_order, decision.steps))))
     elif appended_result(concrete) is not None:
         yield from _appended(concrete, space)
-    elif space.seconds >= space.machine.worth.vectors:
+    else:
+        yield from choose_flat(concrete, space)
+        yield from _plainly_placed(concrete, space)
+    yield Choice()
+
+
+def _plainly_placed(concrete: Concrete, space: Space) -> Iterator[Choice]:
+    """Loops over rows of a result every place of which is known when they begin."""
+    if space.seconds >= space.machine.worth.vectors:
         if inside := _inside(concrete, space):
             yield from _in_place(inside.concrete, inside.space, inside.decision)
             yield _together(space, inside.decision)
         yield from _in_place(concrete, space)
     elif space.seconds >= space.machine.worth.sums:
         yield _together(space, *choose_lanes(space))
-    yield Choice()
 
 
 def _inside(concrete: Concrete, space: Space) -> Inside | None:
@@ -85,6 +93,7 @@ def variants(concrete: Concrete, space: Space) -> Iterator[Choice]:
     if appended_result(concrete) is not None:
         yield from _appended(concrete, eager)
         return
+    yield from choose_flat(concrete, eager)
     if inside := _inside(concrete, eager):
         yield from _in_place(inside.concrete, inside.space, inside.decision)
     if blocks := choose_blocks(space, Names(taken), in_threads=True):

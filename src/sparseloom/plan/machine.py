@@ -68,6 +68,7 @@ class VectorLimits:
     masked_row: float = 8.0  # entries; the same with masks, where much is read
     steady_row: float = 128.0  # entries, of rows that are all as long, where gathers are slow
     vector: int = 64  # bytes; with masks, rows that fill a vector pay wherever they are
+    sums: int = 4  # vectors of sums of a long loop, none of which waits for another
     large: int = 1 << 20  # bytes of entries, as much as a core has close by
     streamed: int = 1 << 25  # bytes of entries, more than all cores have close by; asking ahead for them pays from here on
     stream: int = 256  # entries ahead, where rows are long

@@ -104,7 +104,7 @@ class Space:
 
     def iterations(self, path: Path, outer: Collection[IndexVar]) -> float:
         """How often the innermost of these loops of a path runs, in all. A temporary is filled where something may read it."""
-        formulas = dict.fromkeys(part for reader in self._read_by(path) for part in _parts(self._region(reader)))
+        formulas = dict.fromkeys(part for reader in self._read_by(path) for part in _parts(self.region(reader)))
         return prod(self.extent(var) for var in outer if not self._is_shared(path, var)) * self._chance(All(tuple(formulas)), outer)
 
     def _is_shared(self, path: Path, var: IndexVar) -> bool:
@@ -113,7 +113,7 @@ class Space:
         used = {index for access in accesses(path.assign) for index in access.indices}
         return in_lanes and not path.assign.lhs.indices and self.graph.root(var) not in used
 
-    def _region(self, path: Path) -> Formula:
+    def region(self, path: Path) -> Formula:
         """Where an assignment does something."""
         return region(path.assign, lambda access: Stored(access) if self._is_sparse(access) else ALWAYS)
 

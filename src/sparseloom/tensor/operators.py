@@ -29,6 +29,7 @@ from sparseloom.plan.problem import declared
 from sparseloom.programs.conversion import convert
 from sparseloom.programs.dispatch import doors, specialized
 from sparseloom.programs.execution import Specialization
+from sparseloom.tensor.by_values import OFFERED, by_values
 from sparseloom.tensor.complex_order import compares_complex, in_order
 from sparseloom.tensor.indexing import by_rows, select
 
@@ -97,7 +98,8 @@ def elementwise(op: str, *given: Given) -> Storage:
     """An operator of ``core.algebra`` on tensors, arrays and numbers, broadcast as NumPy does."""
     if op == "power":
         _require_powers(*given)
-    made = doors.through(op, *given)
+    made = by_values(op, given[0]) if op in OFFERED and isinstance(given[0], Storage) else None
+    made = doors.through(op, *given) if made is None else made
     found = _elementwise(op, given) if made is None else made
     return found if found.values.dtype.kind != "b" or found.format.is_dense else _without_falsehoods(found)
 
