@@ -55,7 +55,7 @@ def flat_operand(concrete: Concrete, space: Space) -> Access | None:
     form, making = access.tensor.format, concrete.making
     if space.levels(access) != space.spine or form.is_dense or space.region(path) != Stored(access):
         return None
-    if not all(level.compact and level.ordered for level in form.levels) or form.levels[-1].full:
+    if not all(level.compact and level.ordered for level in form.levels) or form.levels[-1].full or form.levels[-1].shares_values:
         return None
     lhs = path.assign.lhs
     if not lhs.indices:

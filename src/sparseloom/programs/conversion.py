@@ -33,6 +33,7 @@ from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.formats.named import coo, name_of
+from sparseloom.formats.parts import is_tree, where
 from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, copied, derived, lend, same_arrays, sealed, share_memory
 from sparseloom.iteration.assembly import can_insert
@@ -60,10 +61,17 @@ def convert(storage: Storage, format: Format, drop_zeros: bool = False) -> Stora
     if not drop_zeros and (format == storage.format or pack.is_weaker(format, storage.format)):
         return pack.convert(storage, format, settings.int32_limit)
     require_host(storage, format)
+    if drop_zeros and format == storage.format and format.is_unique and is_tree(format):
+        return derived(where(storage, _differs(storage.values, storage.fill)), storage)
     made = None if _is_left_to_numpy(storage, format) else _converted(storage, format, drop_zeros)
     if made is None:
         made = pack.convert(pack.without_fill(storage) if drop_zeros else storage, format, settings.int32_limit)
     return derived(made, storage)
+
+
+def _differs(values: NDArray[Any], fill: Scalar) -> NDArray[np.bool_]:
+    """Which values are not the fill; NaN is NaN."""
+    return np.asarray(values == values if fill != fill else values != fill)
 
 
 def require_host(storage: Storage, format: Format) -> None:

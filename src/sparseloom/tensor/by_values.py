@@ -45,4 +45,4 @@ def _keeps_values(format: Format) -> bool:
     """Whether every value is that of one coordinate, and the result of an operator is stored as its operand."""
     if format.is_dense:
         return not format.blocks and format.modes == tuple(range(format.order))
-    return format.is_unique and all(level.compact and level.ordered for level in format.levels)
+    return format.is_unique and all(level.compact and level.ordered for level in format.levels) and not format.levels[-1].shares_values

@@ -21,10 +21,11 @@ from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.named import coo, csc, csr
 from sparseloom.formats.pack import pack, unpack
+from sparseloom.formats.parts import Window, is_tree, within, without_levels
 from sparseloom.formats.storage import Storage, derived, sealed
 from sparseloom.interop.numpy import dense_storage, from_numpy, to_numpy
 from sparseloom.programs.conversion import convert
-from sparseloom.tensor.keys import Part, parts_of
+from sparseloom.tensor.keys import Part, parts_of, run_of
 from sparseloom.tensor.picking import pick, select_mode
 from sparseloom.tensor.rows import column_of, has_rows, of_columns, pick_rows
 
@@ -43,12 +44,40 @@ def select(storage: Storage, key: Any) -> Storage:
             return dense_storage(np.asarray(_entry(storage, selectors)))
         case (Dense(), Compressed(ordered=True, unique=True)), [_, _] if _is_row(storage.format, selectors):
             return _row(storage, selectors)
-    storage, selectors = _narrow_outermost(storage, selectors)
     if has_rows(storage.format):
         outer, inner = (selectors[mode] for mode in storage.format.modes)
         if outer == slice(None) and isinstance(inner, int):
             return _column(storage, selectors)
+    if (made := _within(storage, selectors)) is not None:
+        return made
+    storage, selectors = _in_steps(storage, selectors)
     return _select_entries(storage, selectors)
+
+
+def _within(storage: Storage, selectors: Sequence[int | slice]) -> Storage | None:
+    """The part that integers and ascending slices ask for, level by level; None of a storage whose levels are no tree."""
+    windows: list[Window] = [_window(part, size) for part, size in zip(selectors, storage.shape, strict=True)]
+    if not is_tree(storage.format) or not storage.format.is_unique or any(window is not None and window.step < 1 for window in windows):
+        return None
+    modes = storage.format.modes
+    part = within(storage, [windows[mode] for mode in modes])
+    kept = [mode for mode, selector in enumerate(selectors) if not isinstance(selector, int)]
+    if not kept:
+        return dense_storage(np.asarray(part.values[0] if len(part.values) else storage.dtype.type(storage.fill)))
+    if len(kept) < len(selectors):
+        shape, dropped = tuple(part.shape[mode] for mode in kept), [k for k, mode in enumerate(modes) if mode not in kept]
+        fewer = without_levels(part, _format_of(storage.format, kept), shape, dropped)
+        if fewer is None:
+            return None
+        part = fewer
+    return derived(part, storage)
+
+
+def _window(part: int | slice, size: int) -> Window:
+    """The coordinates that an integer or a slice wants; None for all."""
+    if isinstance(part, int):
+        return range(part, part + 1)
+    return None if part == slice(None) else run_of(part, size)
 
 
 def _is_row(format: Format, selectors: Sequence[int | slice]) -> bool:
@@ -129,28 +158,12 @@ def _pick_modes(storage: Storage, parts: Sequence[Part]) -> Storage:
     return pick(storage, parts, storage.format if stays else None)
 
 
-def _narrow_outermost(storage: Storage, selectors: list[int | slice]) -> tuple[Storage, list[int | slice]]:
-    """Cut the wanted range of rows out of a CSR-like storage, as views."""
-    match storage.format.levels:
-        case (Dense(), Compressed()):
-            mode = storage.format.modes[0]
-        case _:
-            return storage, selectors
-    wanted = selectors[mode]
-    rows = slice(wanted, wanted + 1) if isinstance(wanted, int) else wanted
-    begin, end, step = rows.indices(storage.shape[mode])
-    if step != 1:
-        picked, left = pick_rows(storage, selectors)
-        return picked, [part for part in left if isinstance(part, (int, slice))]
-    rest: int | slice = 0 if isinstance(wanted, int) else slice(None)
-    end = max(begin, end)
-    pos, crd = storage.levels[1].arrays["pos"], storage.levels[1].arrays["crd"]
-    first, last = int(pos[begin]), int(pos[end])
-    shape = tuple(end - begin if m == mode else size for m, size in enumerate(storage.shape))
-    segments = pos[begin : end + 1] - pos[begin] if first else pos[begin : end + 1]
-    levels = (storage.levels[0], LevelData({"pos": segments, "crd": crd[first:last]}))
-    narrow = Storage(storage.format, shape, levels, storage.values[first:last], storage.fill)
-    return derived(narrow, storage), [rest if m == mode else part for m, part in enumerate(selectors)]
+def _in_steps(storage: Storage, selectors: list[int | slice]) -> tuple[Storage, list[int | slice]]:
+    """The rows of a CSR-like storage that a slice of them wants in any steps, and what is wanted of these."""
+    if not has_rows(storage.format):
+        return storage, selectors
+    picked, left = pick_rows(storage, selectors)
+    return picked, [part for part in left if isinstance(part, (int, slice))]
 
 
 def _select_entries(storage: Storage, selectors: list[int | slice]) -> Storage:

@@ -20,7 +20,8 @@ from sparseloom.core.errors import DeviceError, ShapeError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csc, csr
 from sparseloom.formats.pack import stored_count, unpack
-from sparseloom.formats.storage import Storage, with_values
+from sparseloom.formats.parts import is_tree, where
+from sparseloom.formats.storage import Storage, sealed, with_values
 from sparseloom.interop.intake import enter_aloud
 from sparseloom.interop.numpy import dense_storage, to_numpy
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
@@ -129,7 +130,7 @@ def _without_falsehoods(made: Storage) -> Storage:
     """Truth values that are stored only where they are true, so that ``(A != A).nnz`` is 0."""
     if made.fill or made.format.blocks or not all(level.compact for level in made.format.levels) or made.values.all():
         return made
-    return convert(made, made.format, drop_zeros=True)
+    return sealed(where(made, made.values)) if is_tree(made.format) else convert(made, made.format, drop_zeros=True)
 
 
 def _elementwise(op: str, given: Sequence[Given]) -> Storage:
