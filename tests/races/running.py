@@ -80,6 +80,7 @@ def _prepared(shape: Shape, dtype: str, seed: int) -> Case:
     prepared = kernel.specialized(storages)
     if not isinstance(prepared, Specialization):
         raise CompilerBug(str(shape), "one statement is one kernel")
+    _ = prepared.stages  # dtypes without an atomic operation are rejected only here
     plainly = shape.kernel("interpret", scheduled=False)(*given).to_numpy()
     return Case(f"{shape}, {dtype}, operands of seed {seed}", prepared, storages, plainly)
 

@@ -69,6 +69,13 @@ def test_a_lost_reduction_is_found(seed: int, has_tsan: bool, tmp_path: Path, mo
         assert "data race" in problems(found)
 
 
+def test_what_is_rejected_for_its_dtype_is_counted(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DTYPES, "prod", ("complex64",))
+    found = run([cell for cell in cells() if (cell.races, cell.reduction, cell.form) == ("Atomics", "prod", "within blocks")], seed, 0, 1)
+    assert not found.faults, problems(found)
+    assert found.rejected["S853"]
+
+
 def test_every_combination_is_there() -> None:
     assert len(set(cells())) == len(cells())
     assert set(DTYPES) == set(REDUCTIONS)

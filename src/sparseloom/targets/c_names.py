@@ -71,6 +71,11 @@ def legal(name: str) -> str:
     return spelled + "_" if spelled in RESERVED or _RESERVED_FORMS.fullmatch(spelled) else spelled
 
 
+def remark(text: str) -> str:
+    """A comment behind a line of C, in ASCII. It takes no second line: there is no line break in it and no backslash at its end."""
+    return "  // " + " ".join("".join(c if c.isascii() else f"u{ord(c):04x}" for c in text).split()).rstrip(" \\")
+
+
 class CNames:
     """The identifiers of one kernel. Scalars go by name; arrays by name and type, for disjoint scopes may differ."""
 

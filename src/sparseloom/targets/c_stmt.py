@@ -19,6 +19,7 @@ from sparseloom.loops.lanes import gathers, lane_dtype
 from sparseloom.loops.routines import KEEP, Call, Spelled, allocated_in, may_end
 from sparseloom.targets.c_clauses import Clause, of_iterations, of_region
 from sparseloom.targets.c_expr import PLUS, TIMES, UNARY, Expressions, Piece, c_type, is_zero_bits, operate, update_symbol
+from sparseloom.targets.c_names import remark
 from sparseloom.targets.c_prelude import atomic_way
 from sparseloom.targets.c_vectors import SMALLEST_REGISTER, VECTOR_BYTES, LaneExpressions, infix_symbol
 from sparseloom.targets.loop_properties import ATOMIC, FACTOR, THREADS, Written, private, private_arrays, reduction
@@ -144,8 +145,7 @@ class Statements:
 
     def _declare(self, stmt: ir.Declare, value: str) -> None:
         """A scalar and what it begins with, and where that comes from."""
-        remark = f"  // {' '.join(stmt.why.split())}".rstrip(" \\") if stmt.why else ""  # a backslash would go on with the next line
-        self.line(f"{c_type(stmt.var.dtype)} {self.names.scalar(stmt.var.name)} = {value};{remark}")
+        self.line(f"{c_type(stmt.var.dtype)} {self.names.scalar(stmt.var.name)} = {value};{remark(stmt.why) if stmt.why else ''}")
 
     def _call(self, call: Call) -> None:
         """What the function's declaration says, line by line."""
