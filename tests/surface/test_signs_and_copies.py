@@ -25,7 +25,8 @@ def test_what_is_shown_can_be_printed_anywhere(encoding: str, monkeypatch: pytes
     y[i] = A[i, j] * x[j]
     kernel = sl.program("ψ(i) = λ(i,j) * B(i,j)", {"λ": "csr", "B": "csr"})
     bound = sl.program("ψ(i) = 2 * x(i)").bind(np.ones(3))
-    for shown in (A, A[i, j] * x[j], y, y.schedule(), kernel, kernel.explain(), bound, sl.NotationError("λ × …")):
+    stages = [kernel.show(stage) for stage in ("notation", "concrete", "passes", "loops", "c")]
+    for shown in (A, A[i, j] * x[j], y, y.schedule(), kernel, kernel.explain(), kernel.source, *stages, bound, sl.NotationError("λ × …")):
         print(shown)
         print(repr(shown) if not isinstance(shown, str | Exception) else shown)
     stream.flush()

@@ -532,7 +532,8 @@ def test_a_long_kernel_can_be_cancelled(tmp_path):
 
 
 def test_remarks_cannot_escape(tmp_path):
-    remarked = [Declare(Var("one"), ZERO, "one \\"), Declare(Var("two"), ZERO, "a\nb */ #define y\n\\"), Declare(Var("\u03c0"), ZERO, "\u03c0\u2028")]
+    first, second = Declare(Var("one"), ZERO, "one \\"), Declare(Var("two"), ZERO, "a\nb */ #define y\n\\")
+    remarked = [first, second, Declare(Var("\u03c0"), ZERO, "\u03c0\u2028")]
     kernel = function(block(*remarked, Store(y, ZERO, constant(1, FLOAT64))), (y, Role.OUTPUT))
     assert emit(kernel).isascii()
     compiled, _ = both_ways(kernel, [np.zeros(1)], tmp_path)

@@ -42,7 +42,7 @@ class Shown:
     @property
     def source(self) -> str:
         """The C of the kernel, in the user's names: what ran last, or what would run on float64 operands."""
-        return self._inspected().source
+        return printable(self._inspected().source)
 
     def show(self, stage: str) -> str:
         """The kernel at one stage.
@@ -50,7 +50,7 @@ class Shown:
         Args:
             stage: "notation", "concrete", "passes" (what every pass changed, with times), "loops", or the name of the target: "c".
         """
-        return self._inspected().show(stage)
+        return printable(self._inspected().show(stage))
 
     def explain(self, timing: bool = False) -> str:
         """Who drives each loop, which races there are, what is converted, and where the result goes.
