@@ -21,6 +21,7 @@ from sparseloom.core.settings import trace_folder, verifies
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete, refilled
 from sparseloom.loops import printer as loop_printer
+from sparseloom.loops.bounds import hold_bounds
 from sparseloom.loops.nodes import GPU_KINDS, Array, Function, LoopKind, Store
 from sparseloom.loops.rename import alpha_rename
 from sparseloom.loops.simplify import simplify
@@ -33,13 +34,17 @@ from sparseloom.lower.rounding import held_in_float32, rounded_last, rounds_earl
 from sparseloom.notation import printer
 from sparseloom.notation.nodes import Access, Assign, Forall, Unit
 from sparseloom.notation.verify import verify as verify_notation
+from sparseloom.passes.barriers import place_barriers
 from sparseloom.passes.cancel import add_polls
+from sparseloom.passes.failures import skip_after_failures
+from sparseloom.passes.fit_units import fit_units
 from sparseloom.passes.jam import jam_unrolled
 from sparseloom.passes.jam_lanes import jam_lanes
 from sparseloom.passes.lane_sums import sum_in_lanes
 from sparseloom.passes.launch import add_launches
 from sparseloom.passes.promised import use_promised
 from sparseloom.passes.registers import keep_in_registers
+from sparseloom.passes.search_together import search_together
 from sparseloom.passes.uniform import share_among_lanes
 from sparseloom.passes.unread import drop_unread
 from sparseloom.passes.vectorize import vectorize
@@ -85,7 +90,10 @@ def loop_passes(target: Target, indices: Collection[Array] = ()) -> tuple[Pass[L
         _over("widen", widen, LoopKind.GPU_THREAD),
         _over("share_among_lanes", share_among_lanes, LoopKind.GPU_THREAD),
         _over("add_launches", lambda loops: add_launches(loops, warp, indices, launches), *(() if launches else GPU_KINDS)),
-        _over("simplify", simplify, *(() if launches else GPU_KINDS)),
+        *(
+            _over(one.__name__, one, *(() if launches else GPU_KINDS))
+            for one in (simplify, hold_bounds, fit_units, skip_after_failures, search_together, place_barriers)
+        ),
     )
 
 

@@ -187,10 +187,10 @@ def test_threads_that_walk_entries_go_on_until_there_are_none() -> None:
     """A digit of two values that is not the leading one is found entry by entry, of which there may be more than two."""
     steps = "reorder(i,j) divide(j,j0,j1,2) reorder(j1,j0) parallelize(i,GPUBlock,Atomics) parallelize(j0,GPUThread,Atomics)"
     source = sl.program("y(j) = A(i,j) * x(i)", {"A": "csr"}, steps, target="cuda").source
-    assert "for (int64_t pA2 = A2_pos[i] + threadIdx.x; pA2 < A2_pos[i + 1]; pA2 += 2)" in source
+    assert "int64_t pA2 = A2_pos[i] + pA2_unit;" in source and "while (pA2 < pA2_last)" in source and "pA2 += 2;" in source
     steps = "divide(j,j0,j1,2) reorder(i,j1,j0) parallelize(i,GPUBlock,NoRaces) parallelize(j0,GPUThread,Temporary)"
     added = sl.program(SPMV, {"A": "csr"}, steps, target="cuda").source
-    assert "y_acc_brought = y_acc_brought + y_acc_own;" in added  # what several iterations of a thread bring is added up
+    assert "y_acc_sum += y_acc_own;" in added  # what several iterations of a thread bring is added up
     rows = sl.program(SPMV, {"A": "csr"}, SCHEDULES["a thread for every row"], target="cuda").source
     assert "if (const int64_t t = threadIdx.x; t <" in rows
 

@@ -127,6 +127,20 @@ CHANGED = (
         "reorder(b,w,t,n,v) unroll(v,4) " + ON_GPU.format("IgnoreRaces", "Atomics"),
         CUDA,
     ),
+    (
+        "y(j) = A(i,j) * x(i)",
+        "A:csr",
+        "reorder(i,j) divide(j,j0,j1,2) reorder(j1,j0) parallelize(i,GPUBlock,Atomics) parallelize(j0,GPUThread,Atomics)",
+        CUDA,
+    ),
+    ("R(i,j) = A(i) * B(i,j)", "B:do", "fuse(i,j,f) pos(f,p,B(i,j)) split(p,b,q,256) parallelize(b,GPUBlock,Atomics)", CUDA),
+    (
+        "y(i) = A(i,j) * x(j)",
+        "A:csr",
+        "pos(j,p,A(i,j)) bound(p,q,100,MaxConstraint) split(q,n,t,8) reorder(i,t,n) parallelize(i,GPUBlock,NoRaces) "
+        "parallelize(t,GPUThread,Temporary)",
+        CUDA,
+    ),
 )
 
 

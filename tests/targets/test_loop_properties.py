@@ -147,7 +147,7 @@ def test_units_of_a_gpu_do_not_reduce_into_scalars_of_all() -> None:
 
     def text(loop: ir.Stmt) -> str:
         block = ir.For(k, ir.ZERO, n, loop, ir.LoopKind.GPU_BLOCK)
-        return translation_unit([(kernel(ir.Launch(n, ir.index(32), block, 32, 32)), "entry")])
+        return translation_unit([(kernel(ir.Launch(n, ir.index(32), block, 32, 32, True)), "entry")])
 
     with pytest.raises(CompilerBug, match="the reduction add of acc"):
         text(body)

@@ -92,7 +92,7 @@ def test_an_unknown_target_is_refused() -> None:
 
 def test_kernels_of_a_gpu_are_launched() -> None:
     kernel = sl.program("y(i) = A(i,j) * x(j)", schedule=WARPS, target="interpret")
-    assert "launch (i_size + 3) // 4 blocks of 128 threads, in warps of 32\n" in kernel.show("loops")
+    assert "launch (i_size + 3) // 4 blocks of 128 threads, in warps of 32, settled\n" in kernel.show("loops")
     A = np.arange(50.0).reshape(5, 10)
     assert kernel(A, np.ones(10)).to_numpy().tolist() == A.sum(axis=1).tolist()
 

@@ -188,8 +188,8 @@ class Tokens:
         if name == "search":
             array = self.names.array(self.name())
             self.take(",")
-            begin, end, key = (_fitted(arg, INT64) for arg in self.arguments())
-            return ir.Search(array, begin, end, key)
+            begin, end, key, *lanes = (_fitted(arg, INT64) for arg in self.arguments())
+            return ir.Search(array, begin, end, key, lanes=int(one.value.real) if lanes and isinstance(one := lanes[0], ir.Literal) else 1)
         if name in STORED_NAMES:
             (operand,) = self.arguments()
             return ir.Cast(_fitted(operand, None), value_dtype(name))

@@ -19,10 +19,12 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.hashing import HASH_FACTOR
-from sparseloom.loops.memory import Cells, OutOfMemory, RaceFound, Tracker, WatchedCells
+from sparseloom.loops.memory import Cells, OutOfMemory
 from sparseloom.loops.outside import walk_outside
+from sparseloom.loops.racing import RaceFound, Settled, Tracker, WatchedCells
 from sparseloom.loops.routines import Call, Routine
 from sparseloom.loops.segments import Segments, update_in_segments
+from sparseloom.loops.together import FindTogether
 
 __all__ = ["KernelStatus", "RaceFound", "run"]
 
@@ -111,6 +113,7 @@ def _power(base: Any, exponent: Any, dtype: DType) -> Any:
 
 _NAMESPACE: dict[str, Any] = {
     "LoopKind": ir.LoopKind,
+    "Settled": Settled,
     "inf": np.inf,
     "nan": np.nan,
     "convert": _convert,
@@ -171,7 +174,7 @@ class _Writer:
         self.lines: list[str] = []
         self.thread = ir.Var("")  # counts the threads of the team being written
         self.in_warp = False  # whether a loop over warps is being written
-        self.lanes: int | None = None  # those of a warp of the launch that is being written
+        self.launch: ir.Launch | None = None  # the one that is being written
 
     def written(self) -> tuple[str, list[ir.Array], list[Routine]]:
         """The text, and the arrays and functions of the library that it takes, in order."""
@@ -218,10 +221,15 @@ class _Writer:
                     self._body(other, indent)
             case ir.For():
                 self._loop(stmt, indent)
-            case ir.Launch(body=body, lanes=lanes):
-                self.lanes = lanes
+            case ir.Launch(_, threads, body, lanes, warp, settled):
+                self.launch = stmt
+                together = f"Settled({self._expr(threads)}, {lanes}, {warp})" if settled else "None"
+                self.lines.append(f"{indent}tracker.settled = {together}")
                 self._loop(body, indent)
-                self.lanes = None
+                self.launch = None
+            case FindTogether(found):
+                self.lines.append(f"{indent}tracker.find({len(found)})")
+                self._stmt(ir.Block(found), indent)
             case ir.Team(first, loop, last):
                 # As if every iteration had a thread of its own.
                 outside, self.thread = self.thread, loop.var
@@ -240,7 +248,7 @@ class _Writer:
         shuffles = [n for n in walk_outside(loop.body, ir.GPU_KINDS) if isinstance(n, ir.Shuffle)]
         segments = [n for n in walk_outside(loop.body, ir.GPU_KINDS) if isinstance(n, Segments)]
         self.lines += [f"{indent}{name} = []" for name in (*map(self._lanes, shuffles), *map(self._lanes, segments))]
-        entered = f"tracker.enter({loop.var.name!r}, LoopKind.{loop.kind.name}, r{var}.start)"
+        entered = f"tracker.enter({loop.var.name!r}, LoopKind.{loop.kind.name}, r{var})"
         self.lines += [f"{indent}r{var} = {run}", f"{indent}w{var} = {entered}"]
         self.lines += [f"{indent}for {var} in r{var}:", f"{indent}  w{var}.begin({var})"]
         around, self.in_warp = self.in_warp, self.in_warp or loop.kind is ir.LoopKind.GPU_WARP
@@ -249,10 +257,14 @@ class _Writer:
         self.lines.append(f"{indent}tracker.leave(w{var})")
         for n in shuffles:
             dtype, held = n.var.dtype, self._scalar(n.var.name)
-            combined, most = self._operator(n.op, ["a", "b"], dtype, dtype), self.lanes if around else None
+            combined, most = self._operator(n.op, ["a", "b"], dtype, dtype), self._lanes_of_warp if around else None
             self.lines.append(f"{indent}for t in across({self._lanes(n)}, len(r{var}), {most}, lambda a, b: {combined}):")
             self.lines.append(f"{indent}  {held} = {self._operator(n.op, [held, 't'], dtype, dtype)}")
-        self.lines += [f"{indent}{self._updated(n, f'len(r{var})', self.lanes)}" for n in segments]
+        self.lines += [f"{indent}{self._updated(n, f'len(r{var})', self._lanes_of_warp)}" for n in segments]
+
+    @property
+    def _lanes_of_warp(self) -> int | None:
+        return None if self.launch is None else self.launch.lanes
 
     def _lanes(self, shuffle: ir.Shuffle | Segments) -> str:
         """The list of what the lanes bring to a shuffle."""
@@ -314,8 +326,9 @@ class _Writer:
                 return _cast(self._expr(operand), operand.dtype, dtype)
             case ir.Select(condition, then, other) | ir.Op("where", (condition, then, other)):
                 return f"({self._expr(then)} if {self._expr(condition)} else {self._expr(other)})"
-            case ir.Search(array, begin, end, key):
-                return f"{self.arrays[array]}.search({self._expr(begin)}, {self._expr(end)}, {self._expr(key)})"
+            case ir.Search(array, begin, end, key, _, lanes):
+                found = f"{self.arrays[array]}.search({self._expr(begin)}, {self._expr(end)}, {self._expr(key)})"
+                return found if lanes == 1 else f"tracker.reached({lanes}, {found})"
             case ir.Op(name, args, dtype):
                 return self._operator(name, [self._expr(a) for a in args], args[0].dtype, dtype)
         raise CompilerBug(expr, "an expression that the interpreter knows")

@@ -1,4 +1,4 @@
-"""Arrays as the loop interpreter sees them: every access is checked, and parallel loops are watched for races."""
+"""Arrays as the loop interpreter sees them: every access is checked."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import DType, is_integer, largest
-from sparseloom.core.errors import CompilerBug, SparseloomError
-from sparseloom.loops.nodes import Array, LoopKind
+from sparseloom.core.errors import CompilerBug
+from sparseloom.loops.nodes import Array
 
 # More than a test ever needs; larger allocations fail as they would in C.
 _MOST_BYTES = 2**32
-
-
-class RaceFound(SparseloomError):
-    """Two iterations of one parallel loop touched one location, and at least one of them wrote it without an atomic."""
 
 
 class OutOfMemory(Exception):
@@ -149,143 +145,3 @@ def _poisoned(dtype: DType, size: int) -> NDArray[Any]:
         raise OutOfMemory
     poison = largest(dtype) // 2 + 12345 if is_integer(dtype) and dtype.itemsize > 2 else 77 if is_integer(dtype) else np.nan
     return np.full(size, poison, dtype)
-
-
-_Who = tuple[str, int]  # the name of what runs, and its number
-_MANY = ("several iterations", 0)
-_ONE_OF_ALL = ("the code around its threads", 0)
-
-
-class _Watch:
-    """One running parallel loop: the iteration at hand, and for every location touched so far who did so: an iteration, or ``_MANY``."""
-
-    def __init__(self, label: str, place: str = "one parallel loop") -> None:
-        self.label, self.place = label, place
-        self.who = _ONE_OF_ALL
-        self.seen: dict[tuple[int, int], dict[str, _Who]] = {}
-
-    def begin(self, iteration: int) -> None:
-        """Start an iteration."""
-        self.who = (self.label, iteration)
-
-    def touch(self, cells: Cells, place: int, how: str) -> None:
-        """Note an access: ``reader``, ``writer`` or ``atomic``. Only reads, or only atomics, may be shared."""
-        touched = self.seen.setdefault((id(cells), place), {})
-        for other in ("reader", "writer", "atomic"):
-            who = touched.get(other, self.who)
-            if who != self.who and not how == other != "writer":
-                both = f"{_called(who)} ({other}) and by {_called(self.who)} ({how})"
-                raise RaceFound(f"{cells.name}[{place}] is touched by {both} of {self.place}")
-        if touched.setdefault(how, self.who) != self.who:
-            touched[how] = _MANY
-
-
-class _Threads(_Watch):
-    """The threads or warps of one block since its last barrier: they do not wait for each other at the end of their loops.
-
-    Iterations of several loops are the same thread if they have the same number, counted from where their loop begins.
-    """
-
-    def __init__(self) -> None:
-        super().__init__("thread", "one block, with no barrier between")
-        self.first = 0
-
-    def begin(self, iteration: int) -> None:
-        super().begin(iteration - self.first)
-
-
-class _BlockWatch(_Watch):
-    """The running blocks of a kernel, and the threads of the one at hand."""
-
-    def __init__(self, label: str) -> None:
-        super().__init__(label)
-        self.threads = _Threads()
-
-    def begin(self, iteration: int) -> None:
-        super().begin(iteration)
-        self.threads.seen.clear()
-
-
-def _called(who: _Who) -> str:
-    return who[0] if who in (_MANY, _ONE_OF_ALL) else f"iteration {who[0]} = {who[1]}"
-
-
-class Tracker:
-    """The parallel loops that are running, outermost first. Inside a block, what its threads touch is kept from barrier to barrier."""
-
-    def __init__(self) -> None:
-        self.loops: list[_Watch] = []
-
-    @property
-    def depth(self) -> int:
-        """How many loops are running."""
-        return len(self.loops) - self._in_block
-
-    @property
-    def _in_block(self) -> bool:
-        """Whether none of the innermost iterations that are watched runs."""
-        return bool(self.loops) and self.loops[-1].who is _ONE_OF_ALL
-
-    def enter(self, variable: str, kind: LoopKind, first: int) -> _Watch:
-        """Begin a parallel loop, whose first iteration has this number."""
-        threads = self.loops[-1] if self._in_block else None
-        if isinstance(threads, _Threads):
-            threads.label, threads.first = "warp" if kind is LoopKind.GPU_WARP else "thread", first
-            return threads
-        if kind is not LoopKind.GPU_BLOCK:
-            self.loops.append(_Watch(variable))
-            return self.loops[-1]
-        blocks = _BlockWatch(variable)
-        self.loops += [blocks, blocks.threads]
-        return blocks
-
-    def leave(self, watch: _Watch) -> None:
-        """End the innermost parallel loop."""
-        match watch:
-            case _BlockWatch():
-                del self.loops[-2:]
-            case _Threads():
-                watch.who = _ONE_OF_ALL
-            case _:
-                self.loops.pop()
-
-    def barrier(self) -> None:
-        """Let the threads of a block wait for each other."""
-        if not self._in_block:
-            raise CompilerBug("barrier", "a barrier is reached by all threads of a block, not by some of them")
-        self.loops[-1].seen.clear()
-
-
-class WatchedCells(Cells):
-    """Cells of a kernel with parallel loops. An array is private to the loops inside which it was allocated."""
-
-    def __init__(self, array: Array, tracker: Tracker, *given: Any) -> None:
-        super().__init__(array, *given)
-        self.tracker, self.depth = tracker, 0
-
-    def allocate(self, size: int) -> None:
-        super().allocate(size)
-        self.depth = self.tracker.depth
-
-    def _touch(self, place: int, how: str) -> None:
-        for loop in self.tracker.loops[self.depth :]:
-            loop.touch(self, place, how)
-
-    def load(self, place: int) -> Any:
-        """The element at ``place``."""
-        self._touch(place, "reader")
-        return self.peek(place)
-
-    def load_number(self, place: int) -> Any:
-        """The element at ``place`` as a Python number."""
-        self._touch(place, "reader")
-        return self.peek_number(place)
-
-    def store(self, place: int, value: Any) -> None:
-        self._touch(place, "writer")
-        super().store(place, value)
-
-    def store_atomic(self, place: int, value: Any) -> None:
-        """Set the element at ``place`` as part of an atomic update."""
-        self._touch(place, "atomic")
-        super().store(place, value)

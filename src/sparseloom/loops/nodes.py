@@ -131,13 +131,17 @@ class Select(Expr):
 
 @node
 class Search(Expr):
-    """The first position in ``[begin, end)`` whose coordinate is at least ``key``, or ``end``; ``array`` ascends there."""
+    """The first position in ``[begin, end)`` whose coordinate is at least ``key``, or ``end``; ``array`` ascends there.
+
+    So many ``lanes`` of a GPU, all of which reach it with the same operands, search together.
+    """
 
     array: Array
     begin: Expr
     end: Expr
     key: Expr
     dtype: DType = INT64
+    lanes: int = 1
 
 
 @node
@@ -239,7 +243,8 @@ class If(Stmt):
 class Launch(Stmt):
     """A kernel of a GPU: ``body`` is a loop over ``blocks`` blocks of ``threads`` threads each, so many ``lanes`` of which are a warp.
 
-    The processor runs ``warp`` threads in lock step. Fewer lanes than that are a part of such a warp.
+    The processor runs ``warp`` threads in lock step. Fewer lanes than that are a part of such a warp. In a ``settled`` launch a loop over
+    units has at most as many iterations as there are units, and barriers stand wherever threads need them.
 
     What stands outside of launches then runs on the host, which knows sizes and positions, and has no arrays of its own.
     """
@@ -249,6 +254,7 @@ class Launch(Stmt):
     body: For
     lanes: int = 1
     warp: int = 1
+    settled: bool = False
 
 
 @node
@@ -302,7 +308,7 @@ class Shuffle(Stmt):
 
 @node
 class Barrier(Stmt):
-    """The threads of a block wait for each other, and then see what the others wrote."""
+    """The threads of a block, or the lanes of a warp inside one, wait for each other, and then see what the others wrote."""
 
 
 class Status(Enum):

@@ -24,6 +24,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.contexts import compared, is_widened, literal_dtype, natural, operand_dtype
 from sparseloom.loops.routines import Call, Use
 from sparseloom.loops.segments import Segments
+from sparseloom.loops.together import FindTogether
 
 _OF_INDICES = {"floor_divide": "//", "remainder": "%"}  # the operators on values that a user writes so are shown as functions
 SYMBOLS = {name: op.symbol for name, op in OPERATORS.items() if op.symbol not in ("", *_OF_INDICES.values())} | _OF_INDICES
@@ -90,9 +91,12 @@ def _lines(stmt: ir.Stmt, outside: str) -> Iterator[Line]:
         case ir.If():
             yield from _branches(stmt, "if", outside)
         case ir.Launch(blocks, threads, body, lanes, warp):
-            parts = "" if lanes == warp else f" groups of {lanes} and"
-            yield line(f"launch {_index(blocks)} blocks of {_index(threads)} threads, in{parts} warps of {warp}")
+            parts, settled = "" if lanes == warp else f" groups of {lanes} and", ", settled" if stmt.settled else ""
+            yield line(f"launch {_index(blocks)} blocks of {_index(threads)} threads, in{parts} warps of {warp}{settled}")
             yield from _indented(body, origin)
+        case FindTogether(found):
+            yield line("find together")
+            yield from _indented(ir.Block(found), origin)
         case ir.Team(first, loop, last):
             yield line("each thread first")
             yield from _indented(first, origin)
@@ -196,8 +200,9 @@ def _leveled(expr: ir.Expr, expected: DType | None) -> tuple[str, int]:
         case ir.Select(condition, then, other):
             inside = _inside("where", (then, other), expected)
             return f"{_text(then, inside, 2)} if {_text(condition, BOOL, 2)} else {_text(other, inside, 2)}", LEVELS["if"]
-        case ir.Search(array, begin, end, key):
-            return f"search({_name(array.name)}, {_index(begin)}, {_index(end)}, {_index(key)})", _ATOM
+        case ir.Search(array, begin, end, key, _, lanes):
+            together = "" if lanes == 1 else f", {lanes}"
+            return f"search({_name(array.name)}, {_index(begin)}, {_index(end)}, {_index(key)}{together})", _ATOM
         case ir.Op(name, args):
             return _operated(name, args, expected)
     raise CompilerBug(expr, "an expression the printer knows")

@@ -23,6 +23,7 @@ from sparseloom.loops.expressions import NAME, Names, Tokens, unquoted
 from sparseloom.loops.printer import SYMBOLS
 from sparseloom.loops.routines import ROUTINES, Call, Routine
 from sparseloom.loops.segments import Segments
+from sparseloom.loops.together import FindTogether
 
 E = TypeVar("E", bound=Enum)
 _OPERATORS = {symbol: name for name, symbol in SYMBOLS.items()}
@@ -30,7 +31,7 @@ _HEAD = re.compile(rf"def ({NAME})\((.*)\)$")
 _PARAM = re.compile(rf"(\w+) ({NAME})(?:: (\w+)\[\])?$")
 _LOOP = re.compile(r"for (.*?)(?:  \[(.*)\])?$")
 _WHILE = re.compile(r"while (.*?)(?:  \[unrolled (\d+)\])?$")
-_LAUNCH = re.compile(r"launch (.*) blocks of (.*) threads, in(?: groups of (\d+) and)? warps of (\d+)$")
+_LAUNCH = re.compile(r"launch (.*) blocks of (.*) threads, in(?: groups of (\d+) and)? warps of (\d+)(, settled)?$")
 _KIND = re.compile(r"([a-z ]+?)(?: (\d+))?$")
 _REDUCED = re.compile(rf"(\S+) ({NAME})$")
 _DECLARED = re.compile(rf"({NAME}): (\w+) = (.*?)(?:  # (.*))?$")
@@ -116,7 +117,10 @@ class _Reader:
                 body = self.body(depth + 1, names.inner())
                 if not isinstance(body, ir.For):
                     raise NotationError(f"a launch runs one loop, in the line {line!r}")
-                return ir.Launch(blocks, threads, body, int(found[3] or found[4]), int(found[4]))
+                return ir.Launch(blocks, threads, body, int(found[3] or found[4]), int(found[4]), bool(found[5]))
+            case "find" if line == "find together":
+                found_together = ir.stmts_of(self.body(depth + 1, names))
+                return FindTogether(tuple(one for one in found_together if isinstance(one, ir.Declare)))
             case "each" if line == "each thread first":
                 return self._team(depth, names)
         return self._simple(line, names)

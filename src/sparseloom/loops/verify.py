@@ -18,6 +18,7 @@ from sparseloom.loops.outside import walk_outside
 from sparseloom.loops.reductions import check_own, check_reductions
 from sparseloom.loops.routines import Call, Use, indices_of, may_end
 from sparseloom.loops.segments import Segments
+from sparseloom.loops.together import FindTogether
 
 
 def verify(function: ir.Function) -> None:
@@ -26,6 +27,9 @@ def verify(function: ir.Function) -> None:
     for param in function.params:
         _bind_param(param, scope)
     _check(function.body, scope)
+
+
+_MEETING = ((ir.LoopKind.GPU_BLOCK,), (ir.LoopKind.GPU_WARP,))  # units whose threads can wait for each other
 
 
 @dataclass
@@ -101,6 +105,41 @@ def _check(stmt: ir.Stmt, scope: _Scope, own: Set[str] = frozenset()) -> None:
         case ir.Assign(var, value):
             _assigned(var, scope, stmt)
             _typed(value, var.dtype, scope, stmt)
+        case ir.If(condition, then, other):
+            _typed(condition, BOOL, scope, stmt)
+            _check(then, scope.inner())
+            _check(other, scope.inner())
+        case ir.While(condition, body):
+            _typed(condition, BOOL, scope, stmt)
+            _check(body, scope.inner())
+        case ir.For():
+            _check_for(stmt, scope, own)
+        case ir.Team(first, loop, last):
+            _hold(loop.kind is ir.LoopKind.THREADS, stmt, "the loop of a team is a threads loop")
+            inside = scope.inner()
+            _check(first, inside)
+            _check(loop, inside, check_own(stmt))
+            _check(last, inside)
+        case ir.Launch() | FindTogether() | ir.Shuffle() | Segments() | ir.Barrier():
+            _check_units(stmt, scope)
+        case _:
+            _check_memory(stmt, scope)
+
+
+def _check_units(stmt: ir.Stmt, scope: _Scope) -> None:
+    """What units of a GPU do together."""
+    match stmt:
+        case ir.Launch(_, _, body, lanes, warp):
+            _hold(1 <= lanes <= warp and warp % lanes == 0, stmt, "a warp is cut into equal groups of lanes")
+            _hold(body.kind in ir.GPU_KINDS and not scope.units, stmt, "what is launched is an outermost loop over units of a GPU")
+            _check(body, scope.inner())
+        case FindTogether(found):
+            _hold(scope.units == (ir.LoopKind.GPU_BLOCK,), stmt, "all threads of a block find scalars together")
+            names = {one.var.name for one in found}
+            read = {n.name for one in found for n in walk(one.value) if isinstance(n, ir.Var)}
+            _hold(names.isdisjoint(read), stmt, "what is found together does not depend on each other")
+            for one in found:
+                _check(one, scope)
         case ir.Shuffle(var, op, value):
             _scalar(var, scope, stmt)
             _hold(scope.units[-1:] in ((ir.LoopKind.GPU_WARP,), (ir.LoopKind.GPU_THREAD,)), stmt, "lanes, threads and warps shuffle")
@@ -112,28 +151,7 @@ def _check(stmt: ir.Stmt, scope: _Scope, own: Set[str] = frozenset()) -> None:
             _hold(stmt.atomic and stmt.op is not None, stmt, "segments reduce, and their ends are atomic")
             _check_memory(stmt, scope)
         case ir.Barrier():
-            _hold(scope.units[-1:] == (ir.LoopKind.GPU_BLOCK,), stmt, "a barrier stands in a block, where all of its threads reach it")
-        case ir.If(condition, then, other):
-            _typed(condition, BOOL, scope, stmt)
-            _check(then, scope.inner())
-            _check(other, scope.inner())
-        case ir.While(condition, body):
-            _typed(condition, BOOL, scope, stmt)
-            _check(body, scope.inner())
-        case ir.For():
-            _check_for(stmt, scope, own)
-        case ir.Launch(_, _, body, lanes, warp):
-            _hold(1 <= lanes <= warp and warp % lanes == 0, stmt, "a warp is cut into equal groups of lanes")
-            _hold(body.kind in ir.GPU_KINDS and not scope.units, stmt, "what is launched is an outermost loop over units of a GPU")
-            _check(body, scope.inner())
-        case ir.Team(first, loop, last):
-            _hold(loop.kind is ir.LoopKind.THREADS, stmt, "the loop of a team is a threads loop")
-            inside = scope.inner()
-            _check(first, inside)
-            _check(loop, inside, check_own(stmt))
-            _check(last, inside)
-        case _:
-            _check_memory(stmt, scope)
+            _hold(scope.units[-1:] in _MEETING, stmt, "a barrier stands in a block, where all of its threads reach it")
 
 
 def _check_for(loop: ir.For, scope: _Scope, own: Set[str]) -> None:

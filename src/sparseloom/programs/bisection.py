@@ -13,6 +13,7 @@ from sparseloom.core.dtypes import float_limits, kind_of
 from sparseloom.core.errors import CompilerBug
 from sparseloom.formats.pack import pattern, to_dense
 from sparseloom.formats.storage import Storage
+from sparseloom.loops.racing import RaceFound
 from sparseloom.lower.kernel import Lowered
 from sparseloom.notation.interpret import Operand, evaluate
 from sparseloom.programs.execution import Specialization
@@ -69,7 +70,7 @@ def _fault(made: Specialization, operands: Mapping[str, Storage], target: str | 
     """What is wrong with the result; None if nothing is."""
     try:
         found = to_dense(made.bind(operands, target).run())
-    except CompilerBug as bug:
+    except (CompilerBug, RaceFound) as bug:
         return f"the interpreter stopped: {bug}"
     if found.shape != wanted.shape:
         return f"the result has shape {found.shape} instead of {wanted.shape}"

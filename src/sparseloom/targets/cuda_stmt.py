@@ -8,26 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import Enum
-from itertools import product
 
 from sparseloom.core.algebra import identity
 from sparseloom.core.errors import CompilerBug
-from sparseloom.core.trees import rewrite, walk
+from sparseloom.core.trees import rewrite
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.segments import Segments
 from sparseloom.loops.simplify import simplify
+from sparseloom.loops.together import FindTogether
+from sparseloom.loops.units import Level
 from sparseloom.targets.c_expr import PLUS, TIMES, Expressions, Piece, c_type, literal, operate, update_symbol
 from sparseloom.targets.c_stmt import Statements
 from sparseloom.targets.loop_properties import ATOMIC, TOTAL
-
-
-class Level(Enum):
-    """Who runs a statement."""
-
-    BLOCK = "block"
-    WARP = "warp"
-    THREAD = "thread"
 
 
 class KernelExpressions(Expressions):
@@ -38,11 +30,11 @@ class KernelExpressions(Expressions):
         self.statements = statements
 
     def piece(self, expr: ir.Expr, index: bool) -> Piece:
-        """An expression; what several lanes look for alike they find together."""
-        if isinstance(expr, ir.Search) and (found := self.statements.searching)[0] > 1:
-            begin, end, key = map(self.index, (expr.begin, expr.end, expr.key))
-            lanes, mask = found
-            return Piece(f"search_{expr.array.dtype}<{lanes}>({self.names.array(expr.array)}, {begin}, {end}, {key}, {mask})")
+        """An expression; a search of several lanes has a function of its own."""
+        if isinstance(expr, ir.Search) and expr.lanes > 1:
+            operands = ", ".join(map(self.index, (expr.begin, expr.end, expr.key)))
+            mask = self.statements.mask_of(expr.lanes)
+            return Piece(f"search_{expr.array.dtype}<{expr.lanes}>({self.names.array(expr.array)}, {operands}, {mask})")
         return super().piece(expr, index)
 
 
@@ -52,8 +44,9 @@ class KernelStatements(Statements):
     def __init__(self, expressions: Expressions, launch: ir.Launch) -> None:
         super().__init__(KernelExpressions(expressions, self))
         self.threads, self.lanes, self.warp = int(launch.threads.value.real), launch.lanes, launch.warp  # type: ignore[attr-defined]
+        if not launch.settled:
+            raise CompilerBug(launch, "a launch is settled before its text is made: its barriers are placed")
         self.level = Level.BLOCK
-        self.reread = _reread(launch.body)
 
     # What runs where
 
@@ -75,10 +68,14 @@ class KernelStatements(Statements):
 
     @property
     def _mask(self) -> str:
-        """The lanes of this warp."""
-        if self.lanes == self.warp:
+        """The lanes of what stands for a warp."""
+        return self.mask_of(self.lanes)
+
+    def mask_of(self, lanes: int) -> str:
+        """The lanes of this group of so many."""
+        if lanes == self.warp:
             return self._first_lanes(self.warp)
-        return f"{self._first_lanes(self.lanes)} << (threadIdx.x % {self.warp} / {self.lanes} * {self.lanes})"
+        return f"{self._first_lanes(lanes)} << (threadIdx.x % {self.warp} / {lanes} * {lanes})"
 
     def _first_lanes(self, count: int) -> str:
         """The mask of so many lanes, which has a bit for each lane of a warp."""
@@ -89,25 +86,14 @@ class KernelStatements(Statements):
         if not self._alone:
             self.line("__syncthreads();" if self.level is Level.BLOCK else f"__syncwarp({self._mask});")
 
-    @property
-    def searching(self) -> tuple[int, str]:
-        """How many lanes search together, and which."""
-        whole = self.threads % self.warp == 0
-        match self.level:
-            case Level.BLOCK if whole:
-                return self.warp, self._first_lanes(self.warp)
-            case Level.WARP if whole or self.lanes == self.warp:
-                return self.lanes, self._mask
-        return 1, ""
-
     # Statements
 
     def _statement(self, stmt: ir.Stmt) -> None:
         match stmt:
-            case ir.Block(stmts):
-                self._sequence(stmts)
             case ir.Barrier():
                 self._wait()
+            case FindTogether(found):
+                self._search(found)
             case ir.While(condition, body, factor):
                 if factor:
                     self._unroll(stmt, f"#pragma unroll {factor}")
@@ -118,40 +104,8 @@ class KernelStatements(Statements):
             case _:
                 super()._statement(stmt)
 
-    def _sequence(self, stmts: Sequence[ir.Stmt]) -> None:
-        """Statements in order; what stands behind a failure is left out, but for shuffles, to which all lanes come."""
-        found = self._found_together(stmts)
-        self._search(found)
-        for k, stmt in enumerate(stmts):
-            if stmt in found:
-                continue
-            match stmt:
-                case ir.If(condition, ir.Fail() as fail, ir.Block(())):
-                    rest = stmts[k + 1 :]
-                    shuffles = [n for n in rest if isinstance(n, ir.Shuffle)]
-                    others = ir.block(*(n for n in rest if n not in shuffles))
-                    self.emit(ir.If(condition, ir.Block((fail,)), others, origin=stmt.origin))
-                    self._sequence(shuffles)
-                    return
-            self.emit(stmt)
-
-    def _found_together(self, stmts: Sequence[ir.Stmt]) -> list[ir.Declare]:
-        """The first statements of a block that search, no more than it has warps: one warp does it for all."""
-        found: list[ir.Declare] = []
-        if self.level is not Level.BLOCK or self.threads % self.warp or self.threads == self.warp:
-            return found
-        for stmt in stmts:
-            if not isinstance(stmt, ir.Declare) or not any(isinstance(n, ir.Search) for n in walk(stmt.value)):
-                break
-            if len(found) * self.warp == self.threads or any(n == one.var for one in found for n in walk(stmt.value)):
-                break
-            found.append(stmt)
-        return found
-
     def _search(self, found: Sequence[ir.Declare]) -> None:
         """Each of these is found by a warp of its own, and then known to all."""
-        if not found:
-            return
         places = self.names.fresh("found")
         self.line(f"__shared__ int64_t {places}[{len(found)}];")
         self._wait()
@@ -204,12 +158,11 @@ class KernelStatements(Statements):
 
     @contextmanager
     def _unit(self, loop: ir.For, number: str, count: int, level: Level) -> Iterator[None]:
-        """What one of so many units runs of a loop: the iteration with its number, and those so many further, if there are any."""
+        """What one of so many units runs of a loop: the iteration with its number, if there is one."""
         here, name = self._iteration(loop, number), self.names.scalar(loop.var.name)
         is_whole = loop.begin == ir.ZERO and loop.end == ir.index(count)
         guard = f"{name} < {self.expressions.index_piece(loop.end).at(PLUS)}"
-        once = f"if ({here}; {guard})" if _is_at_most(loop, count) else f"for ({here.removeprefix('const ')}; {guard}; {name} += {count})"
-        with self._braces("" if is_whole else once), self._at(level):
+        with self._braces("" if is_whole else f"if ({here}; {guard})"), self._at(level):
             if is_whole:
                 self.line(f"{here};")
             yield
@@ -223,25 +176,18 @@ class KernelStatements(Statements):
         number = "threadIdx.x" if self.lanes == 1 else f"threadIdx.x / {self.lanes}"
         brought = self._brought(loop)
         with self._unit(loop, number, self.threads // self.lanes, Level.WARP):
-            self._bring(loop, brought, self.threads // self.lanes)
+            self._bring(loop, brought)
         self._add_up(brought, self.lanes)
 
     def _threads_loop(self, loop: ir.For) -> None:
         """A loop over threads or lanes. Those that it leaves idle take part in its shuffles all the same."""
         count = self.lanes if self.level is Level.WARP else self.threads
-        meets = self.level is Level.WARP and self.reread
         brought, segments = self._brought(loop), [stmt for stmt in ir.stmts_of(loop.body) if isinstance(stmt, Segments)]
-        if segments and not _is_at_most(loop, count):
-            raise CompilerBug(loop, "lanes that bring a place each have one iteration")
         places = [self._place_brought(stmt) for stmt in segments]
-        if meets:
-            self._wait()
         with self._unit(loop, self._number if count > 1 else "0", count, Level.THREAD):
-            self._bring(loop, brought, count)
+            self._bring(loop, brought)
             for stmt, (place, value) in zip(segments, places, strict=True):
                 self.line(f"{place} = {self.expressions.index(stmt.index)};", f"{value} = {self.expressions.value(stmt.value)};")
-        if meets:
-            self._wait()
         self._add_up(brought, 1)
         for stmt, (place, value) in zip(segments, places, strict=True):
             self._update(stmt, place, value)
@@ -255,13 +201,11 @@ class KernelStatements(Statements):
             self.line(f"{c_type(stmt.var.dtype)} {name} = {_nothing(stmt)};")
         return brought
 
-    def _bring(self, loop: ir.For, brought: dict[ir.Shuffle, str], count: int) -> None:
-        """What one iteration does, and what it brings; where units have several iterations, to what the others brought."""
-        self._sequence([stmt for stmt in ir.stmts_of(loop.body) if not isinstance(stmt, ir.Shuffle | Segments)])
+    def _bring(self, loop: ir.For, brought: dict[ir.Shuffle, str]) -> None:
+        """What one iteration does, and what it brings."""
+        self.emit(ir.Block(tuple(stmt for stmt in ir.stmts_of(loop.body) if not isinstance(stmt, ir.Shuffle | Segments))))
         for stmt, name in brought.items():
-            value = self.expressions.piece(stmt.value, False)
-            made = value if _is_at_most(loop, count) else operate(stmt.op, [Piece(name), value], stmt.var.dtype)
-            self.line(f"{name} = {made.text};")
+            self.line(f"{name} = {self.expressions.piece(stmt.value, False).text};")
 
     def _add_up(self, brought: dict[ir.Shuffle, str], each: int) -> None:
         """The totals of what was brought, the same by so many threads ``each``: in the end all who run this have them."""
@@ -333,18 +277,13 @@ class KernelStatements(Statements):
     # Memory
 
     def _store(self, store: ir.Store) -> None:
-        """A store; outside the loops over threads one of them makes it, and who reads there waits before and after."""
+        """A store; outside the loops over threads one of them makes it."""
         shared = not self._alone and store.array.space is not ir.MemorySpace.LOCAL
         if not shared:
             self._stored(store)
             return
-        waits = store.array in self.reread
-        if waits:
-            self._wait()
         with self._braces(f"if ({self._number} == 0)"):
             self._stored(store)
-        if waits:
-            self._wait()
 
     def _stored(self, store: ir.Store) -> None:
         if not store.atomic:
@@ -363,14 +302,10 @@ class KernelStatements(Statements):
         step = "1" if private else str(self.lanes if self.level is Level.WARP else self.threads)
         offset = "" if fill.begin == ir.ZERO else f"{self.expressions.index_piece(fill.begin).at(TIMES)} + "
         value = self.names.fresh("filling")
-        if not private:
-            self._wait()
         self.line(f"const {c_type(fill.array.dtype)} {value} = {self.expressions.value(fill.value)};")
         head = f"int64_t {k} = {'0' if private else self._number}; {k} < {self.expressions.index_piece(fill.count).at(PLUS)}; {k} += {step}"
         with self._braces(f"for ({head})"):
             self.line(f"{array}[{offset}{k}] = {value};")
-        if not private:
-            self._wait()
 
     def _memory(self, stmt: ir.Stmt) -> None:
         match stmt:
@@ -403,31 +338,3 @@ def _nothing(stmt: ir.Shuffle | Segments) -> str:
     """What changes no total."""
     dtype = stmt.array.dtype if isinstance(stmt, Segments) else stmt.var.dtype
     return literal(identity(stmt.op or "", dtype), dtype).text
-
-
-def _is_at_most(loop: ir.For, count: int) -> bool:
-    """Whether a loop is known to have no more iterations than there are units. One that walks entries may have more."""
-    end, begin = loop.end, loop.begin
-    match end:
-        case ir.Op("subtract", (above, below)) if begin == ir.ZERO:
-            end, begin = above, below
-    extents = (simplify(ir.Op("subtract", (limit, begin))) for limit in _limits(end))
-    return any(isinstance(extent, ir.Literal) and extent.value.real <= count for extent in extents)
-
-
-def _limits(expr: ir.Expr) -> Iterator[ir.Expr]:
-    """What an expression is at most: each of several that a minimum is taken of, also within a sum."""
-    match expr:
-        case ir.Op("minimum", args):
-            for arg in args:
-                yield from _limits(arg)
-        case ir.Op("add", args):
-            yield from (ir.Op("add", terms) for terms in product(*map(_limits, args)))
-        case _:
-            yield expr
-
-
-def _reread(loop: ir.For) -> frozenset[ir.Array]:
-    """The arrays of several threads that a kernel both writes and reads."""
-    written = {n.array for n in walk(loop) if isinstance(n, ir.Store | ir.Fill) and n.array.space is not ir.MemorySpace.LOCAL}
-    return frozenset(written & {n.array for n in walk(loop) if isinstance(n, ir.Load | ir.Search)})
