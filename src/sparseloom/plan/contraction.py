@@ -138,6 +138,7 @@ class _Cut:
     def __init__(self, problem: Problem, statistics: Statistics) -> None:
         self.problem = problem
         self.costs = this_machine().nests
+        self.statistics = statistics
         self.stored = dict(statistics.stored)
         self.names = Names(identifiers_in(problem.assign))
         self.numbered = 0
@@ -168,7 +169,28 @@ class _Cut:
     def _part(self, factor: Expr, places: Mapping[IndexVar, int]) -> Part:
         share = density(factor, self.problem.sizes, self.stored)
         is_sparse = fill_of(factor) is not None
-        return Part(set_of([places[var] for var in free_variables(factor)]), share, is_sparse, is_sparse)
+        variables = set_of([places[var] for var in free_variables(factor)])
+        levels = self._levels(factor, places, share) if is_sparse and isinstance(factor, Access) else {}
+        return Part(variables, share, is_sparse, is_sparse, tuple(levels), tuple(levels.values()))
+
+    def _levels(self, access: Access, places: Mapping[IndexVar, int], density: float) -> dict[int, float]:
+        """The variables of an operand's levels, with the share of coordinates that each stores; what is not known is in the last one."""
+        form, known = access.tensor.format, self.statistics.known(access.tensor.name)
+        fans = () if known is None else known.fans
+        found: dict[int, float] = {}
+        last = -1
+        for depth, mode in enumerate(form.modes):
+            var = access.indices[mode]
+            if var not in places:
+                continue
+            last = places[var]
+            full = form.levels[depth].full or depth >= len(fans)
+            share = 1.0 if full else min(1.0, fans[depth] / max(self.problem.sizes[var.name], 1))
+            found[last] = found.get(last, 1.0) * share
+        above = prod(share for var, share in found.items() if var != last)
+        if last >= 0:
+            found[last] = min(1.0, density / above) if above else 1.0
+        return found
 
     def cut(self, product: Product) -> None:
         """Cut a product in the best way, if that is much better than not to."""

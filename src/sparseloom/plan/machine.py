@@ -103,6 +103,9 @@ class NestCosts:
 
     call: float = 3_000.0  # one more nest: some microseconds
     factor: float = 0.3  # what one more factor adds to a run of the innermost loop
+    start: float = 2.0  # a loop over entries that begins: its bounds are read, and its end is not foreseen
+    merge: float = 2.0  # an entry that is compared with those of another operand
+    convert: float = 8.0  # an entry that is stored in another order first
     sparse_write: float = 4.0  # writing an entry of a sparse temporary, where a dense value costs 1
     full: float = 0.5  # a temporary of which more than this is stored is dense
     cache: int = 1 << 20  # bytes; a temporary that fits in there may be dense in any case

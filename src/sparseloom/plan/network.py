@@ -4,12 +4,19 @@
     (0, 1, 2)                   one nest over all of them
     (0, (1, 2))                 first B*x, then A times that
 
-The cost of a nest is how often its innermost loop runs, and what it writes; of a tree, that of its nests together.
+The cost of a nest is that of its loops and of what it writes; the cost of a tree is that of its nests together. A loop that a sparse
+factor drives visits the entries of that factor; a loop that no sparse factor drives visits every coordinate:
+
+    y(i) = A(i,j) * A(k,j) * x(k)       A:csr of 3,000 rows with 4 entries each
+
+    i    3,000 times                    every row of csr is there
+    k    9,000,000 times                k is a row of the second A, which j does not lead to
+    j    72,000,000 steps               the entries of two rows are merged
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import expm1, inf, log1p, prod
@@ -23,17 +30,36 @@ Tree = tuple["int | Tree", ...]
 Best = dict[int, tuple[float, int, bool]]
 """For sets of factors: the price, the factors of a temporary to make first, and whether the others are made into one too."""
 
+Chain = tuple[tuple[int, float], ...]
+"""The variable and the share of stored coordinates of each level, outermost first."""
+
 MOST_EXACT = 7  # up to so many factors every tree is weighed; more are paired greedily
 
 
 @dataclass(frozen=True)
 class Part:
-    """Something that a nest reads: the set of its variables, as bits, and the share of its places that are stored."""
+    """Something that a nest reads: the set of its variables, as bits, and the share of its places that are stored.
+
+    ``levels`` are the variables of a sparse part from the root of its tree down, and ``shares`` how many of the coordinates of each level
+    are stored below one position of the level above. Without them the variables come in order, and all gaps are in the last level.
+    """
 
     variables: int
     density: float = 1.0
     is_sparse: bool = False  # whether loops visit stored places only
     may_lack: bool = False  # whether some place may have no entry, though all are stored
+    levels: tuple[int, ...] = ()
+    shares: tuple[float, ...] = ()
+
+    @property
+    def chain(self) -> Chain:
+        """The levels that loops must take in this order, each with its share; none of a dense part."""
+        if not self.is_sparse:
+            return ()
+        if self.levels:
+            return tuple(zip(self.levels, self.shares, strict=True))
+        inner = list(bits(self.variables))
+        return tuple((var, self.density if var == inner[-1] else 1.0) for var in inner)
 
     def entries(self, size: float) -> float:
         """How many entries loops must pass, at least."""
@@ -56,6 +82,7 @@ class Network:
     costs: NestCosts = field(default_factory=NestCosts)
     _sizes: dict[int, float] = field(default_factory=dict, compare=False, repr=False)
     _temporaries: dict[int, Part | None] = field(default_factory=dict, compare=False, repr=False)
+    _walks: dict[tuple[int, tuple[Part, ...]], float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def everything(self) -> int:
@@ -141,15 +168,38 @@ class Network:
         made = self.temporary(factors)
         return inf if made is None else size * made.density * self.costs.sparse_write if made.is_sparse else size
 
-    def nest(self, leaves: int, made: Sequence[Part] = ()) -> float:
-        """How much the loops of one nest over factors and temporaries do."""
-        variables, density, passed = self.spanned[leaves], self._densities[leaves], self._passed[leaves]
+    def nest(self, leaves: int, made: Sequence[Part] = (), limit: float = inf) -> float:
+        """How much the loops of one nest over factors and temporaries do. What costs more than the limit may be priced too low."""
+        least = self._least(leaves, made)
+        if least >= limit:
+            return least
+        key = leaves, tuple(made)
+        known = self._walks.get(key)
+        if known is None:
+            parts = [*(self.factors[k] for k in bits(leaves)), *made]
+            walked = walk([part.chain for part in parts if part.is_sparse], self.spanned_by(leaves, made), self.extents, self.costs)
+            known = self._walks[key] = max(walked * self._per_run(len(parts)), least)
+        return known
+
+    def _least(self, leaves: int, made: Sequence[Part]) -> float:
+        """What the innermost loop does, and no less than passing the entries of the largest sparse part."""
+        density, passed = self._densities[leaves], self._passed[leaves]
         for part in made:
-            variables |= part.variables
             density *= part.density
             passed = max(passed, part.entries(self.size(part.variables)))
         count = leaves.bit_count() + len(made)
-        return max(self.size(variables) * density, passed) * (1 + self.costs.factor * max(count - 2, 0))
+        return max(self.size(self.spanned_by(leaves, made)) * density, passed) * self._per_run(count)
+
+    def spanned_by(self, leaves: int, made: Sequence[Part]) -> int:
+        """The variables of factors and temporaries."""
+        variables = self.spanned[leaves]
+        for part in made:
+            variables |= part.variables
+        return variables
+
+    def _per_run(self, count: int) -> float:
+        """What a run of the innermost loop costs that multiplies so many values."""
+        return 1 + self.costs.factor * max(count - 2, 0)
 
     def price(self, tree: Tree) -> float:
         """What a tree costs altogether."""
@@ -189,12 +239,12 @@ class Network:
             if sofar >= least or not self._reduces(part) or (made := self.temporary(part)) is None:
                 continue
             others = factors ^ part
-            price = sofar + self.nest(others, (made,))
+            price = sofar + self.nest(others, (made,), least - sofar)
             if price < least:
                 least, chosen, is_pair = price, part, False
             sofar += best[others][0]
             if part > others and sofar < least and self._reduces(others) and (other := self.temporary(others)) is not None:
-                price = sofar + self.nest(0, (made, other))
+                price = sofar + self.nest(0, (made, other), least - sofar)
                 if price < least:
                     least, chosen, is_pair = price, part, True
         return least, chosen, is_pair
@@ -221,6 +271,49 @@ class Network:
         made = [self.temporary(factors) for factors, tree in (one, other) if not isinstance(tree, int)]
         read = [part for part in made if part is not None]
         return inf if len(read) < len(made) else self.nest(leaves, read) + self.written(one[0] | other[0])
+
+
+def walk(chains: Sequence[Chain], variables: int, extents: Sequence[int], costs: NestCosts) -> float:
+    """What the loops over some variables (as bits) cost, in runs of an innermost loop."""
+    waiting = [var for var in range(variables.bit_length()) if variables >> var & 1]
+    left = [list(chain) for chain in chains]
+    visits, total = 1.0, 0.0
+    while waiting:
+        ready = [var for var in waiting if all(_is_next(var, chain) for chain in left)]
+        if not ready:
+            total += _convert(left, waiting, extents, costs)
+            continue
+        var = min(ready, key=lambda one: extents[one] * prod(_shares(one, left)))
+        waiting.remove(var)
+        driving = [share for share in _shares(var, left) if share < 1.0]
+        left = [[level for level in chain if level[0] != var] for chain in left]
+        inside = visits * extents[var] * prod(driving)
+        if driving:
+            total += visits * costs.start
+        total += visits * extents[var] * sum(driving) * costs.merge if len(driving) > 1 else inside
+        visits = inside
+    return total
+
+
+def _shares(var: int, chains: Iterable[Sequence[tuple[int, float]]]) -> list[float]:
+    """The shares of the levels that a loop over a variable would reach."""
+    return [chain[0][1] for chain in chains if chain and chain[0][0] == var]
+
+
+def _is_next(var: int, chain: Sequence[tuple[int, float]]) -> bool:
+    """Whether a loop over a variable may run before what a chain still waits for. A level that stores every coordinate needs no parent."""
+    return all(var != other or share >= 1.0 for other, share in chain[1:])
+
+
+def _convert(left: list[list[tuple[int, float]]], waiting: Sequence[int], extents: Sequence[int], costs: NestCosts) -> float:
+    """Let the chain with the fewest entries follow the order of the variables; the price of storing them so."""
+    blocking = [k for k, chain in enumerate(left) if len(chain) > 1]
+    entries = {k: prod(extents[var] * share for var, share in left[k]) for k in blocking}
+    least = min(blocking, key=lambda k: (entries[k], -k))
+    share = prod(share for _, share in left[least])
+    inner = [var for var in waiting if any(var == other for other, _ in left[least])]
+    left[least] = [(var, share if var == inner[-1] else 1.0) for var in inner]
+    return entries[least] * costs.convert
 
 
 def _unfold(best: Best, factors: int) -> Tree:
