@@ -19,6 +19,7 @@ from sparseloom.core.algebra import Scalar, annihilates, identity
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import NotationError
 from sparseloom.core.names import Names
+from sparseloom.core.trees import rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense, entries
 from sparseloom.iteration.defaults import default_format
@@ -26,6 +27,7 @@ from sparseloom.notation.contents import accesses_in, identifiers_in
 from sparseloom.notation.dtyping import constant_of, dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce, TensorVar
 from sparseloom.notation.terms import free_variables
+from sparseloom.plan.inner import InnerSums, decides, temporary
 from sparseloom.plan.machine import this_machine
 from sparseloom.plan.network import Network, Part, Tree, bits, factors_of, in_order, set_of, union
 from sparseloom.plan.plan import share_inside
@@ -90,15 +92,16 @@ class Product:
 
 def contract(problem: Problem, statistics: Statistics) -> Contraction:
     """The steps in which a problem is best computed: one, where nothing is gained by more, or no more than by a sum inside one nest."""
-    may_cut = problem.schedule is None and problem.is_stored
-    found = {id(product.term): product for product in products(problem.assign.rhs)} if may_cut else {}
-    if not found:
+    if problem.schedule is not None or not problem.is_stored:
         return _uncut(problem)
+    found = {id(product.term): product for product in products(problem.assign.rhs)}
     sofar = _Cut(problem, statistics)
     for product in found.values():
         sofar.cut(product)
-    is_cut = bool(sofar.steps) and share_inside(problem, statistics) * sofar.one_nest >= sofar.costs.gain * sofar.work
-    return sofar.result() if is_cut else _uncut(problem)
+    if sofar.steps and share_inside(problem, statistics) * sofar.one_nest < sofar.costs.gain * sofar.work:
+        sofar = _Cut(problem, statistics)
+    sofar.compute_inner_sums_first()
+    return sofar.result()
 
 
 def _uncut(problem: Problem) -> Contraction:
@@ -203,6 +206,26 @@ class _Cut:
         if one_nest >= self.costs.gain * price and one_nest - price >= self.costs.least:
             self.apply(product, network, tree)
 
+    def compute_inner_sums_first(self) -> None:
+        """Make statements of sums inside that one nest would compute again and again, or against the order of what they read."""
+        if not any(isinstance(n, Reduce) for n in walk(self.rhs)):
+            return
+        inner = InnerSums(self.problem.sizes, self.costs, self._part)
+        lhs = self.problem.assign.lhs
+        for found in tuple(inner.worthwhile(self.rhs, lhs.indices)):
+            made = temporary(found, self._fresh(), lhs.tensor.format.is_dense and not decides(self.rhs, found))
+            self.steps.append(Step(Assign(made, found), made.tensor.format, dtype=self._rounded(made.tensor.dtype)))
+            self.rhs = rewrite(self.rhs, {found: made}.get)
+
+    def _fresh(self) -> str:
+        """The name of one more temporary."""
+        self.numbered += 1
+        return self.names.fresh(f"t{self.numbered}")
+
+    def _rounded(self, dtype: DType) -> DType | None:
+        """The dtype of a temporary, if the rule for results would round it: float16 and bfloat16 are rounded where the result is stored."""
+        return dtype if any(access.tensor.stored is not None for access in accesses_in(self.problem.assign.rhs)) else None
+
     def apply(self, product: Product, network: Network, tree: Tree) -> None:
         """Put the last nest of a tree in the place of the product, and the others before it."""
         self.one_nest += network.price(network.one_nest)
@@ -221,14 +244,10 @@ class _Cut:
         if network.temporary(factors) is None and not kept:
             return below
         rhs = _reduced(product, below, frozenset(kept))
-        self.numbered += 1
-        name = self.names.fresh(f"t{self.numbered}")
-        plain = TensorVar(name, len(kept), dense(len(kept)), product.dtype, fill=product.identity)
+        plain = TensorVar(self._fresh(), len(kept), dense(len(kept)), product.dtype, fill=product.identity)
         form = self._format(Assign(Access(plain, kept), rhs), network, factors)
         made = Access(replace(plain, format=form), kept)
-        # What halves make is rounded where the result is stored, and not before.
-        rounds = any(access.tensor.stored is not None for access in accesses_in(self.problem.assign.rhs))
-        self.steps.append(Step(Assign(made, rhs), form, dtype=product.dtype if rounds else None))
+        self.steps.append(Step(Assign(made, rhs), form, dtype=self._rounded(product.dtype)))
         return [made]
 
     def _format(self, assign: Assign, network: Network, factors: int) -> Format:
@@ -262,6 +281,10 @@ def _may_gain(term: Reduce) -> bool:
 def _product(reduced: Reduce, term: Expr, keeps_scalars: bool = False) -> Product | None:
     """A reduced product, if it may be cut: the laws hold, all is computed in one dtype, and what is absent annihilates."""
     match reduced:
+        case Reduce(reduction, variables, Apply("divide", (Apply() as numerator, divisor), None) as body) if _is_factor(numerator, divisor):
+            factor = Literal(1.0 / divisor.value) if isinstance(divisor, Literal) else Apply("divide", (Literal(1.0), divisor))
+            found = _product(Reduce(reduction, variables, numerator), term, keeps_scalars)
+            return found and (replace(found, scalars=(factor, *found.scalars)) if dtype_of(body) == found.dtype else None)
         case Reduce(reduction, _, Apply(op, _, zero) as body):
             dtype = dtype_of(body)
             if reduced_dtype(reduction, body) != dtype or not is_distributive(op, reduction, dtype):
@@ -277,6 +300,13 @@ def _product(reduced: Reduce, term: Expr, keeps_scalars: bool = False) -> Produc
                 return None
             return Product(term, reduction, op, zero, variable_order(others), others, scalars, dtype)
     return None
+
+
+def _is_factor(numerator: Apply, divisor: Expr) -> bool:
+    """Whether a quotient is a product with one number: that of real numbers by a number that is not 0."""
+    if free_variables(divisor) or dtype_of(numerator).kind not in "fc" or numerator.op != "multiply":
+        return False
+    return not isinstance(divisor, Literal) or divisor.value != 0
 
 
 def _flat(expr: Expr, reduction: str, op: str, zero: Scalar | None, dtype: DType, bound: list[IndexVar]) -> Iterator[Expr]:

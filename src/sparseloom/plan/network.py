@@ -33,6 +33,15 @@ Best = dict[int, tuple[float, int, bool]]
 Chain = tuple[tuple[int, float], ...]
 """The variable and the share of stored coordinates of each level, outermost first."""
 
+@dataclass(frozen=True)
+class Visit:
+    """A loop of a nest: its variable, how many coordinates it visits in all, and what that costs."""
+
+    variable: int
+    count: float
+    cost: float
+
+
 MOST_EXACT = 7  # up to so many factors every tree is weighed; more are paired greedily
 
 
@@ -275,24 +284,29 @@ class Network:
 
 def walk(chains: Sequence[Chain], variables: int, extents: Sequence[int], costs: NestCosts) -> float:
     """What the loops over some variables (as bits) cost, in runs of an innermost loop."""
-    waiting = [var for var in range(variables.bit_length()) if variables >> var & 1]
+    return sum(visit.cost for visit in visits(chains, variables, extents, costs))
+
+
+def visits(chains: Sequence[Chain], variables: int, extents: Sequence[int], costs: NestCosts) -> Iterator[Visit]:
+    """The loops of a nest, outermost first. Of the variables whose operands allow it, the one with the fewest coordinates is next."""
+    waiting = list(bits(variables))
     left = [list(chain) for chain in chains]
-    visits, total = 1.0, 0.0
+    count, cost = 1.0, 0.0
     while waiting:
         ready = [var for var in waiting if all(_is_next(var, chain) for chain in left)]
         if not ready:
-            total += _convert(left, waiting, extents, costs)
+            cost += _convert(left, waiting, extents, costs)
             continue
         var = min(ready, key=lambda one: extents[one] * prod(_shares(one, left)))
-        waiting.remove(var)
         driving = [share for share in _shares(var, left) if share < 1.0]
+        waiting.remove(var)
         left = [[level for level in chain if level[0] != var] for chain in left]
-        inside = visits * extents[var] * prod(driving)
+        inside = count * extents[var] * prod(driving)
         if driving:
-            total += visits * costs.start
-        total += visits * extents[var] * sum(driving) * costs.merge if len(driving) > 1 else inside
-        visits = inside
-    return total
+            cost += count * costs.start
+        cost += count * extents[var] * sum(driving) * costs.merge if len(driving) > 1 else inside
+        yield Visit(var, inside, cost)
+        count, cost = inside, 0.0
 
 
 def _shares(var: int, chains: Iterable[Sequence[tuple[int, float]]]) -> list[float]:
