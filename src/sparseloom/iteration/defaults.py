@@ -14,23 +14,47 @@ from sparseloom.iteration.layout import block_sizes, can_append, plain, streams,
 from sparseloom.iteration.sharing import shared_pattern
 from sparseloom.notation.contents import accesses_in
 from sparseloom.notation.dtyping import fill_of
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Reduce
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Reduce
 
 
 def default_format(assign: Assign) -> Format:
     """The result's format by the rule of the surface.
 
-    Dense, unless the result has two or more modes, and is zero wherever the sparse operands that one of its variables indexes are absent,
-    for each of them. Then it is stored as the operands that have all of its variables, if they are stored alike; else by rows, or by
-    columns where all sparse operands are. Levels above the innermost are compressed only where an operand without dense ones has them.
+    Dense, unless the result has two or more modes, is zero wherever the sparse operands that one of its variables indexes store nothing,
+    for each of them, and no dense operand joins two of them over a sum: ``F(i,j) * P(j,k) * F(l,k)`` is dense if P is. Then it is stored
+    as the operands that have all of its variables, if they are stored alike; else by rows, or by columns where all sparse operands are.
+    Levels above the innermost are compressed only where an operand without dense ones has them.
+
+    If at least two variables index sparse operands and the others only dense ones, as in ``T(i,j,k) * C(k,r)``, the levels of the others
+    are dense and innermost.
     """
     if assign.op is not None:
         # What the result held before is a term like the others.
         assign = Assign(assign.lhs, Apply("add", (assign.lhs, assign.rhs)))
     indices = assign.lhs.indices
-    if len(indices) < 2 or len(set(indices)) < len(indices) or not all(_vanishes_without(assign.rhs, var) for var in indices):
+    sparse = tuple(var for var in indices if _vanishes_without(assign.rhs, var)) if len(indices) > 1 else ()
+    if len(sparse) < 2 or len(set(indices)) < len(indices) or any(_joins_over_sum(term, indices) for term in terms(assign.rhs)):
         return dense(len(indices))
-    return _as_operands(assign) or _by_rows_or_columns(assign)
+    if len(sparse) < len(indices):
+        form = _by_rows_or_columns(assign, sparse)
+        return form if _can_be_assembled(assign, form) else dense(len(indices))
+    return _as_operands(assign) or _by_rows_or_columns(assign, sparse)
+
+
+def _joins_over_sum(term: Expr, indices: tuple[IndexVar, ...]) -> bool:
+    """Whether a dense operand alone joins variables of the result over a sum: no sparse operands lead from one to the other."""
+    accesses = [access for access in accesses_in(term) if len(access.indices) > 1]
+    groups: list[set[IndexVar | Fixed]] = []
+    for access in (access for access in accesses_in(term) if not access.tensor.format.is_dense):
+        met = [group for group in groups if not group.isdisjoint(access.indices)]
+        groups = [group for group in groups if group not in met]
+        groups.append({*access.indices}.union(*met))
+    groups = [group for group in groups if not group.isdisjoint(indices)]
+    for access in accesses:
+        joined = [group & {*access.indices} for group in groups if not group.isdisjoint(access.indices)]
+        if access.tensor.format.is_dense and len(joined) > 1 and not set().union(*joined) <= {*indices}:
+            return True
+    return False
 
 
 def _vanishes_without(rhs: Expr, var: IndexVar) -> bool:
@@ -91,13 +115,16 @@ def _sparse(expr: Expr) -> list[Access]:
     return [access for access in accesses_in(expr) if not access.tensor.format.is_dense]
 
 
-def _by_rows_or_columns(assign: Assign) -> Format:
-    """A result whose innermost level is compressed, in the order of its modes, or by columns where all sparse operands are."""
+def _by_rows_or_columns(assign: Assign, sparse: tuple[IndexVar, ...]) -> Format:
+    """A result with a compressed level for the last of its ``sparse`` variables, in the order of its modes, or by columns where all sparse
+    operands are. The levels of other variables are dense and innermost.
+    """
     indices, operands = assign.lhs.indices, _sparse(assign.rhs)
-    votes = [_is_by_columns(access, indices) for access in operands] if len(indices) == 2 else []
-    modes = (1, 0) if votes and any(votes) and not any(vote is False for vote in votes) else tuple(range(len(indices)))
-    outer: list[Level] = [_outer(indices[mode], operands) for mode in modes[:-1]]
-    return Format((*outer, Compressed()), modes)
+    votes = [_is_by_columns(access, sparse) for access in operands] if len(sparse) == 2 else []
+    order = sparse[::-1] if votes and any(votes) and not any(vote is False for vote in votes) else sparse
+    outer: list[Level] = [_outer(var, operands) for var in order[:-1]]
+    rest = tuple(var for var in indices if var not in sparse)
+    return Format((*outer, Compressed(), *(Dense() for _ in rest)), tuple(indices.index(var) for var in (*order, *rest)))
 
 
 def _is_by_columns(access: Access, indices: tuple[IndexVar, ...]) -> bool | None:
