@@ -43,12 +43,13 @@ def visited(text: str, **operands: object) -> int:
 
 
 S, L, X = SPARSE, LONG, np.ones((1500, 3))
+SQUARES = (SPARSE.toarray() ** 2).sum(axis=0)
 FAMILIES = {
     "normal equations": ("y(i) = A(i,j) * A(k,j) * x(k)", {"A": S, "x": x}, S @ (S.T @ x)),
     "normal equations, many right sides": ("y(i,r) = A(i,j) * A(k,j) * x(k,r)", {"A": S, "x": X}, S @ (S.T @ X)),
     "weighted Laplacian": ("y(u) = B(u,e) * w(e) * B(v,e) * x(v)", {"B": L, "w": w, "x": x[:800]}, L @ (w * (L.T @ x[:800]))),
     "other end": ("y(e) = B(u,e) * B(u,f) * w(f)", {"B": L, "w": w}, L.T @ (L @ w)),
-    "scaled columns": ("C(i,j) = A(i,j) / sqrt(sum(k, A(k,j)**2))", {"A": S}, S.toarray() / np.sqrt(np.maximum((S.toarray() ** 2).sum(0), 1e-300))),
+    "scaled columns": ("C(i,j) = A(i,j) / sqrt(sum(k, A(k,j)**2))", {"A": S}, S.toarray() / np.sqrt(np.maximum(SQUARES, 1e-300))),
     "scaled columns, dense": ("y(i) = A(i,j) * x(j) / (1 + sum(k, A(k,j)))", {"A": S, "x": x}, S @ (x / (1 + S.sum(axis=0)))),
     "both directions": ("y(i) = A(i,j) * x(j) + A(j,i) * z(j)", {"A": S, "x": x, "z": z}, S @ x + S.T @ z),
     "added to a vector": ("y(i) = z(i) - A(j,i) * x(j)", {"A": S, "x": x, "z": z}, z - S.T @ x),
