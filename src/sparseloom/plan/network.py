@@ -288,7 +288,9 @@ def walk(chains: Sequence[Chain], variables: int, extents: Sequence[int], costs:
 
 
 def visits(chains: Sequence[Chain], variables: int, extents: Sequence[int], costs: NestCosts) -> Iterator[Visit]:
-    """The loops of a nest, outermost first. Of the variables whose operands allow it, the one with the fewest coordinates is next."""
+    """The loops of a nest, outermost first. Of the variables whose operands allow it, the one with the fewest coordinates is next, and
+    variables that no sparse operand has come last.
+    """
     waiting = list(bits(variables))
     left = [list(chain) for chain in chains]
     count, cost = 1.0, 0.0
@@ -297,7 +299,8 @@ def visits(chains: Sequence[Chain], variables: int, extents: Sequence[int], cost
         if not ready:
             cost += _convert(left, waiting, extents, costs)
             continue
-        var = min(ready, key=lambda one: extents[one] * prod(_shares(one, left)))
+        sparse = {var for levels in left for var, _ in levels}
+        var = min(ready, key=lambda one: (one not in sparse, extents[one] * prod(_shares(one, left))))
         driving = [share for share in _shares(var, left) if share < 1.0]
         waiting.remove(var)
         left = [[level for level in chain if level[0] != var] for chain in left]
