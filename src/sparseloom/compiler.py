@@ -23,6 +23,7 @@ from sparseloom.iteration.concretize import Concrete, refilled
 from sparseloom.loops import printer as loop_printer
 from sparseloom.loops.bounds import hold_bounds
 from sparseloom.loops.nodes import GPU_KINDS, Array, Function, LoopKind, Store
+from sparseloom.loops.outcomes import Outcome, settled
 from sparseloom.loops.rename import alpha_rename
 from sparseloom.loops.simplify import simplify
 from sparseloom.loops.verify import verify as verify_loops
@@ -38,15 +39,13 @@ from sparseloom.passes.barriers import place_barriers
 from sparseloom.passes.cancel import add_polls
 from sparseloom.passes.failures import skip_after_failures
 from sparseloom.passes.fit_units import fit_units
-from sparseloom.passes.jam import jam_unrolled
-from sparseloom.passes.jam_lanes import jam_lanes
-from sparseloom.passes.lane_sums import sum_in_lanes
 from sparseloom.passes.launch import add_launches
 from sparseloom.passes.promised import use_promised
 from sparseloom.passes.registers import keep_in_registers
 from sparseloom.passes.search_together import search_together
 from sparseloom.passes.uniform import share_among_lanes
 from sparseloom.passes.unread import drop_unread
+from sparseloom.passes.unroll_and_jam import unroll_and_jam
 from sparseloom.passes.vectorize import vectorize
 from sparseloom.passes.wide import widen
 from sparseloom.plan.plan import Plan, choose_loops, schedule_loops
@@ -79,13 +78,11 @@ def loop_passes(target: Target, indices: Collection[Array] = ()) -> tuple[Pass[L
     return (
         _over("use_promised", use_promised),
         _over("drop_unread", drop_unread, LoopKind.VECTOR),
-        _over("sum_in_lanes", lambda loops: sum_in_lanes(loops, target.vector_bytes), LoopKind.VECTOR),
         _over("vectorize", lambda loops: vectorize(loops, target.vector_bytes), LoopKind.VECTOR),
         _over("simplify", simplify),
-        _over("jam_lanes", jam_lanes, LoopKind.UNROLLED),
+        _over("unroll_and_jam", unroll_and_jam, LoopKind.UNROLLED),
         _over("add_polls", add_polls),
         _over("simplify", simplify),
-        _over("jam_unrolled", jam_unrolled, LoopKind.GPU_THREAD),
         _over("keep_in_registers", keep_in_registers, LoopKind.GPU_THREAD),
         _over("widen", widen, LoopKind.GPU_THREAD),
         _over("share_among_lanes", share_among_lanes, LoopKind.GPU_THREAD),
@@ -97,12 +94,15 @@ def loop_passes(target: Target, indices: Collection[Array] = ()) -> tuple[Pass[L
     )
 
 
-def _over(name: str, run: Callable[[Function], Function], *kinds: LoopKind) -> Pass[Lowered]:
-    """A pass over the loops of a kernel, which has something to do if there are loops of these kinds."""
+def _over(name: str, run: Callable[[Function], Function | tuple[Function, tuple[Outcome, ...]]], *kinds: LoopKind) -> Pass[Lowered]:
+    """A pass over the loops of a kernel, which has something to do if there are loops of these kinds. It may say what became of loops."""
 
     def over(lowered: Lowered) -> Lowered:
-        function = run(lowered.function)
-        return lowered if function == lowered.function else replace(lowered, function=function)
+        made = run(lowered.function)
+        function, outcomes = made if isinstance(made, tuple) else (made, ())
+        if function == lowered.function and not outcomes:
+            return lowered
+        return replace(lowered, function=function, outcomes=settled((*lowered.outcomes, *outcomes)))
 
     return Pass(name, over, kinds)
 

@@ -15,7 +15,6 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.in_memory import in_memory
 from sparseloom.loops.printer import show
 from sparseloom.loops.verify import verify
-from sparseloom.passes.jam import jam_unrolled
 from sparseloom.passes.launch import add_launches, without_unused
 from sparseloom.passes.registers import keep_in_registers
 from sparseloom.passes.uniform import share_among_lanes
@@ -139,7 +138,7 @@ RUNS = (
 
 def test_unrolled_loops_go_through_runs_together_and_move_neighbours_at_once(rng: np.random.Generator) -> None:
     text = show(lowered(SPMM, RUNS))
-    assert "C_acc_of: float64[8] local" in text
+    assert "C_acc_of_of: float64[8] local" in text
     assert "B_vals_wide[q] = B_vals[j * 64 + u * 32 + t * 4 + q]" in text  # and 64 columns were promised
     assert text.count("[wide 4]") == 2  # they are read so, and written
     A, B = matrix(rng, 37, 29, 0.2), rng.integers(1, 5, (29, 64)) * 1.0
@@ -232,7 +231,7 @@ def test_a_scalar_in_memory_is_loaded_and_stored() -> None:
 LAUNCHED = partial(add_launches, lanes=32, indices=(), always=False)
 
 
-@pytest.mark.parametrize("improve", (jam_unrolled, keep_in_registers, share_among_lanes, LAUNCHED))
+@pytest.mark.parametrize("improve", (keep_in_registers, share_among_lanes, LAUNCHED))
 def test_loops_of_a_cpu_are_left_alone(improve: object) -> None:
     function = sl.program(SPMV, {"A": "csr"}, "", target="c").preview().stages.lowered.function
     assert improve(function) is function  # type: ignore[operator]

@@ -20,14 +20,14 @@ def in_memory(root: N, var: Var, here: Load) -> N:
                 return here
             case Declare() | Assign():
                 written: Node = n.var  # by now the place, if it was the scalar
-                return _stored(n.value, here, n.origin) if written == here else None
+                return stored(n.value, here, n.origin) if written == here else None
         return None
 
     return rewrite(root, rule)
 
 
-def _stored(value: Expr, here: Load, origin: str) -> Stmt:
-    """A store; one that combines with what is there says so."""
+def stored(value: Expr, here: Load, origin: str) -> Stmt:
+    """A store in this place; one that combines with what is there says so."""
     match value:
         case Op(name, (first, other)) if first == here and OPERATORS[name].associative:
             return Store(here.array, here.index, other, name, origin=origin)

@@ -22,6 +22,7 @@ from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.origins import stamped
+from sparseloom.loops.outcomes import Outcome
 from sparseloom.lower.statement import WAYS, lower_statement
 from sparseloom.lower.walking import settle
 from sparseloom.notation.contents import numbers_in
@@ -53,6 +54,7 @@ class Lowered:
     shared: Lender | None
     fill: Scalar
     remarks: tuple[Remark, ...]
+    outcomes: tuple[Outcome, ...] = ()  # what passes made of the loops that the schedule tags
 
     @cached_property
     def hands_out(self) -> bool:

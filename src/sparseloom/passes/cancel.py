@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparseloom.core.names import Names
-from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.facts import long_loops_in
 from sparseloom.loops.rename import unused_names
 
 CHUNK = 1 << 16
@@ -31,8 +31,8 @@ def _poll(stmt: ir.Stmt, depth: int, names: Names) -> ir.Stmt:
             return ir.If(condition, _poll(then, depth, names), _poll(other, depth, names), origin=stmt.origin)
         case ir.Team(loop=loop):
             return replace(stmt, loop=_poll(loop, depth, names))  # type: ignore[arg-type]
-        case ir.While(condition, body) if depth == 0 or (depth == 1 and _has_loop(body)):
-            return ir.While(condition, ir.block(ir.Poll(), _poll(body, depth + 1, names)), origin=stmt.origin)
+        case ir.While(_, body) if depth == 0 or (depth == 1 and _has_loop(body)):
+            return replace(stmt, body=ir.block(ir.Poll(), _poll(body, depth + 1, names)))
         case ir.For(kind=kind) if kind not in _POLLED:
             return stmt
         case ir.For() if depth < 2 and _has_loop(stmt.body):
@@ -43,8 +43,8 @@ def _poll(stmt: ir.Stmt, depth: int, names: Names) -> ir.Stmt:
 
 
 def _has_loop(stmt: ir.Stmt) -> bool:
-    """Whether there is a loop inside that may take long; one over lanes is a few instructions."""
-    return any(isinstance(n, ir.For | ir.While) and not (isinstance(n, ir.For) and n.kind is ir.LoopKind.LANES) for n in walk(stmt))
+    """Whether there is a loop inside that may take long; one over lanes, or a short one that is unrolled, is a few instructions."""
+    return bool(long_loops_in(stmt))
 
 
 def _chunked(loop: ir.For, names: Names) -> ir.Stmt:

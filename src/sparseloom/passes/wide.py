@@ -15,8 +15,8 @@ from itertools import chain
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.facts import is_short
 from sparseloom.loops.rename import unused_names
-from sparseloom.passes.jam import is_short
 
 _WIDEST, _LEAST = 16, 8  # bytes that one instruction moves
 _MOST = 16  # numbers that a thread keeps
