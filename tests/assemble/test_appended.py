@@ -1,4 +1,4 @@
-"""Results whose entries come in the order of storage, each alone: appended, counted, padded, made in parts, or filled in again."""
+"""Results whose entries come in the order of storage, each alone: appended, counted, made in parts, or filled in again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from lower.filling import Arrays, Maker, Passing, filled, maker, packed, without
 
 from sparseloom.assemble.append import AppendResult
 from sparseloom.assemble.counted import CountedResult
-from sparseloom.assemble.padded import PaddedResult
 from sparseloom.assemble.parts import PartedResult
 from sparseloom.assemble.refill import RefillResult
 from sparseloom.assemble.structure import StructureResult
@@ -151,26 +150,6 @@ def test_parts_are_appended_and_joined(order: int, source: str, target: str, gap
     check_copies(maker(given, whole, in_parts(given, whole, count)), drawn_for(order, source, rng))
 
 
-PADDED = ((2, "csr", "ell"), (2, "dcsr", "ell"), (2, "dcsr", "sp"), (3, "dds", "ddp"), (3, "ssd", "spd"))
-
-
-@pytest.mark.parametrize(("order", "source", "target"), PADDED)
-def test_rows_are_spread_out_in_the_end(order: int, source: str, target: str, rng: np.random.Generator) -> None:
-    given = copying(order, source, target)
-    result = PaddedResult(given.scope, given.lhs, 0, gaps=source == "dcsr" and target == "ell", certain=False)
-    check_copies(maker(given, result, filled(given, result)), drawn_for(order, source, rng))
-
-
-@pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.parametrize(("order", "source", "target"), PADDED)
-def test_rows_that_threads_append_are_joined_and_spread_out(
-    order: int, source: str, target: str, count: int, rng: np.random.Generator
-) -> None:
-    given = copying(order, source, target)
-    whole = PaddedResult(given.scope, given.lhs, 0, gaps=source == "dcsr" and target == "ell", certain=False)
-    check_copies(maker(given, whole, in_parts(given, whole, count)), drawn_for(order, source, rng))
-
-
 REFILLED = (*((*case, False) for case in IN_ORDER if case[1] == case[2]), (2, "csr", "dcsr", False), (2, "dcsr", "csr", True))
 
 
@@ -283,7 +262,6 @@ def test_a_variable_that_repeats_is_appended_at_both_levels() -> None:
 SHARED = {
     AppendResult: Sharing.PARTS,
     CountedResult: Sharing.COUNTED,
-    PaddedResult: Sharing.PARTS,
     StructureResult: Sharing.NOT,
     RefillResult: Sharing.ROWS,
 }
@@ -291,7 +269,7 @@ SHARED = {
 
 @pytest.mark.parametrize("kind", SHARED)
 def test_threads_share_it_so(kind: Callable[..., AppendResult]) -> None:
-    given = copying(2, "csr", "ell" if kind is PaddedResult else "csr")
+    given = copying(2, "csr", "csr")
     assert kind(given.scope, given.lhs, 0, False, False).sharing is SHARED[kind]
 
 

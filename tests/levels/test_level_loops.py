@@ -54,7 +54,7 @@ def test_padded_positions_start_at_multiples_of_the_width():
     begin = multiply(p, Var("width"))
     assert level.bounds(view, p) == (begin, add(begin, stored("len", p)))
     assert level.coordinate(view, p, q) == stored("crd", q)
-    assert level.append(view, q, i) == Store(Array("crd", INT32), q, Cast(i, INT32))
+    assert level.insert(view, q, i) == Store(Array("crd", INT32), q, Cast(i, INT32))
 
 
 def test_bitmap_positions_are_computed_and_looked_at():
@@ -64,7 +64,7 @@ def test_bitmap_positions_are_computed_and_looked_at():
     assert level.coordinate(view, p, q) == Op("subtract", (q, begin))
     assert level.locate(view, p, i) == (here, Load(Array("present", BOOL), here))
     assert level.used(view, p, q) == Load(Array("present", BOOL), q)
-    assert level.insert(view, q) == Store(Array("present", BOOL), q, TRUE)
+    assert level.insert(view, q, i) == Store(Array("present", BOOL), q, TRUE)
 
 
 def test_offset_positions_are_diagonals_of_a_row():
@@ -116,17 +116,17 @@ def test_a_level_refuses_what_it_cannot_do(level):
             level.append(view_of(level), q, i)
     if not level.can_insert:
         with pytest.raises(CompilerBug, match="cannot insert"):
-            level.insert(view_of(level), q)
+            level.insert(view_of(level), q, i)
 
 
 @pytest.mark.parametrize(
     ("letter", "claims"),
     {
         "d": "full ordered unique compact can_locate",
-        "s": "ordered unique compact can_append",
-        "u": "ordered compact can_append",
+        "s": "ordered unique compact can_append can_insert",
+        "u": "ordered compact can_append can_insert",
         "q": "ordered unique branchless compact can_append",
-        "p": "ordered unique can_append",
+        "p": "ordered unique can_insert",
         "b": "ordered unique can_locate can_insert",
         "o": "ordered unique",
     }.items(),

@@ -10,8 +10,7 @@ from levels.slow_reader import entries_of
 from lower.conditions import Conditions, conditions, note, number, numbered, stored_at
 from lower.filling import Passing, filled, maker, packed, without_counts
 
-from sparseloom.assemble.filled import FilledResult
-from sparseloom.assemble.insert import InsertResult
+from sparseloom.assemble.inserted import InsertedResult
 from sparseloom.assemble.result import DenseResult, SharedResult, combine, placed
 from sparseloom.core.dtypes import BOOL, FLOAT64, INT64
 from sparseloom.formats.pack import to_dense
@@ -207,7 +206,7 @@ IN_ANY_ORDER = (
 @pytest.mark.parametrize(("source", "target", "loops"), IN_ANY_ORDER)
 def test_entries_are_put_in_their_places_in_any_order(source: str, target: str, loops: str, rng: np.random.Generator) -> None:
     given = conditions("C(i,j) = A(i,j)", f"A:{source} C:{target}", loops=loops)
-    result = FilledResult(given.scope, given.lhs)
+    result = InsertedResult(given.scope, given.lhs)
     made = maker(given, result, filled(given, result))
     for shape in SHAPES:
         storage = numbered(rng, source, shape)
@@ -216,6 +215,10 @@ def test_entries_are_put_in_their_places_in_any_order(source: str, target: str, 
 
 # The last of these tell the row of each entry by themselves, and may drive.
 INSERTED = (
+    (2, "csr", "ell", "i j", False),
+    (2, "coo", "dp:1,0", "i j", False),
+    (2, "csr", "bs:1,0", "i j", False),
+    (2, "dcsr", "bp", "i j", False),
     (2, "dcsr", "csc", "i j", False),
     (2, "ell", "csc", "i j", False),
     (2, "csr", "csc", "i j", False),
@@ -234,9 +237,9 @@ def test_rows_are_counted_and_filled(order: int, source: str, target: str, loops
     """The rows of the result come in any order. With a driver the places of later entries are fetched ahead, which changes nothing."""
     inside = ",".join("ijk"[:order])
     given = conditions(f"C({inside}) = A({inside})", f"A:{source} C:{target}", loops=loops)
-    result = InsertResult(given.scope, given.lhs, given.access("A") if driven else None)
+    result = InsertedResult(given.scope, given.lhs, given.access("A") if driven else None)
     assert (result.variables, result.sharing) == ((), Sharing.ROWS)
-    made = maker(given, result, ir.block(filled(given, result), result.fill_next(), filled(given, result)))
+    made = maker(given, result, ir.block(filled(given, result), result.arranged(), filled(given, result.filling())))
     for shape in SHAPES if order == 2 else ((2, 3, 2), (1, 2, 3), (3, 0, 2)):
         storage = numbered(rng, source, shape)
         assert without_counts(made.on({"A": storage})) == packed(given, storage)
@@ -247,8 +250,8 @@ def test_more_entries_than_narrow_positions_hold_end_the_kernel(limit: int) -> N
     """Two entries: one more than the limit, or just as many."""
     given = conditions("C(i,j) = A(i,j)", "A:csr C:csc", loops="i j")
     given = replace(given, scope=replace(given.scope, context=replace(given.scope.context, int32_limit=limit)))
-    result = InsertResult(given.scope, given.lhs, None)
-    made = maker(given, result, ir.block(filled(given, result), result.fill_next(), filled(given, result)))
+    result = InsertedResult(given.scope, given.lhs)
+    made = maker(given, result, ir.block(filled(given, result), result.arranged(), filled(given, result.filling())))
     storage = stored_at("csr", (2, 2), {(0, 1): 1, (1, 0): 2})
     if limit == 2:
         assert without_counts(made.on({"A": storage})) == packed(given, storage)

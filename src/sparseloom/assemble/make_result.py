@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from sparseloom.assemble.append import AppendResult
 from sparseloom.assemble.counted import CountedResult
-from sparseloom.assemble.filled import FilledResult
-from sparseloom.assemble.insert import InsertResult
-from sparseloom.assemble.padded import PaddedResult
+from sparseloom.assemble.inserted import InsertedResult
 from sparseloom.assemble.refill import RefillResult
 from sparseloom.assemble.result import DenseResult, Result, SharedResult
-from sparseloom.assemble.structure import RowsResult, StructureResult
+from sparseloom.assemble.structure import StructureResult
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.making import Appended, Counted, Dense, Filled, Inserted, Padded, Refilled, Shared
+from sparseloom.iteration.making import Appended, Counted, Dense, Filled, Inserted, Refilled, Shared
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import innermost, is_skippable
 from sparseloom.iteration.sharing import is_bounded
@@ -30,8 +28,8 @@ from sparseloom.scope.expression import cast
 from sparseloom.scope.scope import Scope
 
 
-def make_result(scope: Scope, concrete: Concrete) -> Result:
-    """The result of a statement."""
+def make_result(scope: Scope, concrete: Concrete, pieces: ir.Expr | None = None) -> Result:
+    """The result of a statement; threads insert so many ``pieces``, if each has places of its own."""
     assign, stmt, lhs, combines = concrete.assign, concrete.stmt, concrete.assign.lhs, scope.combines
     first = first_value(stmt, lhs)
     match concrete.making:
@@ -40,17 +38,15 @@ def make_result(scope: Scope, concrete: Concrete) -> Result:
         case Shared() as taken:
             return SharedResult(scope, lhs, first, taken, _comes_once(stmt, taken, scope.provenance))
         case Filled():
-            return FilledResult(scope, lhs)
+            return InsertedResult(scope, lhs)
         case Inserted(driver=driver, takes_leaves=takes_leaves):
-            return (RowsResult if takes_leaves else InsertResult)(scope, lhs, driver)
+            return InsertedResult(scope, lhs, driver, takes_leaves, pieces)
     repeated = len(set(lhs.indices)) < len(lhs.indices)
     gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in scope.provenance.relations)
     made = innermost(stmt)
     certain = combines and made.op is not None and not is_skippable(made.rhs, made.op)
     first = first if combines else lhs.tensor.fill
     match concrete.making:
-        case Padded():
-            return PaddedResult(scope, lhs, first, gaps, certain)
         case Refilled():
             return RefillResult(scope, lhs, first, gaps, certain)
         case Counted():

@@ -7,7 +7,6 @@ coo -> csr      pos of the rows is written, columns and values are the operand's
 from __future__ import annotations
 
 from sparseloom.assemble.append import AppendResult
-from sparseloom.assemble.insert import InsertResult
 from sparseloom.loops import nodes as ir
 from sparseloom.notation.nodes import Assign
 from sparseloom.scope.scope import Scope, Sharing, Value
@@ -43,18 +42,3 @@ class StructureResult(AppendResult):
         """Count one entry."""
         appended = ir.block(self.append(self.last, scope), self.advance(self.last))
         return ir.when(value.present, appended)
-
-
-class RowsResult(InsertResult):
-    """Counts the entries of rows; nothing is put there."""
-
-    ahead = 1
-
-    def parameters(self) -> list[tuple[ir.Param, Slot]]:
-        """Where rows begin, and how many entries there are."""
-        made = self.view.levels[-1].arrays["pos"]
-        return [(param, slot) for param, slot in super().parameters() if isinstance(param.target, ir.Var) or param.target == made]
-
-    def room(self) -> ir.Stmt:
-        """There is room, with what stands there."""
-        return ir.block()

@@ -10,8 +10,9 @@ A level says three things: how its arrays are built, read and checked (NumPy, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from enum import Enum
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -80,6 +81,14 @@ class Outline:
     starts: Mask | None = None  # which positions are the first of a parent, or unused; None: only position 0 is
 
 
+class Query(Enum):
+    """What is asked of the entries below each parent before the first of them is inserted."""
+
+    COUNT = "count"  # how many there are
+    LEAST = "least"  # the least coordinate; the level's size where there is none
+    MOST = "most"  # the largest coordinate; -1 where there is none
+
+
 class Level(Node):
     """One storage level. Members are nodes, so that levels are equal when they store alike.
 
@@ -107,6 +116,11 @@ class Level(Node):
     can_locate: ClassVar[bool] = False
     can_append: ClassVar[bool] = False
     can_insert: ClassVar[bool] = False
+    # How a kernel makes the arrays of a level that ``can_insert``: what must be known of each parent, and which arrays follow from that;
+    # the others have an element for each position. ``counted_in`` names the one that is the running sum of the counts, if that is all.
+    queries: ClassVar[tuple[Query, ...]] = ()
+    parent_arrays: ClassVar[tuple[str, ...]] = ()
+    counted_in: ClassVar[str | None] = None
 
     # Properties, because some levels let the user choose: those have fields of these names.
 
@@ -246,13 +260,25 @@ class Level(Node):
 
     def append(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
         """Store a coordinate at a new position at the end; only for levels that ``can_append``."""
-        if self.coordinate_array is None:
+        if not self.can_append or self.coordinate_array is None:
             raise CompilerBug(self, "this level cannot append a coordinate")
         return store_index(view.arrays[self.coordinate_array], position, coordinate)
 
-    def insert(self, view: LevelView, position: Expr) -> Stmt:
-        """Say that something is stored at a located position; only for levels that ``can_insert``."""
-        raise CompilerBug(self, "this level cannot insert a coordinate")
+    def arrange(self, view: LevelView, parents: Expr, found: Mapping[Query, Array], fresh: Callable[[str], str]) -> tuple[Stmt, Expr]:
+        """Make the ``parent_arrays`` and scalars from what was asked, an int64 for each parent; and say how many positions there are.
+
+        Only for levels that have ``queries`` and are not ``counted_in`` an array of theirs.
+        """
+        raise CompilerBug(self, "a level that asks for something must say what follows from it")
+
+    def insert(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
+        """Say that a coordinate is stored at a position, where entries come in any order; only for levels that ``can_insert``.
+
+        It is where ``locate`` says; if the level cannot locate, entries of a parent have the positions from its ``begin`` on, in turn.
+        """
+        if not self.can_insert or self.coordinate_array is None:
+            raise CompilerBug(self, "this level cannot insert a coordinate")
+        return store_index(view.arrays[self.coordinate_array], position, coordinate)
 
 
 def array_dtype(level: Level, name: str, index_dtype: DType) -> DType:

@@ -13,8 +13,7 @@ from enum import Enum
 from itertools import combinations
 
 from sparseloom.core.trees import walk
-from sparseloom.formats.levels.compressed import Compressed
-from sparseloom.iteration.layout import can_append, is_filled
+from sparseloom.iteration.layout import can_append, is_filled, is_placed
 from sparseloom.iteration.ordering import Blocks, blocks_among, sparse_variables
 from sparseloom.iteration.region import is_skippable
 from sparseloom.notation.contents import accesses_in, reductions_in
@@ -56,14 +55,19 @@ def can_fill(assign: Assign) -> bool:
 
 
 def can_insert(assign: Assign) -> bool:
-    """Whether every row has a place of its own before the loops run, if not every entry: all levels but the last are full, and no
-    operand has blocks."""
+    """Whether every row has a place of its own before the loops run, if not every entry, and the last level takes entries in any order; and
+    no operand has blocks."""
     *upper, last = assign.lhs.tensor.format.levels
     blocked = any(n.tensor.format.blocks for n in accesses_in(assign))
     return can_fill(assign) or (
-        _is_plain(assign) and not blocked and bool(upper) and all(level.full for level in upper)
-        and isinstance(last, Compressed) and last.ordered
+        _is_plain(assign) and not blocked and bool(upper) and all(map(is_placed, upper)) and bool(last.queries) and last.ordered
     )  # fmt: skip
+
+
+def is_put_in_place(assign: Assign) -> bool:
+    """Whether a result can be inserted, and little is done twice: nothing must be known before, or one operand tells it."""
+    sparse = [n for n in accesses_in(assign.rhs) if not n.tensor.format.is_dense]
+    return can_fill(assign) or (can_insert(assign) and not reductions_in(assign.rhs) and len(sparse) <= 1)
 
 
 def can_scatter(assign: Assign) -> bool:

@@ -22,7 +22,7 @@ from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.formats.format import Format
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.levels.scattered import Scattered
-from sparseloom.iteration.layout import plain
+from sparseloom.iteration.layout import can_append, plain
 from sparseloom.iteration.ordering import cut_into_blocks, level_variables
 from sparseloom.notation.dtyping import fill_of
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt, SuchThat, TensorVar, Where
@@ -34,6 +34,7 @@ def can_build_blocks(result: Access) -> bool:
     form, order = result.tensor.format, result.tensor.order
     return (
         bool(form.blocks)
+        and can_append(form)
         and not form.levels[order - 1].full
         and all(level.full for level in form.levels[order:])
         and len(set(form.modes[:order])) == order == len(set(result.indices))

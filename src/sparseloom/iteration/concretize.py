@@ -38,7 +38,7 @@ from sparseloom.iteration.assembly import (
 )
 from sparseloom.iteration.blocks import build_blocks, can_build_blocks, names_in, without_blocks
 from sparseloom.iteration.in_order import BlocksInTheWay
-from sparseloom.iteration.layout import has_row_places, has_rows_in_blocks, walks_blocks
+from sparseloom.iteration.layout import can_append, has_row_places, has_rows_in_blocks, walks_blocks
 from sparseloom.iteration.making import Appended, Counted, Inserted, Making, Refilled, Shared, choose_making
 from sparseloom.iteration.nests import Nest, additive_groups, build_copied, build_nest, build_rows, signed_terms
 from sparseloom.iteration.orderer import Conversion, Converter, Orderer, walked_blocks
@@ -292,6 +292,8 @@ def makes_blocks(assign: Assign) -> bool:
         return True
     if assign.op is not None and not lhs.tensor.format.is_dense:
         return False  # what the result held before is one more operand, with or without blocks
+    if not (lhs.tensor.format.is_dense or can_append(lhs.tensor.format)):
+        return False
     accesses = accesses_in(assign)
     blocked = [access.tensor.format for access in accesses if access.tensor.format.blocks]
     if not all(form.is_unique and all(level.ordered for level in form.levels) for form in blocked):

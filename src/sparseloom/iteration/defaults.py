@@ -10,7 +10,7 @@ from sparseloom.formats.level import Level
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.named import dense
-from sparseloom.iteration.layout import block_sizes, can_append, plain, streams, walks_blocks
+from sparseloom.iteration.layout import block_sizes, can_append, compressed, plain, streams, walks_blocks
 from sparseloom.iteration.sharing import shared_pattern
 from sparseloom.notation.contents import accesses_in
 from sparseloom.notation.dtyping import fill_of
@@ -90,7 +90,8 @@ def _can_be_assembled(assign: Assign, form: Format) -> bool:
     accesses = [lhs, *accesses_in(assign.rhs)]
     # An operand whose entries must be put in order first loses its blocks, and the result would have none to follow.
     keeps_blocks = all(streams(access, assign) for access in accesses[1:] if access.tensor.format.blocks)
-    if can_append(form) and (not form.blocks or (keeps_blocks and walks_blocks(lhs, block_sizes(accesses)))):
+    is_made = all(level.full or level.can_append or level.queries for level in form.levels)
+    if is_made and can_append(compressed(form)) and (not form.blocks or (keeps_blocks and walks_blocks(lhs, block_sizes(accesses)))):
         return True
     return shared_pattern(Assign(lhs, assign.rhs, assign.op)) is not None
 

@@ -134,15 +134,20 @@ def modes_in_order(access: Access, order: tuple[IndexVar, ...]) -> tuple[int, ..
     return tuple(sorted(range(len(access.indices)), key=lambda mode: place.get(access.indices[mode], -1)))
 
 
-def appendable(form: Format) -> Format:
-    """The nearest format to which entries can be appended, in the same order of modes."""
-    near = plain(form)
-    return Format(tuple(level if level.full else Compressed() for level in near.levels), near.modes)
+def compressed(form: Format) -> Format:
+    """The nearest format to which entries can be appended, in the same order of modes and with the same blocks."""
+    near = form if form.blocks else plain(form)
+    return Format(tuple(level if level.full else Compressed() for level in near.levels), near.modes, near.blocks)
 
 
 def is_filled(form: Format) -> bool:
     """Whether entries can be put in in any order: sparse, and every level is full or takes insertions."""
-    return not (form.is_dense or form.blocks) and all(level.full or level.can_insert for level in form.levels)
+    return not (form.is_dense or form.blocks) and all(map(is_placed, form.levels))
+
+
+def is_placed(level: Level) -> bool:
+    """Whether every coordinate has a place below every parent before the loops run."""
+    return level.full or (level.can_insert and not level.queries)
 
 
 def has_row_places(form: Format) -> bool:
@@ -159,12 +164,6 @@ def takes_anything(form: Format) -> bool:
 def can_append(form: Format) -> bool:
     """Whether entries that come in order can be appended: every level is full or appends.
 
-    The rows of a padded level are spread out in the end, so that only full levels can stand below it. What comes in order may be stored
-    where no order is promised.
+    What comes in order may be stored where no order is promised.
     """
-    for k, level in enumerate(form.levels):
-        if not level.full and not level.can_append:
-            return False
-        if not level.compact and not all(below.full for below in form.levels[k + 1 :]):
-            return False
-    return takes_anything(form)
+    return all(level.full or level.can_append for level in form.levels) and takes_anything(form)

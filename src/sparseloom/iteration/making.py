@@ -4,7 +4,6 @@ Dense        every place exists
 Shared       the entries are those of an operand, or its first levels are; only values are written
 Filled       every entry has its place, and is put there in whatever order the loops come
 Appended     entries come in order, one behind the other
-Padded       appended, and spread out in the end
 Counted      the loops run twice: to count the entries of all levels, and to fill them in
 Inserted     rows are counted, then filled in whatever order the loops come
 Refilled     the structure is known; only the values are computed again
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sparseloom.formats.format import Format
-from sparseloom.formats.levels.padded import Padded as PaddedLevel
 from sparseloom.iteration.layout import is_filled
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 
@@ -73,11 +71,6 @@ class Appended(Making):
 
 
 @dataclass(frozen=True)
-class Padded(Making):
-    """Appended, and spread out in the end, when it is known how long rows are."""
-
-
-@dataclass(frozen=True)
 class Refilled(Making):
     """Only values are computed, beside a structure that is known."""
 
@@ -118,4 +111,4 @@ def choose_making(form: Format, shared: Shared | None = None, inserted: tuple[In
         return Filled()
     if inserted:
         return Inserted(order=inserted)
-    return Padded() if any(isinstance(level, PaddedLevel) for level in form.levels) else Appended()
+    return Appended()

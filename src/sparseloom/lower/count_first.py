@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparseloom.core.trees import rewrite, walk
+from sparseloom.formats.level import Query
 from sparseloom.formats.named import dense
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.foralls import body_of, fresh_variables, provenance, relations_of
@@ -44,7 +45,8 @@ def _counting(stmt: Stmt, lhs: Access) -> tuple[Stmt, Access] | None:
     if not isinstance(inner, Assign) or inner.op is not None or any(isinstance(n, Reduce) for n in walk(inner.rhs)):
         return None
     operands, graph = [n for n in walk(inner.rhs) if isinstance(n, Access)], provenance(stmt)
-    rows = graph.stored(lhs)[:-1]
+    counts_only = lhs.tensor.format.levels[-1].queries == (Query.COUNT,)
+    rows = graph.stored(lhs)[:-1] if counts_only else graph.stored(lhs)
     if len(operands) != 1 or not operands[0].tensor.format.is_unique or not {*rows} <= {*_listed(operands[0], graph)}:
         return None
     (counter,) = fresh_variables(stmt, f"{lhs.tensor.name}_rows")

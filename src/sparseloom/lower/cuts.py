@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.foralls import fresh_variables, places, provenance, replace_loops, statements
-from sparseloom.iteration.making import Appended, Counted, Dense, Inserted, Padded
+from sparseloom.iteration.making import Appended, Counted, Dense, Inserted
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.lower.carries import carried_by
@@ -25,7 +25,7 @@ from sparseloom.schedule.races import analyse, has_own_places
 
 def cut_into_parts(concrete: Concrete, count: int) -> Concrete:
     """Threads that append to a result, or count and fill it, do so in parts."""
-    if not isinstance(concrete.making, Appended | Padded | Counted):
+    if not isinstance(concrete.making, Appended | Counted):
         return concrete
     mine = next((loop for loop in _thread_loops(concrete.stmt) if written(loop) == concrete.assign.lhs), None)
     return concrete if mine is None else replace(concrete, stmt=_divided(concrete.stmt, [mine], "part", count))

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sparseloom.assemble.insert import InsertResult
+from sparseloom.assemble.inserted import InsertedResult
+from sparseloom.assemble.places import Places
 from sparseloom.loops import nodes as ir
-from sparseloom.lower.forall import find_ranges, forall, is_gone, over
+from sparseloom.lower.forall import find_ranges, forall, over
 from sparseloom.notation.nodes import Forall
 from sparseloom.schedule.races import has_own_places
 from sparseloom.scope.ranges import subtract
@@ -25,15 +26,13 @@ from sparseloom.scope.scope import Scope
 def in_rows(stmt: Forall, scope: Scope) -> ir.Stmt:
     """Threads have rows of their own; or they insert in pieces, which have places of their own in every row."""
     result = scope.result
-    shares = isinstance(result, InsertResult) and has_own_places(stmt, scope.provenance, scope.context.lhs)
-    if not isinstance(result, InsertResult) or not shares or is_gone(scope.provenance.root(stmt.var), scope):
+    if not isinstance(result, InsertedResult) or result.places is None or not has_own_places(stmt, scope.provenance, scope.context.lhs):
         return forall(stmt, scope)
-    return _in_pieces(stmt, result, scope)
+    return _in_pieces(stmt, result, result.places, scope)
 
 
-def _in_pieces(stmt: Forall, result: InsertResult, scope: Scope) -> ir.Stmt:
+def _in_pieces(stmt: Forall, result: InsertedResult, places: Places, scope: Scope) -> ir.Stmt:
     ranges, scope = find_ranges(stmt.var, scope)
-    places = result.share(scope.ranges.extent(stmt.var))
     scope.remark(f"{stmt.var}: each piece counts its entries in every row, and then has places of its own there")
 
     def then(inner: Scope) -> ir.Stmt:

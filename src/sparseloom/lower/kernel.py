@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sparseloom.assemble.counted import CountedResult
-from sparseloom.assemble.insert import InsertResult
+from sparseloom.assemble.inserted import InsertedResult
 from sparseloom.assemble.make_result import first_statement, make_result, reduces_outside
 from sparseloom.assemble.result import DenseResult, Result
-from sparseloom.assemble.structure import RowsResult
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import widest
 from sparseloom.core.names import Names
@@ -23,11 +22,12 @@ from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.origins import stamped
 from sparseloom.loops.outcomes import Outcome
+from sparseloom.lower.forall import find_ranges
 from sparseloom.lower.statement import WAYS, lower_statement
 from sparseloom.lower.walking import settle
 from sparseloom.notation.contents import numbers_in
-from sparseloom.notation.nodes import Access, Fixed, Forall, IndexVar, Races, Stmt, TensorVar, Where
-from sparseloom.schedule.races import analyse
+from sparseloom.notation.nodes import Access, Fixed, Forall, IndexVar, Races, Stmt, TensorVar, Unit, Where
+from sparseloom.schedule.races import analyse, has_own_places
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.scope.context import Conflicts, Context, Remark
 from sparseloom.scope.ranges import Ranges
@@ -98,15 +98,27 @@ def lower(
     """Lower a concrete statement to one kernel. ``origins`` are what the names that passes made stand for."""
     lhs = concrete.assign.lhs
     start = _start(concrete, target, int32_limit, origins)
-    result = make_result(start, concrete)
+    ranges, start, pieces = _pieces(concrete, start)
+    result = make_result(start, concrete, pieces)
     fresh = isinstance(result, DenseResult) and concrete.assign.op is None
     settled, scope = settle(replace(start, sink=result, result=result, uninitialised=0 if fresh else None, untouched=fresh))
     loops = _loops(concrete, result, scope)
-    body = ir.block(result.begin(), *scope.home.first, settled, loops, *scope.home.last, result.finish())
+    body = ir.block(ranges, result.begin(), *scope.home.first, settled, loops, *scope.home.last, result.finish())
     params = [*result.parameters(), *_inputs(scope)]
     shared = Lender(taken.operand.tensor.name, taken.depth) if isinstance(taken := concrete.making, Shared) else None
     function = ir.Function(name, tuple(p for p, _ in params), stamped(body, lhs.tensor.name))
     return Lowered(function, tuple(slot for _, slot in params), lhs, shared, lhs.tensor.fill, tuple(scope.context.remarks))
+
+
+def _pieces(concrete: Concrete, scope: Scope) -> tuple[ir.Stmt, Scope, ir.Expr | None]:
+    """How many pieces threads insert that have places of their own in every row; None if they do not."""
+    if not isinstance(concrete.making, Inserted):
+        return ir.block(), scope, None
+    loops = [n for n in walk(concrete.stmt) if isinstance(n, Forall) and n.tag.unit is Unit.CPUThread]
+    if not loops or not has_own_places(loops[0], scope.provenance, concrete.assign.lhs):
+        return ir.block(), scope, None
+    ranges, scope = find_ranges(loops[0].var, scope)
+    return ranges, scope, scope.ranges.extent(loops[0].var)
 
 
 def _start(concrete: Concrete, target: Target, int32_limit: int, origins: Mapping[str, str] | None = None) -> Scope:
@@ -171,12 +183,13 @@ def _loops(concrete: Concrete, result: Result, scope: Scope) -> ir.Stmt:
     """The loops; where entries are counted first, other loops do that, or the same ones run twice."""
     stmt, name = concrete.stmt, scope.context.lhs.tensor.name
     match result, concrete.making:
-        case RowsResult(), Inserted(counting=Stmt() as counting):
-            return ir.block(_counted(counting, stmt, scope), result.fill_next())
-        case InsertResult(), Inserted(counting=Stmt() as counting, driver=driver):
-            loops = ir.block(_counted(counting, stmt, scope), result.fill_next(), lower_statement(stmt, scope))
+        case InsertedResult(asks=True), Inserted(counting=Stmt() as counting, takes_leaves=True):
+            return ir.block(_counted(counting, stmt, scope), result.arranged())
+        case InsertedResult(asks=True), Inserted(counting=Stmt() as counting, driver=driver):
+            counted, filling = _counted(counting, stmt, scope), result.filling()
+            loops = ir.block(counted, result.arranged(), lower_statement(stmt, replace(scope, sink=filling, result=filling)))
             how = "one loop over all entries counts those of each row, then these fill them in"
-            if driver is None or result.is_shared:
+            if driver is None or result.places is not None:
                 how = "these loops run twice, to count the entries of each row and to fill them in"
             scope.remark(f"{name}: {how}")
             return loops

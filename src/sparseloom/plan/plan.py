@@ -10,9 +10,9 @@ from sparseloom.core.errors import CompilerBug, ScheduleError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import csf
 from sparseloom.iteration.accumulate import merge_initial, merges_initial, name_initial
-from sparseloom.iteration.assembly import can_fill
+from sparseloom.iteration.assembly import is_put_in_place
 from sparseloom.iteration.concretize import Concrete, concretize, makes_blocks
-from sparseloom.iteration.layout import appendable
+from sparseloom.iteration.layout import compressed
 from sparseloom.iteration.rows import RowChoice, choose_row, is_long, scheduled_row
 from sparseloom.iteration.sharing import is_made_apart
 from sparseloom.notation.nodes import Access, Assign, TensorVar
@@ -196,8 +196,8 @@ def _why_apart(problem: Problem, in_any_order: bool) -> str:
         return "a diagonal cuts blocks"
     if lhs.tensor.format.blocks and not makes_blocks(problem.assign):
         return "its blocks are not made as they are stored"
-    fills = in_any_order and can_fill(problem.assign)
-    return "entries cannot be appended to it" if is_made_apart(problem.assign) and not fills else ""
+    is_apart = is_made_apart(problem.assign) and not (in_any_order and is_put_in_place(problem.assign))
+    return "entries cannot be appended to it" if is_apart else ""
 
 
 def _apart(problem: Problem, why: str) -> tuple[Assign, Format | None, str]:
@@ -205,8 +205,9 @@ def _apart(problem: Problem, why: str) -> tuple[Assign, Format | None, str]:
     if not why:
         return problem.assign, None, ""
     tensor = problem.assign.lhs.tensor
-    form = csf(len(problem.shape)) if tensor.format.blocks else appendable(tensor.format)
-    plain = resolve(problem.statement, form, problem.dtype)
+    plain = resolve(problem.statement, compressed(tensor.format), problem.dtype)
+    if tensor.format.blocks and not makes_blocks(plain):
+        plain = resolve(problem.statement, csf(len(problem.shape)), problem.dtype)
     return (plain if tensor.index_dtype is None else with_index_dtype(plain, tensor.index_dtype)), tensor.format, why
 
 

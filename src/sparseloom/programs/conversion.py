@@ -38,6 +38,7 @@ from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, copied, derived, lend, same_arrays, sealed, share_memory
 from sparseloom.iteration.assembly import can_insert
 from sparseloom.iteration.concretize import Concrete
+from sparseloom.iteration.layout import compressed
 from sparseloom.iteration.making import Appended, Inserted, Making
 from sparseloom.iteration.rows import SHORT_ROWS, is_long
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, TensorVar
@@ -119,7 +120,11 @@ def _converted(storage: Storage, format: Format, drop_zeros: bool, detours: int 
             return None if between is None else _converted(between, format, drop_zeros, detours - 1)
         except IndexOverflow:
             continue
-        except (NotationError, ToolchainError):
+        except NotationError:
+            near = compressed(format)
+            made = None if near == format or not detours else _converted(storage, near, drop_zeros, detours - 1)
+            return None if made is None else _converted(made, format, False, 0)
+        except ToolchainError:
             return None
     return None
 

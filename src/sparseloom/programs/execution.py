@@ -350,7 +350,7 @@ class Specialization:
         return values
 
     def compute(self, operands: Mapping[str, Storage], out: Storage, target: str | None = None) -> None:
-        """Compute the values of a result whose structure is known. One that is spread out in the end is made whole again."""
+        """Compute the values of a result whose structure is known. One that cannot be filled in place is made whole again."""
 
 
         def computed(special: Specialization, own: Mapping[str, Storage]) -> None:

@@ -282,8 +282,8 @@ def cut_row(stmt: Stmt, lhs: Access) -> tuple[Digits, IndexVar] | None:
 def _rows(graph: Provenance, lhs: Access) -> set[IndexVar]:
     """The variables of which each value is appended once, for all that stands below it."""
     levels, stored = lhs.tensor.format.levels, graph.stored(lhs)
-    last = max(k for k, level in enumerate(levels) if level.can_append and not level.branchless)
-    tail = max(k for k, level in enumerate(levels) if level.can_append)
+    last = max(k for k, level in enumerate(levels) if not level.full and not level.branchless)
+    tail = max(k for k, level in enumerate(levels) if not level.full)
     rows = {stored[k] for k in range(last) if not levels[k].full}
     return rows | {stored[tail]} if tail + 1 < len(stored) else rows
 

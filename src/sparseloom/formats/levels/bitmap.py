@@ -53,7 +53,7 @@ class Bitmap(Placed):
     def used(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
         return Load(view.arrays["present"], position)
 
-    def insert(self, view: LevelView, position: Expr) -> Stmt:
+    def insert(self, view: LevelView, position: Expr, coordinate: Expr) -> Stmt:
         return Store(view.arrays["present"], position, TRUE)
 
 

@@ -17,7 +17,20 @@ import numpy as np
 
 from sparseloom.core.dtypes import DType
 from sparseloom.core.trees import node
-from sparseloom.formats.level import Checked, Fault, Index, Level, LevelData, LevelView, Mask, Outline, array_fault, crd_fault, load_index
+from sparseloom.formats.level import (
+    Checked,
+    Fault,
+    Index,
+    Level,
+    LevelData,
+    LevelView,
+    Mask,
+    Outline,
+    Query,
+    array_fault,
+    crd_fault,
+    load_index,
+)
 from sparseloom.loops.nodes import ONE, Expr, Op, Search, add
 
 
@@ -31,6 +44,10 @@ class Compressed(Level):
     array_names: ClassVar[tuple[str, ...]] = ("pos", "crd")
     coordinate_array: ClassVar[str | None] = "crd"
     can_append: ClassVar[bool] = True
+    can_insert: ClassVar[bool] = True
+    queries: ClassVar[tuple[Query, ...]] = (Query.COUNT,)
+    parent_arrays: ClassVar[tuple[str, ...]] = ("pos",)
+    counted_in: ClassVar[str | None] = "pos"
 
     @property
     def letter(self) -> str:

@@ -6,12 +6,13 @@
     len   2      0      3
     crd   1 4 .  . . .  0 2 3        positions of parent p: [p*width, p*width + len[p])
 
-Unused places (drawn as dots) hold coordinate 0 and the fill value, so the level is not compact. Entries are appended to one row after
-another; how far apart rows stand must be known by then.
+Unused places (drawn as dots) hold coordinate 0 and the fill value, so the level is not compact. Before entries are inserted those of
+each parent are counted: the largest count is the width.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -19,8 +20,22 @@ import numpy as np
 from sparseloom.core.dtypes import DType
 from sparseloom.core.room import require_room
 from sparseloom.core.trees import node
-from sparseloom.formats.level import Checked, Fault, Index, Level, LevelData, LevelView, Mask, Outline, array_fault, crd_fault, load_index
-from sparseloom.loops.nodes import Expr, Op, add, compare, multiply
+from sparseloom.formats.level import (
+    Checked,
+    Fault,
+    Index,
+    Level,
+    LevelData,
+    LevelView,
+    Mask,
+    Outline,
+    Query,
+    array_fault,
+    crd_fault,
+    load_index,
+    store_index,
+)
+from sparseloom.loops.nodes import ZERO, Allocate, Array, Assign, Expr, For, Load, Op, Stmt, Var, add, block, compare, multiply
 
 
 @node
@@ -31,7 +46,9 @@ class Padded(Level):
     coordinate_array: ClassVar[str | None] = "crd"
     scalar_names: ClassVar[tuple[str, ...]] = ("width",)
     compact: ClassVar[bool] = False
-    can_append: ClassVar[bool] = True
+    can_insert: ClassVar[bool] = True
+    queries: ClassVar[tuple[Query, ...]] = (Query.COUNT,)
+    parent_arrays: ClassVar[tuple[str, ...]] = ("len",)
 
     letter = "p"
 
@@ -88,8 +105,18 @@ class Padded(Level):
         return Outline(parent_count * width, ("len",), starts.ravel())
 
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
-        begin = multiply(parent, view.scalars["width"])
+        begin = self.begin(view, parent)
         return begin, add(begin, load_index(view.arrays["len"], parent))
+
+    def begin(self, view: LevelView, parent: Expr) -> Expr:
+        return multiply(parent, view.scalars["width"])
+
+    def arrange(self, view: LevelView, parents: Expr, found: Mapping[Query, Array], fresh: Callable[[str], str]) -> tuple[Stmt, Expr]:
+        width, row = view.scalars["width"], Var(fresh("row"))
+        count = Load(found[Query.COUNT], row)
+        each = block(Assign(width, Op("maximum", (width, count))), store_index(view.arrays["len"], row, count))
+        made = block(Allocate(view.arrays["len"], parents), Assign(width, ZERO), For(row, ZERO, parents, each))
+        return made, multiply(parents, width)
 
     def used(self, view: LevelView, parent: Expr, position: Expr) -> Expr:
         return compare("less", position, self.bounds(view, parent)[1])
