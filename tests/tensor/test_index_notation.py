@@ -391,11 +391,23 @@ def test_quotients_and_remainders_in_python() -> None:
         y[i] = (v[i] * 1j) // 2
 
 
+def test_expressions_are_no_arrays_and_take_no_number_that_does_not_fit() -> None:
+    (i,), x = sl.indices("i"), sl.asarray([0.0, 1.0], name="x")
+    for make in (np.array, np.asarray, lambda e: np.where(e, 1, 0)):
+        with pytest.raises(DTypeError, match=r"x\(i\) == 0 is no array"):
+            make(x[i] == 0)
+    for number in (2**64, -(2**63) - 1, 10**400):
+        with pytest.raises(DTypeError, match="does not fit in 64 bits"):
+            _ = x[i] < number
+
+
 def test_comparisons_of_two_variables_are_not_taken_for_conditions() -> None:
     A, (i, j) = sl.asarray(np.eye(3), name="A"), sl.indices("i j")
     for condition in (i == j, i == i, i != j):
         with pytest.raises(NotationError, match=r"the condition of where is (True|False) everywhere: Python compared two names"):
             sl.where(condition, A[i, j], 1.0)
+        with pytest.raises(NotationError, match="Python compared two names"):
+            sl.where(condition, 1, 0)
     with pytest.raises(NotationError, match="i is an index variable, not a value"):
         sl.equal(i, j)
     B = sl.zeros((3, 3))

@@ -98,6 +98,10 @@ class Expression:
     __array_ufunc__ = None  # so that NumPy leaves ``array * expression`` to us, and we can refuse it with a reason
     __hash__ = None  # type: ignore[assignment]  # as in NumPy: == makes an expression
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        """NumPy would make an array of one object."""
+        raise DTypeError(f"{show(self.node)} is no array; assign it to a tensor, then read that with to_numpy()")
+
     def __init__(self, node: Expr, operands: Mapping[str, Operand], parts: Sequence[Expression] = ()) -> None:
         self.node = node
         self.operands = operands
@@ -184,6 +188,8 @@ def lift(value: Any) -> Expression:
             raise NotationError(f"{value} is an index variable, not a value; pass its values as a tensor")
         case np.generic() | np.ndarray(ndim=0):
             return access(from_numpy(np.asarray(value)).storage, None, ())
+        case int() if not -(2**63) <= value < 2**64:
+            raise DTypeError("a number in index notation does not fit in 64 bits\n  help: write it as a float, as in 1e30")
         case bool() | int() | float() | complex():
             return Expression(Literal(value), {})
         case numbers.Number():

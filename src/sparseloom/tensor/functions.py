@@ -36,10 +36,12 @@ def _function(name: str) -> Callable[..., Any]:
     def function(*values: Any) -> Any:
         if len(values) != arity:
             raise NotationError(f"{name} takes {arity} argument{'s' if arity > 1 else ''}, not {len(values)}")
-        if builtins.any(isinstance(value, Expression | IndexVar) for value in values):
-            if name == "where" and isinstance(values[0], bool):
-                help = "give a comparison of expressions, such as A[i, j] == 0; for i == j, a mask as a tensor: sl.eye(n)[i, j] == 1"
-                raise NotationError(f"the condition of where is {values[0]} everywhere: Python compared two names\n  help: {help}")
+        has_expressions = builtins.any(isinstance(value, Expression | IndexVar) for value in values)
+        only_numbers = builtins.all(isinstance(value, int | float | complex) for value in values)
+        if name == "where" and isinstance(values[0], bool) and (has_expressions or only_numbers):
+            help = "give a comparison of expressions, such as A[i, j] == 0; for i == j, a mask as a tensor: sl.eye(n)[i, j] == 1"
+            raise NotationError(f"the condition of where is {values[0]} everywhere: Python compared two names\n  help: {help}")
+        if has_expressions:
             return apply(name, *values)
         arguments = as_arguments(values)
         if arguments is None:
