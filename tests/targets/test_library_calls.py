@@ -20,6 +20,8 @@ from sparseloom.loops.reader import read
 from sparseloom.loops.rename import alpha_rename
 from sparseloom.loops.routines import Call, Routine, Use
 from sparseloom.loops.verify import verify
+from sparseloom.targets.c import emit
+from sparseloom.targets.c_calls import C_CALLS
 
 
 def _halve(arrays: list[Cells], args: list[int]) -> int:
@@ -33,10 +35,10 @@ HALVE = Routine(
     "halve",
     (Use.WRITES,),
     _halve,
-    lambda s: "for (int64_t k = 0; k < {1}; k += 2) {0}[k / 2] = {0}[k];\n{1} = ({1} + 1) / 2;".format(*s.arrays, *s.args),
     lambda arrays, args: iter([(arrays[0].dtype == INT64, "only int64 are halved")]),
     assigns=True,
 )
+HALVE_C = "for (int64_t k = 0; k < {1}; k += 2) {0}[k / 2] = {0}[k];\n{1} = ({1} + 1) / 2;"
 kept, n, left = Array("kept", INT64), Var("n"), Var("left")
 PARAMS = (Param(kept, Role.OUTPUT), Param(n, Role.SIZE))
 
@@ -46,7 +48,8 @@ def halving(array: Array = kept, count: Var = left) -> Function:
     return Function("halving", PARAMS, block(Declare(left, n), Call(HALVE, (array,), (count,)), Store(kept, index(9), left)))
 
 
-def test_a_toy_function_passes_every_door(tmp_path: Path) -> None:
+def test_a_toy_function_passes_every_door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(C_CALLS, HALVE.name, lambda s: HALVE_C.format(*s.arrays, *s.args))
     function = halving()
     verify(function)
     assert "  halve(kept, left)\n" in show(function)
@@ -70,6 +73,12 @@ def test_a_declaration_is_held() -> None:
         verify(Function("halving", (Param(small, Role.OUTPUT), *PARAMS), block(Declare(left, n), Call(HALVE, (small,), (left,)))))
     with pytest.raises(CompilerBug, match="the input kept is never written"):
         verify(Function("halving", (Param(kept, Role.INPUT), PARAMS[1]), block(Declare(left, n), Call(HALVE, (kept,), (left,)))))
+
+
+def test_a_function_without_text_is_an_internal_error() -> None:
+    with pytest.raises(CompilerBug, match="there is text for a call of halve"):
+        emit(halving())
+    assert {one.name for one in routines.ROUTINES.values()} <= set(C_CALLS)
 
 
 def test_a_call_is_equal_to_its_pickle() -> None:

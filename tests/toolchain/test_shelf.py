@@ -13,7 +13,7 @@ import sparseloom as sl
 from sparseloom.core.settings import kept_memory, settings
 from sparseloom.programs.calling import address_of
 from sparseloom.targets.c import C
-from sparseloom.targets.c_memory import PLACES
+from sparseloom.targets.c_prelude import PLACES
 from sparseloom.toolchain.shelf import shelf_of
 from sparseloom.toolchain.teams import on_threads
 

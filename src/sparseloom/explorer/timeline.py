@@ -15,24 +15,12 @@ from sparseloom.formats.level import LevelData
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import NO_INDICES, Owner, Storage
 from sparseloom.loops import nodes as ir
-from sparseloom.loops.routines import Call, Routine, Spelled, Use
+from sparseloom.loops.routines import clock
 from sparseloom.programs.execution import Specialization
 from sparseloom.scope.views import Slot
 
 _NAME, _ROOM = "timeline__", 4096  # iterations that are written down
 _TIMES = ir.Array(_NAME, INT64)
-
-
-def _now(spelled: Spelled) -> str:
-    (array,), (place,) = spelled.arrays, spelled.args
-    return f"""{{
-  struct timespec clock;
-  clock_gettime(CLOCK_MONOTONIC, &clock);
-  {array}[{place}] = (int64_t)clock.tv_sec * 1000000000 + clock.tv_nsec;
-}}"""
-
-
-_CLOCK = Routine("clock", (Use.WRITES,), lambda arrays, args: None, _now)
 
 
 def timeline(subject: Subject) -> list[dict[str, Any]]:
@@ -51,8 +39,8 @@ def _watched(function: ir.Function, loop: ir.For) -> ir.Function:
     """The kernel with a loop whose iterations write down their thread, and when they begin and end."""
     inside = ir.compare("less", loop.var, ir.index(_ROOM))
     place = ir.multiply(loop.var, ir.index(3))
-    first = ir.block(ir.Store(_TIMES, place, ir.Thread()), Call(_CLOCK, (_TIMES,), (ir.add(place, ir.ONE),)))
-    last = Call(_CLOCK, (_TIMES,), (ir.add(place, ir.index(2)),))
+    first = ir.block(ir.Store(_TIMES, place, ir.Thread()), clock(_TIMES, ir.add(place, ir.ONE)))
+    last = clock(_TIMES, ir.add(place, ir.index(2)))
     body = ir.block(ir.when(inside, first), loop.body, ir.when(inside, last))
     watched = replace(loop, body=body)
     made: ir.Function = rewrite(function, lambda n: watched if n is loop else None)

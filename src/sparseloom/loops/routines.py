@@ -1,7 +1,7 @@
 """What kernels call: each function of the library is one declaration here, and a ``Call`` is a statement.
 
-A declaration says what a function does to its arrays and scalars, what must hold of them, how it reads, how the interpreter runs it,
-and its C. Verifying, renaming, printing, running and emitting ask the declaration, so that a function is added in one place.
+A declaration says what a function does to its arrays and scalars, what must hold of them, how it reads, and how the interpreter runs it.
+Verifying, renaming, printing and running ask the declaration. A target has the text of a call in its own table (``targets/c_calls.py``).
 """
 
 from __future__ import annotations
@@ -29,17 +29,6 @@ class Use(Enum):
     FREES = "frees"  # the array belongs to somebody else then, and its name is free again
 
 
-@dataclass(frozen=True)
-class Spelled:
-    """A call in C: the arrays with their element types and dtypes, the arguments, and what a failed allocation does."""
-
-    arrays: Sequence[str]
-    types: Sequence[str]
-    dtypes: Sequence[str]
-    args: Sequence[str]
-    fail: str
-
-
 Claims = Iterator[tuple[bool, str]]
 
 
@@ -50,7 +39,6 @@ class Routine:
     name: str
     uses: tuple[Use, ...]
     run: Callable[[list[Cells], list[Any]], int | None]
-    c: Callable[[Spelled], str]
     claims: Callable[[Sequence[Array], Sequence[Expr]], Claims] = lambda arrays, args: iter(())
     assigns: bool = False  # whether its first argument is a scalar that it gives a new value
     may_fail: bool = False  # whether it can run out of memory
@@ -145,7 +133,6 @@ PREFETCH = Routine(
     "prefetch",
     (Use.WRITES,),
     lambda arrays, args: None,
-    lambda s: f"__builtin_prefetch({s.arrays[0]} + {s.args[0]}, 1);",
 )
 
 
@@ -158,7 +145,6 @@ PREFETCH_READ = Routine(
     "prefetch_read",
     (Use.READS,),
     lambda arrays, args: arrays[0].require(args[0]),
-    lambda s: f"__builtin_prefetch({s.arrays[0]} + {s.args[0]});",
 )
 
 
@@ -170,21 +156,10 @@ def grow(array: Array, capacity: Var, needed: Expr) -> Call:
     return Call(GROW, (array,), (capacity, needed))
 
 
-def _grow_c(s: Spelled) -> str:
-    (array,), (capacity, needed) = s.arrays, s.args
-    return f"""if ({capacity} < {needed}) {{
-  {capacity} = larger_capacity({capacity}, {needed});
-  void *larger = reallocate({array}, {capacity}, sizeof({s.types[0]}));
-  if (!larger) {s.fail}
-  {array} = larger;
-}}"""
-
-
 GROW = Routine(
     "grow",
     (Use.REALLOCATES,),
     lambda arrays, args: arrays[0].grow(*args),
-    _grow_c,
     assigns=True,
     may_fail=True,
 )
@@ -239,7 +214,6 @@ SORT = Routine(
     "sort",
     (Use.WRITES, Use.WRITES, Use.READS),
     _sort,
-    lambda s: f"sort_{s.dtypes[0]}({', '.join([*s.arrays, *s.args])});",
     _sort_claims,
 )
 
@@ -270,14 +244,6 @@ def _sort_entries(arrays: list[Cells], args: list[int]) -> None:
             cells.store(place, element)
 
 
-def _sort_entries_c(s: Spelled) -> str:
-    """How many columns there are and how wide the values are is constant, so that the call is inlined and unrolled."""
-    *columns, values, first, second = s.arrays
-    count, keys = s.args
-    wide = f"({s.types[0]} *[]){{{', '.join(columns)}}}, {values}, sizeof({s.types[-3]})"
-    return f"sort_entries_{s.dtypes[0]}({wide}, (char *){first}, (char *){second}, {count}, {len(columns)}, {keys});"
-
-
 def _sort_entries_claims(arrays: Sequence[Array], args: Sequence[Expr]) -> Claims:
     *columns, _, first, second = arrays
     dtypes = {column.dtype for column in columns}
@@ -287,7 +253,7 @@ def _sort_entries_claims(arrays: Sequence[Array], args: Sequence[Expr]) -> Claim
     yield 0 < int(keys.real) <= len(columns), "entries are sorted by at least one column"
 
 
-SORT_ENTRIES = Routine("sort_entries", (Use.WRITES,), _sort_entries, _sort_entries_c, _sort_entries_claims)
+SORT_ENTRIES = Routine("sort_entries", (Use.WRITES,), _sort_entries, _sort_entries_claims)
 
 
 def pieces(name: str, array: Array) -> Array:
@@ -304,7 +270,6 @@ MAKE_PIECES = Routine(
     "make_pieces",
     (Use.ALLOCATES,),
     lambda arrays, args: arrays[0].make_pieces(*args),
-    lambda s: f"{s.arrays[0]} = make_pieces(thread_count());\nif (!{s.arrays[0]}) {s.fail}",
     may_fail=True,
 )
 
@@ -323,7 +288,6 @@ KEEP = Routine(
     "keep",
     (Use.WRITES, Use.FREES),
     _keep,
-    lambda s: f"{s.arrays[0]}[{s.args[0]}] = {s.arrays[1]};\n{s.arrays[1]} = NULL;",
     lambda arrays, args: iter([(arrays[0].dtype == arrays[1].dtype, f"{arrays[0].name} was made for such arrays")]),
 )
 
@@ -371,13 +335,14 @@ def _join_claims(arrays: Sequence[Array], args: Sequence[Expr]) -> Claims:
     yield all(array.dtype == INT64 for array in arrays[2:]), "what tells of parts is int64"
 
 
-def _join_c(s: Spelled) -> str:
-    whole, made, *rest = s.arrays
-    parts, *below = (f"(struct parts){{{', '.join(rest[k : k + 3])}}}" for k in range(0, len(rest), 3))
-    name, width = (f"join_positions_{s.dtypes[0]}", below[0]) if below else ("join_pieces", f"sizeof({s.types[0]})")
-    return f"{whole} = {name}({made}, {parts}, {', '.join(s.args)}, {width});\nif (!{whole}) {s.fail}"
+JOIN = Routine("join", (Use.ALLOCATES, Use.WRITES, Use.READS), _join, _join_claims, may_fail=True)
 
 
-JOIN = Routine("join", (Use.ALLOCATES, Use.WRITES, Use.READS), _join, _join_c, _join_claims, may_fail=True)
+def clock(array: Array, place: Expr) -> Call:
+    """Write down the time in nanoseconds."""
+    return Call(CLOCK, (array,), (place,))
 
-ROUTINES = {one.name: one for one in (PREFETCH, PREFETCH_READ, GROW, SORT, SORT_ENTRIES, MAKE_PIECES, KEEP, JOIN)}
+
+CLOCK = Routine("clock", (Use.WRITES,), lambda arrays, args: None)
+
+ROUTINES = {one.name: one for one in (PREFETCH, PREFETCH_READ, GROW, SORT, SORT_ENTRIES, MAKE_PIECES, KEEP, JOIN, CLOCK)}

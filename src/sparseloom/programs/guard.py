@@ -19,7 +19,7 @@ from sparseloom.formats.level import Mask, Outline
 from sparseloom.formats.storage import Storage
 from sparseloom.formats.validate import check
 from sparseloom.programs.calling import address_of
-from sparseloom.targets.c_guard import GUARD_SOURCE
+from sparseloom.targets.c_guard import guard_source
 from sparseloom.toolchain.libraries import load
 from sparseloom.toolchain.loading import EntryPoint
 
@@ -145,7 +145,7 @@ def _guard_entry() -> EntryPoint | None:
     """The compiled check; None where there is no compiler."""
     if not _loaded:
         try:
-            _loaded.extend(load(GUARD_SOURCE, ("holds",)))
+            _loaded.extend(load(guard_source(), ("holds",)))
         except ToolchainError:
             return None
     return _loaded[0]

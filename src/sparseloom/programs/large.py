@@ -14,33 +14,13 @@ from numpy.typing import NDArray
 from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import ToolchainError
 from sparseloom.programs.calling import address_of, adopt
-from sparseloom.targets.c_memory import HUGE_PAGE
-from sparseloom.targets.c_prelude import prelude_for
+from sparseloom.targets.c_prelude import HUGE_PAGE, prelude_for
+from sparseloom.targets.library import parts
 from sparseloom.toolchain.libraries import load
 from sparseloom.toolchain.loading import EntryPoint
 
 LARGE = 2 * HUGE_PAGE  # bytes
 SHARED = 1 << 19  # bytes from which on a copy takes longer than a team to start
-_TAKE = """
-int32_t take_room(void **args) {
-  args[1] = allocate((int64_t)args[0], 1);
-  if (!args[1]) release(NULL);
-  return OK;
-}
-"""
-_COPY = """
-int32_t copy_array(void **args) {
-  char *to = args[0];
-  const char *from = args[1];
-  const int64_t bytes = (int64_t)args[2], piece = 1 << 18;
-  prepare_team();
-#pragma omp parallel for schedule(static)
-  for (int64_t first = 0; first < bytes; first += piece) {
-    memcpy(to + first, from + first, (size_t)(bytes - first < piece ? bytes - first : piece));
-  }
-  return dismiss_team(OK);
-}
-"""
 
 
 def large_room(count: int, dtype: DType) -> NDArray[Any] | None:
@@ -68,16 +48,17 @@ def duplicate(array: NDArray[Any]) -> NDArray[Any]:
 
 @cache
 def _entry() -> EntryPoint | None:
-    return _loaded(_TAKE, "take_room")
+    return _loaded("take_room")
 
 
 @cache
 def _copying() -> EntryPoint | None:
-    return _loaded(_COPY, "copy_array")
+    return _loaded("copy_array")
 
 
-def _loaded(text: str, name: str) -> EntryPoint | None:
+def _loaded(name: str) -> EntryPoint | None:
     """A function in C; None where there is no compiler."""
+    text = parts("large.h")[name]
     try:
         (entry,) = load(prelude_for(text) + text, [name])
     except ToolchainError:

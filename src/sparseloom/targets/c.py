@@ -16,17 +16,15 @@ from sparseloom.loops.bounds import hold_bounds
 from sparseloom.loops.nodes import Array, Function, MemorySpace, Param, Poll, Role
 from sparseloom.loops.roles import index_names, nonnegative_names
 from sparseloom.targets.c_expr import Expressions, c_type
-from sparseloom.targets.c_memory import HUGE_PAGE, MEMORY_NAMES, PLACES
 from sparseloom.targets.c_names import CNames, legal
-from sparseloom.targets.c_prelude import STATUS_NAMES, atomic_way, helpers, prelude_for
+from sparseloom.targets.c_prelude import DECLARED, HUGE_PAGE, PLACES, STATUS_NAMES, atomic_way, helpers, prelude_for
 from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail, pieces_of
-from sparseloom.targets.c_team import TEAM_NAMES
 from sparseloom.targets.c_toolchain import C_TOOLCHAIN
 from sparseloom.targets.c_vectors import VECTOR_BYTES
 from sparseloom.targets.target import CPU_UNITS, Target
 from sparseloom.targets.toolchain import Allocator, Shelf
 
-_OURS = frozenset(["args", "caller", "status", "poll", "countdown", "larger", *TEAM_NAMES, *MEMORY_NAMES, *STATUS_NAMES])
+_OURS = frozenset(["args", "caller", "status", "poll", "countdown", "larger", *DECLARED, *STATUS_NAMES])
 _WIDTH = 110
 _MOST_EFFORT = 20_000  # takes a C compiler some two seconds
 

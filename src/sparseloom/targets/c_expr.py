@@ -18,12 +18,12 @@ from sparseloom.core.dtypes import BOOL, INT32, INT64, DType, is_half, is_intege
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops.nodes import Cast, Expr, Literal, Load, Op, Search, Select, Thread, Var
 from sparseloom.loops.roles import is_nonnegative
-from sparseloom.targets.c_halves import HALF_TYPES
 from sparseloom.targets.c_names import CNames
 
 # How tightly operators bind. A comparison or negation inside a comparison gets parentheses, as compilers advise.
 ATOM, UNARY, TIMES, PLUS, NOT, COMPARE, AND, OR, CHOICE = 10, 9, 8, 7, 6, 5, 4, 3, 2
 
+HALF_TYPES = {"float16": "float16_bits", "bfloat16": "bfloat16_bits"}
 _C_TYPES = {"bool": "bool", "float32": "float", "float64": "double"} | HALF_TYPES
 INFIX = {"add": ("+", PLUS), "subtract": ("-", PLUS), "multiply": ("*", TIMES), "divide": ("/", TIMES)}
 _COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}

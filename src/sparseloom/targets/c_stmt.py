@@ -16,7 +16,8 @@ from sparseloom.core.lines import Line
 from sparseloom.core.trees import Node, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.lanes import gathers, lane_dtype
-from sparseloom.loops.routines import KEEP, Call, Spelled, allocated_in, may_end
+from sparseloom.loops.routines import KEEP, Call, allocated_in, may_end
+from sparseloom.targets.c_calls import C_CALLS, Spelled
 from sparseloom.targets.c_clauses import Clause, of_iterations, of_region
 from sparseloom.targets.c_expr import PLUS, TIMES, UNARY, Expressions, Piece, c_type, is_zero_bits, operate, update_symbol
 from sparseloom.targets.c_names import remark
@@ -148,11 +149,13 @@ class Statements:
         self.line(f"{c_type(stmt.var.dtype)} {self.names.scalar(stmt.var.name)} = {value};{remark(stmt.why) if stmt.why else ''}")
 
     def _call(self, call: Call) -> None:
-        """What the function's declaration says, line by line."""
+        """The text of a call, line by line."""
+        if call.routine.name not in C_CALLS:
+            raise CompilerBug(call, f"there is text for a call of {call.routine.name}")
         dtypes = [array.dtype for array in call.arrays]
         arrays, args = list(map(self.names.array, call.arrays)), list(map(self.expressions.index, call.args))
         spelled = Spelled(arrays, list(map(c_type, dtypes)), list(map(str, dtypes)), args, self._failing("OUT_OF_MEMORY"))
-        self.line(*call.routine.c(spelled).split("\n"))
+        self.line(*C_CALLS[call.routine.name](spelled).split("\n"))
 
     def _branches(self, stmt: ir.If, keyword: str = "if") -> None:
         """An ``if`` with its ``else if``s and ``else``."""

@@ -25,79 +25,24 @@ from sparseloom.formats.validate import fault_error
 from sparseloom.programs.cuda.arrays import DeviceArray, empty
 from sparseloom.programs.cuda.host_code import Argument, HostPlan, Number, Step, Word
 from sparseloom.programs.cuda.launching import Launches, load_module
+from sparseloom.targets.library import parts, spelled
 
 _THREADS = 256
 _NO_FAULT = 2**64 - 1
 _START, _FALL, _END, _RANGE, _ORDER, _REPEAT = range(1, 7)
 
-_KERNELS = """
-// Positions of so many parents, within so many coordinates.
-extern "C" __global__ void positions_{t}(const {T} *pos, long long parents, long long capacity, unsigned long long *fault) {
-  long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  if (i > parents) return;
-  if (i == 0 && pos[0] != 0) report(fault, 0, 1);
-  if (i > 0 && pos[i] < pos[i - 1]) report(fault, i, 2);
-  if (i == parents && pos[i] > capacity) report(fault, i, 3);
-}
 
-// Which positions are not the first of their parent: all that no parent begins with.
-extern "C" __global__ void beginnings_{t}(const {T} *pos, long long parents, unsigned char *tied, long long count) {
-  long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  if (i < parents && pos[i] < count) tied[pos[i]] = 0;
-}
-
-// Coordinates of one level; what is tied stands below the same parent as what comes before it. Ties for the next level replace them.
-extern "C" __global__ void coordinates_{t}(const {T} *crd, long long count, long long size, unsigned char *tied, long long ordered,
-                                           long long unique, unsigned long long *fault) {
-  long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  if (p >= count) return;
-  {T} here = crd[p];
-  if (here < 0 || here >= size) report(fault, p, 4);
-  if (p == 0 || !tied[p]) return;
-  {T} before = crd[p - 1];
-  if (ordered && here < before) report(fault, p, 5);
-  if (unique && here == before) report(fault, p, 6);
-  if (here != before) tied[p] = 0;
-}
-"""
-
-_COMMON = """
-__device__ __forceinline__ void report(unsigned long long *fault, long long place, int what) {
-  atomicMin(fault, (unsigned long long)place * 16 + what);
-}
-
-extern "C" __global__ void all_tied(unsigned char *tied, long long count) {
-  long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  if (p < count) tied[p] = p > 0;
-}
-"""
-_NUMBERS = """
-// Values that are no numbers.
-extern "C" __global__ void numbers_{t}(const {T} *values, long long count, unsigned long long *fault) {
-  long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  if (p < count && values[p] != values[p]) report(fault, p, 7);
-}
-"""
-
-_HALVES = """
-// Bits of halves that are no numbers: beyond those of infinity.
-extern "C" __global__ void numbers_{t}(const unsigned short *values, long long count, unsigned long long *fault) {
-  long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  if (p < count && (values[p] & 0x7fff) > {T}) report(fault, p, 7);
-}
-"""
+def _of_types(part: str, word: str, types: Mapping[str, str]) -> list[str]:
+    """A part of the kernels for each of some types."""
+    return [spelled(parts("checks.cu")[part], {"NAME": name, word: text}) for name, text in types.items()]
 
 
-def _for_types(text: str, kinds: Mapping[str, str]) -> str:
-    return "".join(text.replace("{t}", name).replace("{T}", kind) for name, kind in kinds.items())
-
-
-SOURCE = (
-    _COMMON
-    + _for_types(_KERNELS, {"int32": "int", "int64": "long long"})
-    + _for_types(_NUMBERS, {"float32": "float", "float64": "double"})
-    + _for_types(_HALVES, {"float16": "0x7c00", "bfloat16": "0x7f80"})
-)
+SOURCE = "\n\n".join([
+    parts("checks.cu")["common"],
+    *_of_types("indices", "TYPE", {"int32": "int", "int64": "long long"}),
+    *_of_types("numbers", "TYPE", {"float32": "float", "float64": "double"}),
+    *_of_types("halves", "INFINITE", {"float16": "0x7c00", "bfloat16": "0x7f80"}),
+])  # fmt: skip
 
 
 def has_nan(values: DeviceArray) -> bool:

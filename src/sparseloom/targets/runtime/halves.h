@@ -1,25 +1,28 @@
-"""Halves in C: float16 and bfloat16 are bits in memory, and float32 in between. Rounding is to the nearest, ties to even; nan stays nan.
+// Halves in C: float16 and bfloat16 are bits in memory, and float32 in between. Rounding is to the nearest, ties to even; nan stays nan.
+//
+// A processor with instructions for float16 is asked for them. Without, a compiler would call a function of its library, which may not be
+// there, so bits are moved by hand: the subtraction and the addition of floats below do the shifts that subnormal numbers need.
+//
+// HALF is float16 or bfloat16. gcc 12 makes no vectors of conversions of float16 by itself, and has names for the instructions that need no
+// header.
 
-A processor with instructions for float16 is asked for them. Without, a compiler would call a function of its library, which may not be
-there, so bits are moved by hand: the subtraction and the addition of floats below do the shifts that subnormal numbers need.
-"""
-
-from __future__ import annotations
-
-HALF_TYPES = {"float16": "float16_bits", "bfloat16": "bfloat16_bits"}
-
-HALF_HELPERS = {
-    "HAS_FLOAT16": """
+/// HAS_FLOAT16
 #if defined(__FLT16_MAX__) && (defined(__F16C__) || defined(__AVX512FP16__) || defined(__aarch64__))
 #define HAS_FLOAT16 1
 #else
 #define HAS_FLOAT16 0
 #endif
-""",
-    "float16_bits": "typedef uint16_t float16_bits;",
-    "bfloat16_bits": "typedef uint16_t bfloat16_bits;",
-    "float32_parts": "union float32_parts { float number; uint32_t bits; };",
-    "float32_of_float16": """
+
+/// float16_bits
+typedef uint16_t float16_bits;
+
+/// bfloat16_bits
+typedef uint16_t bfloat16_bits;
+
+/// float32_parts
+union float32_parts { float number; uint32_t bits; };
+
+/// float32_of_float16
 static inline float float32_of_float16(float16_bits half) {
 #if HAS_FLOAT16
   union { float16_bits bits; _Float16 number; } given = {half};
@@ -38,8 +41,8 @@ static inline float float32_of_float16(float16_bits half) {
   return made.number;
 #endif
 }
-""",
-    "float16_of_float32": """
+
+/// float16_of_float32
 static inline float16_bits float16_of_float32(float number) {
 #if HAS_FLOAT16
   union { _Float16 number; float16_bits bits; } made = {(_Float16)number};
@@ -58,43 +61,43 @@ static inline float16_bits float16_of_float32(float number) {
   return (float16_bits)(made | sign >> 16);
 #endif
 }
-""",
-    "float32_of_bfloat16": """
+
+/// float32_of_bfloat16
 static inline float float32_of_bfloat16(bfloat16_bits half) {
   union float32_parts made;
   made.bits = (uint32_t)half << 16;
   return made.number;
 }
-""",
-    "bfloat16_of_float32": """
+
+/// bfloat16_of_float32
 static inline bfloat16_bits bfloat16_of_float32(float number) {
   union float32_parts given = {number};
   const uint32_t rounded = given.bits + 0x7fffu + (given.bits >> 16 & 1u), quiet = given.bits | 0x400000u;
   return (bfloat16_bits)((number != number ? quiet : rounded) >> 16);
 }
-""",
+
+/// short_of
+static inline short_float32 short_of_HALF(const HALF_bits *from) {
+  return (short_float32){float32_of_HALF(from[0]), float32_of_HALF(from[1]), float32_of_HALF(from[2]), float32_of_HALF(from[3])};
 }
-# Neighbours as vectors of float32, as wide as registers are, or short. gcc 12 makes none of conversions of float16 by itself, and has names
-# for the instructions that need no header.
-_SHORT_OF = "static inline short_float32 short_of_{D}(const {D}_bits *from) {{\n  return (short_float32){{{all}}};\n}}"
-HALF_HELPERS |= {
-    f"short_of_{name}": _SHORT_OF.format(D=name, all=", ".join(f"float32_of_{name}(from[{k}])" for k in range(4))) for name in HALF_TYPES
+
+/// short_to
+static inline void short_to_HALF(HALF_bits *to, short_float32 numbers) {
+  for (int k = 0; k < 4; k++) to[k] = HALF_of_float32(numbers[k]);
 }
-_SHORT_TO = """
-static inline void short_to_{D}({D}_bits *to, short_float32 numbers) {{
-  for (int k = 0; k < 4; k++) to[k] = {D}_of_float32(numbers[k]);
-}}
-"""
-HALF_HELPERS |= {f"short_to_{name}": _SHORT_TO.format(D=name) for name in HALF_TYPES}
-HALF_HELPERS |= {
-    "half_lanes": "typedef uint16_t half_lanes __attribute__((vector_size(REGISTER_BYTES / 2), aligned(2), may_alias));",
-    "wide_lanes": "typedef uint32_t wide_lanes __attribute__((vector_size(REGISTER_BYTES)));",
-    "vector_of_bfloat16": """
+
+/// half_lanes
+typedef uint16_t half_lanes __attribute__((vector_size(REGISTER_BYTES / 2), aligned(2), may_alias));
+
+/// wide_lanes
+typedef uint32_t wide_lanes __attribute__((vector_size(REGISTER_BYTES)));
+
+/// vector_of_bfloat16
 static inline vector_float32 vector_of_bfloat16(const bfloat16_bits *from) {
   return (vector_float32)(__builtin_convertvector(*(const half_lanes *)from, wide_lanes) << 16);
 }
-""",
-    "vector_of_float16": """
+
+/// vector_of_float16
 static inline vector_float32 vector_of_float16(const float16_bits *from) {
 #if defined(__F16C__) && defined(__GNUC__) && !defined(__clang__) && REGISTER_BYTES == 64
   typedef short bits __attribute__((vector_size(32)));
@@ -109,17 +112,15 @@ static inline vector_float32 vector_of_float16(const float16_bits *from) {
   return made;
 #endif
 }
-""",
-}
-HALF_HELPERS |= {
-    "vector_to_bfloat16": """
+
+/// vector_to_bfloat16
 static inline void vector_to_bfloat16(bfloat16_bits *to, vector_float32 numbers) {
   const wide_lanes bits = (wide_lanes)numbers, missing = (wide_lanes)(numbers != numbers);
   const wide_lanes rounded = bits + 0x7fffu + (bits >> 16 & 1u), quiet = bits | 0x400000u;
   *(half_lanes *)to = __builtin_convertvector(((missing & quiet) | (~missing & rounded)) >> 16, half_lanes);
 }
-""",
-    "vector_to_float16": """
+
+/// vector_to_float16
 static inline void vector_to_float16(float16_bits *to, vector_float32 numbers) {
 #if defined(__F16C__) && defined(__GNUC__) && !defined(__clang__) && REGISTER_BYTES == 64
   typedef short bits __attribute__((vector_size(32)));
@@ -131,23 +132,4 @@ static inline void vector_to_float16(float16_bits *to, vector_float32 numbers) {
 #else
   for (int k = 0; k < lanes_float32; k++) to[k] = float16_of_float32(numbers[k]);
 #endif
-}
-""",
-}
-# A GPU has instructions for float16, which its assembler knows without a header.
-CUDA_HALF_HELPERS = {
-    "float32_of_float16": """
-static inline float float32_of_float16(float16_bits half) {
-  float made;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(made) : "h"(half));
-  return made;
-}
-""",
-    "float16_of_float32": """
-static inline float16_bits float16_of_float32(float number) {
-  float16_bits made;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(made) : "f"(number));
-  return made;
-}
-""",
 }
