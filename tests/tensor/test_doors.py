@@ -302,6 +302,9 @@ def test_the_same_objects_are_recalled_still(rng: np.random.Generator) -> None:
     for _ in range(5):
         x[:] = rng.integers(1, 9, 20)
         np.testing.assert_array_equal(k(A, x).to_numpy(), A @ x)
+    y = sl.zeros(20)
+    for _ in range(3):
+        k(A, x, out=y)
     assert k._recalled
 
 
@@ -375,3 +378,86 @@ def test_einsum_fills_any_array(rng: np.random.Generator) -> None:
         sl.einsum("ij->i", a, out=outputs[2])
     with pytest.raises(sl.DTypeError, match="out holds float32"):
         sl.einsum("ij,jk->ik", a, a, out=np.zeros((4, 4), np.float32))
+
+
+def sorted_otherwise(A: Any) -> Any:
+    """The same matrix with the entries of each row backwards."""
+    B = copy.deepcopy(A)
+    for row in range(A.shape[0]):
+        part = slice(A.indptr[row], A.indptr[row + 1])
+        B.indices[part], B.data[part] = A.indices[part][::-1], A.data[part][::-1]
+    B.has_sorted_indices = False
+    return B
+
+
+@pytest.mark.parametrize("stored", [60, 40_000])
+def test_objects_of_neighbours_are_known_everywhere(stored: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 20 if stored < 100 else 500
+    a = matrix(rng, (size, size), stored=stored)
+    A, dense, wide = a.to_scipy(), a.to_numpy(), rng.integers(1, 9, (size, 3)).astype(float)
+    x, y = wide[:, 1], rng.integers(1, 9, size).astype(float)
+    B = sorted_otherwise(A)
+    k = sl.program("y(i) = A(i,j) * x(j)", {"A": "csr"})
+    two = sl.program("t(k) = A(k,l) * x(l)\ny(i) = A(i,k) * t(k)", {"A": "csr"})
+    shortest = np.min(np.where(dense == 0, np.inf, dense) + x, axis=1)
+    text = "y(i) = A(i,j) * x(j)"
+    calls: list[tuple[Callable[[], Any], Any]] = [
+        (lambda: sl.einsum("ij,j->i", A, x), dense @ x), (lambda: sl.einsum("ij,j->i", B, x), dense @ x),
+        (lambda: sl.evaluate(text, A=A, x=x), dense @ x), (lambda: sl.evaluate(text, A=B, x=y), dense @ y),
+        (lambda: sl.evaluate(text, A=A, x=x, semiring="min_plus"), shortest), (lambda: k(A, x), dense @ x), (lambda: k(B, x), dense @ x),
+        (lambda: sl.evaluate(text, A=A, x=y, dtype="float32"), dense @ y), (lambda: two(A, x), dense @ (dense @ x)),
+        (lambda: sl.evaluate("y(i) += A(i,j) * x(j)", A=A, x=x, y=y), y + dense @ x), (lambda: a @ x, dense @ x),
+        (lambda: sl.einsum("ij,jk->ik", A, np.asfortranarray(wide)), dense @ wide),
+    ]  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConversionWarning)
+        for _ in range(2):
+            for ours, want in calls:
+                np.testing.assert_allclose(ours().to_numpy(), want)
+        monkeypatch.setattr(kernel.Kernel, "specialized", None)
+        for ours, want in calls:
+            np.testing.assert_allclose(ours().to_numpy(), want)
+
+
+def test_unsorted_matrices_are_sorted_once_and_said_so(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    A, x = matrix(rng).to_scipy(), rng.integers(1, 9, 20).astype(float)
+    B = sorted_otherwise(A)
+    for format in ("csr", "coo"):
+        given = B if format == "csr" else B.tocoo()
+        with pytest.warns(ConversionWarning, match=r"its coordinates are not sorted\n  help: call sort_indices\(\) on the matrix, or pass"):
+            sl.evaluate("y(i) = A(i,j) * x(j)", A=given, x=x)
+        with monkeypatch.context() as patch:
+            patch.setattr("sparseloom.interop.entry.convert", None)
+            for _ in range(3):
+                given.data *= 2  # values are read anew
+                with pytest.warns(ConversionWarning):
+                    np.testing.assert_array_equal(sl.evaluate("y(i) = A(i,j) * x(j)", A=given, x=x).to_numpy(), given @ x)
+    B.indices[:] = (B.indices + 3) % 20  # entries that move are sorted again
+    with pytest.warns(ConversionWarning):
+        np.testing.assert_array_equal(sl.evaluate("y(i) = A(i,j) * x(j)", A=B, x=x).to_numpy(), B @ x)
+    B.indices[4] = 20
+    with pytest.raises(StorageError):
+        sl.evaluate("y(i) = A(i,j) * x(j)", A=B, x=x)
+
+
+def test_large_matrices_of_scipy_are_looked_at_again(rng: np.random.Generator) -> None:
+    a = matrix(rng, (500, 500), stored=40_000)
+    A, x = a.to_scipy(), rng.integers(1, 9, 500).astype(float)
+    for _ in range(4):
+        np.testing.assert_array_equal(sl.einsum("ij,j->i", A, x).to_numpy(), A @ x)
+    for array, value in (("indices", 500), ("indices", -1), ("indptr", 50_000)):
+        arrays = getattr(A, array)
+        before, arrays[7] = arrays[7], value
+        with pytest.raises(StorageError):
+            sl.einsum("ij,j->i", A, x)
+        arrays[7] = before
+    np.testing.assert_array_equal(sl.einsum("ij,j->i", A, x).to_numpy(), A @ x)
+
+
+def test_initial_values_are_not_changed_and_promote(rng: np.random.Generator) -> None:
+    x = rng.integers(1, 9, 20).astype(float)
+    for start in (np.ones(20), np.ones(20, np.float32), np.ones(40)[::2], np.ones(20, np.int64)):
+        for _ in range(3):
+            made = sl.evaluate("y(i) += 2 * x(i)", x=x, y=start)
+            np.testing.assert_array_equal(made.to_numpy(), 1 + 2 * x)
+            assert made.dtype == np.float64 and (start == 1).all()

@@ -169,12 +169,27 @@ def evaluate(
     >>> sl.evaluate("y(i) = out(i) + dtype(i)", {"out": np.ones(2), "dtype": np.ones(2)}).to_numpy()
     array([2., 2.])
     """
-    is_plain = format is None and dtype is None and semiring is None and sizes is None and workspace is None and optimize is True
-    if is_plain and not operands and type(text) is str and _target(target, named.values()) is DEFAULT and threads is None:
-        return kernel_for(text, tuple(sorted(named)), None, None, None, (), DEFAULT, None, None)(out=out, **named)
-    kernel = _evaluating(text, operands, named, format, dtype, semiring, sizes, target, workspace, optimize, threads)
+    on = _target(target, named.values())
+    options = format, dtype, semiring, on, workspace, optimize, type(optimize)
+    key = (text, *named, *options) if sizes is None and not operands else None
+    try:
+        kernel = _EVALUATED.get(key)
+    except TypeError:  # an option of no kind that there is
+        key = kernel = None
+    if kernel is None:
+        kernel = _evaluating(text, operands, named, format, dtype, semiring, sizes, target, workspace, optimize, threads)
+        if key is not None:
+            if len(_EVALUATED) >= MOST_EVALUATED:
+                _EVALUATED.clear()
+            _EVALUATED[key] = kernel
+    if threads is None:
+        return kernel(*operands, out=out, **named)
     with on_threads(threads):
         return kernel(*operands, out=out, **named)
+
+
+MOST_EVALUATED = 512
+_EVALUATED: dict[Any, Kernel] = {}
 
 
 def _evaluating(
@@ -282,10 +297,9 @@ def einsum(
                 raise ShapeError(f"out has the shape {out.shape}, but the result has {computed.shape}")
             np.copyto(out, computed.to_numpy())
             return computed
-    given = [operand.storage if type(operand) is Tensor else operand for operand in operands]
     is_usual = out is None and dtype is None and format is None and target in (None, DEFAULT) and optimize is True
     door = ("einsum", subscripts) if is_usual and operands and isinstance(subscripts, str) else None
-    made = None if door is None else doors.through(door, *given)
+    made = None if door is None else doors.through(door, *operands)
     if made is not None:
         return Tensor(made, RESULT)
     kernel, tensors = _einsum(subscripts, operands, dtype, format, target, optimize)
@@ -293,8 +307,8 @@ def einsum(
     if door is None or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
         return result
     storages = {name: tensor.storage for name, tensor in tensors.items()}
-    if [storage.shape for storage in storages.values()] == [getattr(value, "shape", None) for value in given]:
-        kernel.teach(doors, door, given, storages)
+    if [storage.shape for storage in storages.values()] == [getattr(value, "shape", None) for value in operands]:
+        kernel.teach(doors, door, operands, storages)
     return result
 
 

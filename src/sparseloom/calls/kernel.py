@@ -13,7 +13,7 @@ from sparseloom.core.dtypes import FLOAT64, DType, value_dtype
 from sparseloom.core.errors import NotationError, ShapeError, StorageError
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
-from sparseloom.formats.storage import Storage
+from sparseloom.formats.storage import Storage, has_arrays_of
 from sparseloom.interop.intake import enter_aloud
 from sparseloom.iteration.rows import known_workspace
 from sparseloom.notation.dtyping import promoted_dtype
@@ -36,7 +36,6 @@ from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.targets.target import Calling
 from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray
-from sparseloom.tensor.doorway import Doorway
 from sparseloom.tensor.outputs import Assembled, as_output, overlaps, remember_assembled
 from sparseloom.tensor.recall import DeviceRecall, Recall, recall
 from sparseloom.tensor.ring_operands import dtype_under, under_semiring
@@ -96,9 +95,8 @@ class Kernel(Shown):
         self._orders = {t.name: t.order for t in (statement.lhs.tensor, *found)}
         self._formats = None if formats is None else {t.name: formats.get(t.name, dense(t.order)) for t in found}
         self._specialized: dict[tuple[Any, ...], Specialization | Chain] = {}
-        # What accumulates, computes under a semiring or makes temporaries reads more than it is passed.
-        is_plain = found and statement.op is None and ring is None and not self._before
-        self._doorway = Doorway(self.operand_names, MOST_SPECIALIZED) if is_plain else None
+        self._order = self.operand_names if statement.op is None else tuple(dict.fromkeys((*self.operand_names, self.result_name)))
+        self._doors = Doors(MOST_SPECIALIZED)
         self._recalled: dict[tuple[Any, ...], Recall | DeviceRecall] = {}
         self._assembled: dict[int, Assembled] = {}
         self._last: Specialization | Chain | None = None
@@ -123,6 +121,22 @@ class Kernel(Shown):
     def _call(self, args: tuple[Any, ...], out: Any, named: dict[str, Any]) -> Tensor:
         if args and isinstance(args[0], dict):
             args, named = from_dict(args, named)
+        if out is not None or self._target.calling is not Calling.COMPILED:
+            return self._call_long(args, out, named)
+        given = args if not named else self._in_order(args, named)
+        found = self._doors.enter(None, given) if len(given) == len(self._order) else None
+        if found is not None and (made := found[0].make(given, found[1])) is not None:
+            self._last = found[0].special
+            return Tensor(made, self.result_name)
+        return self._call_long(args, None, named)
+
+    def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        """The operands as they go by position; nothing if some are missing or strange, which the long way says."""
+        rest = self._order[len(args) :]
+        return (*args, *map(named.__getitem__, rest)) if named.keys() == set(rest) else ()
+
+    def _call_long(self, args: tuple[Any, ...], out: Any, named: dict[str, Any]) -> Tensor:
+        """A call whose way is not known, or that fills an output, or runs on a device: the same objects are recalled there."""
         given = (*args, *named.values(), out) if named else (*args, out)
         key = (*map(id, given), *named)
         known = self._recalled.get(key)
@@ -131,29 +145,27 @@ class Kernel(Shown):
                 return Tensor(known.make(), self.result_name)
             known.fill()
             return out if isinstance(out, Tensor) else asarray(out, copy=False)
-        if out is None and self._doorway is not None:
-            found = self._doorway.enter(args, named, key)
-            if found is not None:
-                made, self._last = found
-                return Tensor(made, self.result_name)
-        storages = self._operands(args, named, out)
+        entered = self._entered(args, named, out)
+        storages = self._as_read(entered)
         special = self.specialized(storages)
         if out is not None:
             return self._fill(special, storages, out, key, given)
-        return Tensor(self._run(special, storages, key, given), self.result_name)
-
-    def _run(self, special: Specialization | Chain, storages: Mapping[str, Storage], key: tuple[Any, ...], given: Sequence[Any]) -> Storage:
-        """Compute a new result, in a way that is shorter the next time."""
-        if not special.fills_values:
+        if self._target.calling is Calling.COMPILED or not special.fills_values:
             made = special.run(storages)
+            self._learn(self._doors, None, self._in_order((), self._by_name(args, named, None)), entered, storages)
         else:
             call = special.bind(storages)
             made = call.run()
             self._remember(key, call, made, given, storages)
-        if self._doorway is not None:
-            operands = [storages[name] for name in self.operand_names]
-            self._doorway.learn(None, operands, special, {name: k for k, name in enumerate(self.operand_names)}, by_name=True)
-        return made
+        return Tensor(made, self.result_name)
+
+    def _learn(
+        self, doors: Doors, door: Hashable, given: Sequence[Any], entered: Mapping[str, Storage], storages: Mapping[str, Storage]
+    ) -> None:
+        """Keep in mind the way of a call on what was ``given``, if the loops read it as it ``entered``."""
+        special = self.specialized(storages)
+        if all(has_arrays_of(storage, entered[name]) for name, storage in storages.items()):
+            doors.learn(door, given, special, {name: k for k, name in enumerate(self._order)}, by_name=True)
 
     def _fill(
         self, special: Specialization | Chain, storages: Mapping[str, Storage], out: Any, key: tuple[Any, ...], passed: Sequence[Any]
@@ -249,16 +261,25 @@ class Kernel(Shown):
         special.compute(storages, out.with_structure(known.structure, known.places))
         return out
 
-    def _operands(self, args: Sequence[Any], named: Mapping[str, Any], out: Any) -> dict[str, Storage]:
-        given = self._by_name(args, named, out)
+    def _entered(self, args: Sequence[Any], named: Mapping[str, Any], out: Any) -> dict[str, Storage]:
+        """The operands by name, as they are stored."""
         storages: dict[str, Storage] = {}
-        for name, value in given.items():
+        for name, value in self._by_name(args, named, out).items():
             storage = self._storage_of(name, value)
             order = self._orders[name]
             if len(storage.shape) != order:
                 modes = "1 mode" if order == 1 else f"{order} modes"
                 raise ShapeError(f"{name} has {modes} in {self._text}, but the operand has shape {storage.shape}")
             storages[name] = storage
+        return storages
+
+    def _operands(self, args: Sequence[Any], named: Mapping[str, Any], out: Any) -> dict[str, Storage]:
+        """The operands by name, as the loops read them."""
+        return self._as_read(self._entered(args, named, out))
+
+    def _as_read(self, entered: Mapping[str, Storage]) -> dict[str, Storage]:
+        """The operands as the loops read them: filled as a semiring asks, and in the formats that the kernel was made for."""
+        storages = dict(entered)
         if self._ring is not None:
             common = self._common_dtype({name: storage.dtype for name, storage in storages.items()})
             forms = {name: self._wanted(name) for name in storages}
@@ -334,7 +355,8 @@ class Kernel(Shown):
         if made is None:
             if len(self._specialized) >= MOST_SPECIALIZED:
                 self._specialized.clear()
-            made = self._specialized[key] = self._chained(storages) if self._before else self._alone(storages)
+            made = specialize_all(self._steps, storages, self._setting) if self._before else self._alone(storages)
+            self._specialized[key] = made
         self._last = made
         return made
 
@@ -345,10 +367,6 @@ class Kernel(Shown):
             typed = declare(typed, {self.result_name: replace(typed.lhs.tensor, fill=semiring_zero(typed, self._ring))})
         options = (self._format, self._dtype, self._sizes, self._schedule, self._workspace, self._target, self._path)
         return specialize(close_over(typed, self._ring), storages, *options)
-
-    def _chained(self, storages: Mapping[str, Storage]) -> Chain:
-        """All statements on these operands."""
-        return specialize_all(self._steps, storages, self._setting)
 
     @property
     def _setting(self) -> Setting:
@@ -372,14 +390,12 @@ class Kernel(Shown):
             found = tune(self.specialized(storages), storages, seconds, progress, keep)
         self._specialized.clear()
         self._recalled.clear()
-        if self._doorway is not None:
-            self._doorway.forget()
+        self._doors.forget()
         return found
 
     def teach(self, doors: Doors, door: Hashable, given: Sequence[Any], storages: Mapping[str, Storage]) -> None:
         """Let a door know the way that a call took on storages, which were ``given`` in this order."""
-        if self._doorway is not None and all(isinstance(value, Storage | np.ndarray) for value in given):
-            doors.learn(door, given, self.specialized(storages), {name: k for k, name in enumerate(storages)}, by_name=True)
+        self._learn(doors, door, given, storages, storages)
 
     # Looking inside
 

@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.dtypes import FLOAT16, INDEX_DTYPES, VALUE_DTYPES, DType, value_dtype
-from sparseloom.core.errors import StorageError
+from sparseloom.core.errors import ConversionWarning, StorageError
+from sparseloom.core.notices import notify
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import LevelData
 from sparseloom.formats.pack import stored_count
-from sparseloom.formats.storage import Storage, apart
+from sparseloom.formats.storage import Storage, apart, lend, sealed, with_values
 from sparseloom.formats.validate import check
-from sparseloom.programs.conversion import convert
+from sparseloom.programs.conversion import convert, placement
 from sparseloom.programs.guard import Guard
+from sparseloom.programs.laying import Kind
 
 NATIVE = frozenset((*VALUE_DTYPES, FLOAT16))
 NO_ARRAYS = LevelData()
@@ -34,6 +36,21 @@ class Intake(NamedTuple):
     notes: tuple[str, ...] = ()
     unexpected: bool = False
     guard: Guard | None = None  # of the caller's own arrays, where they are shared
+    help: str = ""  # how to do without the copy
+
+
+SORT = "call sort_indices() on the matrix, or pass the tensor that sl.asarray makes of it"
+SUM = "call sum_duplicates() on the matrix, or pass the tensor that sl.asarray makes of it"
+
+
+def as_sorted(storage: Storage) -> Intake:
+    """What was put in order as it entered."""
+    return Intake(storage, ("the tensor was copied: its coordinates are not sorted",), True, None, SORT)
+
+
+def warn(entry: Intake) -> None:
+    """Say what was copied, and how to do without."""
+    notify("; ".join(entry.notes) + (f"\n  help: {entry.help}" if entry.help else ""), ConversionWarning)
 
 
 def converted(intake: Intake, note: str) -> Intake:
@@ -63,6 +80,7 @@ class Seen:
     count: int
     storage: weakref.ref[Storage]
     guard: Guard
+    kind: tuple[object, Kind] | None = None  # how the compiler sees them, and what follows from their layout
 
     def still_holds(self, arrays: tuple[NDArray[Any], ...]) -> bool:
         """Whether these are the same arrays, and still valid."""
@@ -107,6 +125,46 @@ def remember(arrays: tuple[NDArray[Any], ...], storage: Storage, count: int, gua
     _SEEN[key] = Seen(references, tuple(map(layout_of, arrays)), storage.format, storage.shape, count, weakref.ref(storage), guard)
 
 
+@dataclass
+class _Sorted:
+    """Arrays whose entries come in no order, and what they are in order: its structure, and where its values are among theirs."""
+
+    arrays: tuple[weakref.ref[NDArray[Any]], ...]
+    layouts: tuple[Layout, ...]
+    format: Format
+    shape: tuple[int, ...]
+    guard: Guard
+    made: Storage
+    sources: NDArray[np.int64]
+
+
+_SORTED: dict[tuple[int, ...], _Sorted] = {}
+
+
+def sorted_before(arrays: tuple[NDArray[Any], ...], format: Format, shape: tuple[int, ...]) -> Storage | None:
+    """Arrays in order, the last of which has the values, if they were sorted before and their entries still stand where they did."""
+    known = _SORTED.get(tuple(map(id, arrays)))
+    if known is None or known.format != format or known.shape != shape or tuple(map(layout_of, arrays)) != known.layouts:
+        return None
+    if any(reference() is not array for reference, array in zip(known.arrays, arrays, strict=True)) or not known.guard.holds():
+        return None
+    made = lend(known.made)
+    return with_values(made, arrays[-1].reshape(-1).take(known.sources))
+
+
+def remember_sorted(arrays: tuple[NDArray[Any], ...], loose: Storage, format: Format) -> None:
+    """Record how the entries of arrays are sorted, until one of them dies."""
+    key = tuple(map(id, arrays))
+
+    def forget(_: object) -> None:
+        _SORTED.pop(key, None)
+
+    placed, sources = placement(loose, format)
+    references = tuple(weakref.ref(array, forget) for array in arrays)
+    layouts, guard = tuple(map(layout_of, arrays)), Guard.of_copies(arrays[:-1])
+    _SORTED[key] = _Sorted(references, layouts, format, loose.shape, guard, sealed(with_values(placed, np.empty(0, loose.dtype))), sources)
+
+
 def usable_values(values: NDArray[Any], notes: list[str]) -> NDArray[Any]:
     """The values as a flat native array: themselves if they are one, else a copy and a note."""
     flat = values if values.ndim == 1 else values.reshape(-1)
@@ -137,8 +195,11 @@ def _usable(array: NDArray[Any], dtype: np.dtype[Any], what: str, notes: list[st
     return array
 
 
-def shared_or_sorted(storage: Storage, notes: list[str]) -> Intake:
-    """Check foreign arrays. Where all that is wrong is their order or repeated coordinates, make a sorted copy and say so."""
+def shared_or_sorted(storage: Storage, notes: list[str], given: tuple[NDArray[Any], ...] = ()) -> Intake:
+    """Check foreign arrays. Where all that is wrong is their order or repeated coordinates, make a sorted copy and say so.
+
+    How the arrays that were ``given`` are sorted is remembered, so that it is done once for all calls with them.
+    """
     try:
         guard = Guard(storage)
     except StorageError:
@@ -147,6 +208,8 @@ def shared_or_sorted(storage: Storage, notes: list[str]) -> Intake:
         packed = convert(loose, storage.format)
         repeated = stored_count(loose) - stored_count(packed)
         reason = f"{repeated} repeated coordinates were summed" if repeated > 0 else "its coordinates are not sorted"
+        if given and repeated == 0 and not notes and not storage.format.blocks and len(given[-1].reshape(-1)) == len(storage.values):
+            remember_sorted(given, loose, storage.format)
         notes.append(f"the tensor was copied: {reason}")
-        return Intake(apart(packed, storage), tuple(dict.fromkeys(notes)), True)
+        return Intake(apart(packed, storage), tuple(dict.fromkeys(notes)), True, None, SUM if repeated > 0 else SORT)
     return Intake(storage, tuple(dict.fromkeys(notes)), bool(notes), guard)

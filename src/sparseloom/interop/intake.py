@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from sparseloom.core.errors import ConversionWarning, DTypeError, ShapeError
-from sparseloom.core.notices import notify
+from sparseloom.core.errors import DTypeError, ShapeError
 from sparseloom.formats.storage import Storage
 from sparseloom.interop import binsparse
 from sparseloom.interop.device import from_device
 from sparseloom.interop.dlpack import from_dlpack
-from sparseloom.interop.entry import Intake
+from sparseloom.interop.entry import Intake, warn
 from sparseloom.interop.numpy import from_numpy
 from sparseloom.interop.registry import Reader, reader_for
 
@@ -40,11 +39,6 @@ def enter_held(value: Any) -> Intake:
     """The storage of what a wrapper such as xarray's holds: a tensor, or any array-like."""
     storage = getattr(value, "storage", None)
     return Intake(storage) if isinstance(storage, Storage) else enter(value)
-
-
-def warn(entry: Intake) -> None:
-    """Say what was copied."""
-    notify("; ".join(entry.notes), ConversionWarning)
 
 
 def _reader_for(kind: type) -> Reader:

@@ -22,13 +22,25 @@ from sparseloom.formats.levels.offset import FURTHEST
 from sparseloom.formats.named import bcsr, coo, csc, csr, dia
 from sparseloom.formats.storage import Storage, apart, open_up
 from sparseloom.interop.arrays import plain_array
-from sparseloom.interop.entry import NO_ARRAYS, Intake, remember, seen_before, shared_or_sorted, usable_indices, usable_values
+from sparseloom.interop.entry import (
+    NO_ARRAYS,
+    Intake,
+    as_sorted,
+    record_of,
+    remember,
+    seen_before,
+    shared_or_sorted,
+    sorted_before,
+    usable_indices,
+    usable_values,
+    warn,
+)
 from sparseloom.plan.statistics import LARGE
 from sparseloom.programs.calling import address_of
 from sparseloom.programs.conversion import convert
 from sparseloom.programs.cuda.storages import to_host
 from sparseloom.programs.guard import are_rows
-from sparseloom.programs.laying import MOST_KINDS, Kind, Laid, kind_of
+from sparseloom.programs.laying import LAYS, MOST_KINDS, Kind, Laid, kind_of, lay
 
 VECTOR = Format((Compressed(),), (0,))
 _coo = lru_cache(maxsize=16)(coo)
@@ -73,7 +85,10 @@ def _examined(format: Format, shape: tuple[int, ...], indptr: NDArray[Any], indi
 
 def _entered(storage: Storage, notes: list[str], given: tuple[NDArray[Any], ...], count: int) -> Intake:
     """Check a storage. If it shares all of the arrays that were given, they are known when they come again."""
-    intake = shared_or_sorted(storage, notes)
+    known = None if notes else sorted_before(given, storage.format, storage.shape)
+    if known is not None:
+        return as_sorted(known)
+    intake = shared_or_sorted(storage, notes, given)
     if intake.guard is not None and not notes:
         remember(given, storage, count, intake.guard)
     return intake
@@ -152,13 +167,13 @@ def _from_dia(matrix: Any) -> Intake:
 
 
 def _from_csr(matrix: Any) -> Intake:
-    MATRICES[type(matrix)] = csr
+    MATRICES[type(matrix)], LAYS[type(matrix)] = csr, lay_matrix
     shape = matrix.shape
     return from_compressed(csr if len(shape) == 2 else VECTOR, shape, matrix.indptr, matrix.indices, matrix.data)
 
 
 def _from_csc(matrix: Any) -> Intake:
-    MATRICES[type(matrix)] = csc
+    MATRICES[type(matrix)], LAYS[type(matrix)] = csc, lay_matrix
     return from_compressed(csc, matrix.shape, matrix.indptr, matrix.indices, matrix.data)
 
 
@@ -191,24 +206,46 @@ _USABLE = 0x1 | 0x100  # NumPy's flags: in C order, and aligned
 
 
 def lay_matrix(matrix: Any) -> Laid | None:
-    """How a small CSR or CSC matrix is laid before a kernel, if its arrays can be used as they are. Nothing is kept of it.
+    """How a CSR or CSC matrix is laid before a kernel, if its arrays can be used as they are. Nothing is kept of it.
 
-    All of it is looked at each time; larger ones are worth a guard, and a look at how entries are spread.
+    All of it is looked at each time. A larger one is known by its arrays once it was seen: it has a guard, and how its entries are spread
+    was found out.
     """
     format, shape, pos, crd, values = MATRICES[type(matrix)], matrix.shape, matrix.indptr, matrix.indices, matrix.data
     if not (type(pos) is type(crd) is type(values) is np.ndarray) or len(shape) != 2:
         return None
     (rows, size), count = shape if format is csr else (shape[1], shape[0]), values.size
-    if pos.flags.num & crd.flags.num & values.flags.num & _USABLE != _USABLE or count >= LARGE:
+    if pos.flags.num & crd.flags.num & values.flags.num & _USABLE != _USABLE:
         return None
     if pos.shape != (rows + 1,) or not crd.shape == values.shape == (count,):
         return None
     key = (format is csr, shape, pos.dtype, crd.dtype, values.dtype, count.bit_length())
-    kind = _KINDS.get(key) or _matrix_kind(key, Storage(format, shape, _levels(format, LevelData({"pos": pos, "crd": crd})), values))
     words = (address_of(pos), address_of(crd), address_of(values))
-    if kind is None or not are_rows(pos.itemsize, rows, words[0], words[1], count, size):
-        return None
-    return kind, count, count, words
+    if count >= LARGE:
+        seen = record_of((pos, crd, values))
+        known = seen is not None and seen.format is format and seen.shape == shape and seen.still_holds((pos, crd, values))
+        if seen is None or not known:
+            return _laid_in_order((pos, crd, values), format, shape)
+        if seen.kind is None or seen.kind[0] != key:
+            seen.kind = key, kind_of(_as_stored(format, shape, pos, crd, values))
+        return seen.kind[1], count, count, words, None
+    kind = _KINDS.get(key) or _matrix_kind(key, _as_stored(format, shape, pos, crd, values))
+    if kind is not None and are_rows(pos.itemsize, rows, words[0], words[1], count, size):
+        return kind, count, count, words, None
+    return _laid_in_order((pos, crd, values), format, shape)
+
+
+def _laid_in_order(arrays: tuple[NDArray[Any], ...], format: Format, shape: tuple[int, ...]) -> Laid | None:
+    """How a matrix is laid whose entries come in no order, if it was put in order before."""
+    known = sorted_before(arrays, format, shape)
+    if known is not None:
+        warn(as_sorted(known))
+    laid = None if known is None else lay(known)
+    return None if laid is None else (*laid[:4], known)
+
+
+def _as_stored(format: Format, shape: tuple[int, ...], pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any]) -> Storage:
+    return Storage(format, shape, _levels(format, LevelData({"pos": pos, "crd": crd})), values)
 
 
 def _matrix_kind(key: tuple[Any, ...], stored: Storage) -> Kind | None:

@@ -28,6 +28,7 @@ from sparseloom.toolchain.loading import EntryPoint
 Arguments = list[Any]
 _LINE = 64  # bytes of a cache line, and of the largest vector register
 _SMALL = 1 << 14  # below this many bytes the alignment is not worth its time
+FEW = _SMALL // 16  # values, of whichever dtype, that take fewer
 
 
 @dataclass(frozen=True)

@@ -302,9 +302,8 @@ def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[]
     plan = plans.get(key)
     if plan is None or not plan.is_of(storage):
         own = lend(storage)  # so that they are copied before a caller can change them
-        numbered = replace(own, owner=None, values=np.arange(1, len(storage.values) + 1), fill=0)
-        placed = convert(numbered, target.format)
-        plan = plans[key] = _ConversionPlan(own.indices, with_indices_as(placed, target.index_dtype), placed.values - 1)
+        placed, sources = placement(own, target.format)
+        plan = plans[key] = _ConversionPlan(own.indices, with_indices_as(placed, target.index_dtype), sources)
     sources = plan.sources
     made = replace(plan.made, values=np.empty(len(sources), storage.dtype), fill=storage.fill)
     missing = sources < 0
@@ -316,6 +315,12 @@ def converted(storage: Storage, target: TensorVar) -> tuple[Storage, Callable[[]
         made.values[:] = values
 
     return made, refresh
+
+
+def placement(storage: Storage, format: Format) -> tuple[Storage, NDArray[np.int64]]:
+    """The structure of a storage in another format, and which of its entries each value there is; -1 for one that is none of them."""
+    placed = convert(replace(storage, owner=None, values=np.arange(1, len(storage.values) + 1), fill=0), format)
+    return placed, placed.values - 1
 
 
 def with_indices_as(storage: Storage, dtype: DType | None) -> Storage:

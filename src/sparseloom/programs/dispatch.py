@@ -30,8 +30,8 @@ from sparseloom.plan.statistics import Statistics
 from sparseloom.programs.calling import IndexOverflow, address_of
 from sparseloom.programs.chain import Chain, has_nan, temporary
 from sparseloom.programs.execution import Specialization, specialize
-from sparseloom.programs.laying import TEMPORARY, Laid, lay, spelled
-from sparseloom.programs.ways import Destination, Filled, Sharing, Way, way_to
+from sparseloom.programs.laying import LAYS, NUMBERS, TEMPORARY, Kind, Laid, lay, spelled
+from sparseloom.programs.ways import Destination, Filled, Way, way_to
 from sparseloom.relations.bound import BoundRelation
 from sparseloom.targets.target import Calling
 
@@ -54,11 +54,10 @@ class Known:
         except (IndexOverflow, MemoryError):
             return None
 
-    def _with_numbers(self, operands: Sequence[Any], laid: list[Laid]) -> Storage:
-        kept: list[NDArray[Any]] = []  # while the kernel runs
+    def _with_numbers(self, operands: Sequence[Any], laid: list[Laid]) -> Storage | None:
         for k, dtype in self.numbers:
-            kept.append(np.asarray(operands[k], dtype))
-            laid[k] = (*laid[k][:3], (address_of(kept[-1]),))
+            number = np.asarray(operands[k], dtype)
+            laid[k] = (*laid[k][:3], (address_of(number),), number)
         return self.way.make(operands, laid)
 
 
@@ -87,9 +86,7 @@ class KnownChain:
         for known, tensor in zip(self.ways, self.temporaries, strict=False):
             if type(known.way) is Filled:
                 made: Any = known.way.values(before)
-                before.append((TEMPORARY, 0, len(made), (address_of(made),)))
-            elif type(known.way) is Sharing and type(at_hand[known.way.lender]) is not Storage:
-                return None
+                before.append((TEMPORARY, 0, len(made), (address_of(made),), None))
             else:
                 made = known.make(at_hand, before)
                 if made is None or made.fill != tensor.fill or made.index_dtype != tensor.index_dtype:
@@ -114,10 +111,24 @@ class Doors:
         self._known: dict[Hashable, Known | KnownChain | Other] = {}
 
     def through(self, door: Hashable, *operands: Any) -> Storage | None:
-        """The result, if the way is known. Operands are storages, which are valid, plain arrays and numbers."""
-        laid: list[Any] = [lay(operand) for operand in operands]
-        known = None if None in laid else self.find(door, operands, laid)
-        return None if known is None else known.make(operands, laid)
+        """The result, if the way is known. Operands are tensors, storages, which are valid, arrays, numbers, and matrices of SciPy."""
+        found = self.enter(door, operands)
+        return None if found is None else found[0].make(operands, found[1])
+
+    def enter(self, door: Hashable, operands: Sequence[Any]) -> tuple[Known | KnownChain, list[Laid]] | None:
+        """The way of a call and how its operands are laid, if it is known."""
+        laid = []
+        for operand in operands:
+            how = LAYS.get(type(operand), lay)
+            each = how(operand)
+            if each is None:
+                return None
+            laid.append(each)
+        key = _key(door, operands, laid)
+        known = self._known.get(key)
+        if known is Other.BY_VALUE:
+            known = self._known.get((key, *_values(operands)))
+        return (known, laid) if isinstance(known, Known | KnownChain) else None
 
     def values(self, door: Hashable, left: Any, right: Any) -> NDArray[Any] | None:
         """The values of a dense result of two operands, if the way is known: the shortest way there is, for those who call all the time."""
@@ -126,14 +137,6 @@ class Doors:
             return None
         known = self._known.get(_key(door, (left, right), (first, second)))
         return known.way.values((first, second)) if type(known) is Known and type(known.way) is Filled and not known.numbers else None
-
-    def find(self, door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Known | KnownChain | None:
-        """The way of a call, if it is known."""
-        key = _key(door, operands, laid)
-        found = self._known.get(key)
-        if found is Other.BY_VALUE:
-            found = self._known.get((key, *_values(operands)))
-        return found if isinstance(found, Known | KnownChain) else None
 
     def learn(
         self,
@@ -160,7 +163,8 @@ class Doors:
         found = self._known.get(key)
         if found is not Other.NO_WAY and not (isinstance(found, Known) and found.special is special.current):
             current = special.current
-            way = _known_chain(current, places) if isinstance(current, Chain) else _known(current, places, numbers or {})
+            kinds = [each[0] for each in laid]
+            way = _known_chain(current, places, kinds) if isinstance(current, Chain) else _known(current, places, kinds, numbers or {})
             self._keep(key, way or Other.NO_WAY)
 
     def forget(self) -> None:
@@ -185,7 +189,7 @@ def _key(door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Hasha
     if len(laid) == 1:
         return (door, settings.int32_limit, laid[0][0], laid[0][1].bit_length())
     if len(laid) == 2:
-        (one, entries, size, _), (other, more, most, _) = laid
+        (one, entries, size, *_), (other, more, most, *_) = laid
         return (door, settings.int32_limit, operands[0] is operands[1], one, other, (entries + more).bit_length(), size <= most)
     cheapest = sorted(range(len(laid)), key=[each[2] for each in laid].__getitem__)
     entries = sum([each[1] for each in laid])
@@ -194,33 +198,42 @@ def _key(door: Hashable, operands: Sequence[Any], laid: Sequence[Laid]) -> Hasha
 
 def _values(operands: Sequence[Any]) -> list[Hashable]:
     """The numbers among operands."""
-    return [spelled(operand) for operand in operands if not isinstance(operand, Storage | np.ndarray)]
+    return [spelled(operand) for operand in operands if isinstance(operand, NUMBERS)]  # type: ignore[arg-type]
 
 
-def _known(special: Specialization, places: Mapping[str, int], numbers: Mapping[int, DType]) -> Known | None:
+def _known(special: Specialization, places: Mapping[str, int], kinds: Sequence[Kind], numbers: Mapping[int, DType]) -> Known | None:
     """The way into the kernel of a specialization, if calling that is all there is to do."""
     own, special = special, special.executable
     stages, plan, problem = special.stages, special.plan, special.problem
     entry = stages.loaded_entry
     if entry is None or problem.target.calling is not Calling.COMPILED or problem.is_empty:
         return None
-    if plan.assign.op is not None or plan.blocked is not None or plan.initial is not None or stages.concrete.conversions:
+    if plan.blocked is not None or plan.initial is not None or stages.concrete.conversions:
+        return None
+    initial = None if plan.assign.op is None else places[own.problem.assign.lhs.tensor.name]
+    if initial is not None and not _begins_as(plan.assign.lhs.tensor, kinds[initial]):
         return None
     if problem.schedule and any(isinstance(relation, BoundRelation) for relation in relations_of(stages.concrete.stmt)):
         return None  # whoever says it must hear that it does not hold
     experience, formats = special.experience, {n.name: n.format for n in walk(plan.assign.rhs) if isinstance(n, TensorVar)}
     learnt = (experience.expect, experience.learn)
     extents = {var.name: size for var, size in zip(stages.lowered.result.indices, problem.shape, strict=True)}
-    there = Destination(entry, stages.lowered, {**extents, **problem.sizes}, problem.shape, stages.sparse_reads, *learnt)
+    there = Destination(entry, stages.lowered, {**extents, **problem.sizes}, problem.shape, stages.sparse_reads, *learnt, initial)
     way = way_to(there, formats, {name: places[source] for name, source in own.sources(formats).items()})
     return None if way is None else Known(way, own, tuple(numbers.items()))
 
 
-def _known_chain(chain: Chain, places: Mapping[str, int]) -> KnownChain | None:
+def _begins_as(result: TensorVar, kind: Kind) -> bool:
+    """Whether the values of a dense result are at first those of an operand."""
+    format, _, dtype, *_ = kind.what if isinstance(kind.what, tuple) else (None, None, None)
+    return bool(result.format.is_dense and format == result.format and dtype == result.stored_dtype)
+
+
+def _known_chain(chain: Chain, places: Mapping[str, int], kinds: Sequence[Kind]) -> KnownChain | None:
     """The ways into the kernels of a chain, if calling these is all there is to do."""
     where, found = dict(places), []
     for link in chain.links:
-        known = _known(link, where, {})
+        known = _known(link, where, kinds, {})
         if known is None:
             return None
         found.append(known)

@@ -41,6 +41,15 @@ class Guard:
         self._address = 0 if self._words is None else self._words.buffer_info()[0]
         self._holds: EntryPoint | None = None
 
+    @classmethod
+    def of_copies(cls, arrays: Sequence[NDArray[Any]]) -> Guard:
+        """What tells whether arrays still hold what they hold now."""
+        made = cls.__new__(cls)
+        made._kept = []
+        made._words = array("q", [*made._equal(arrays), _END])
+        made._address, made._holds = made._words.buffer_info()[0], None
+        return made
+
     def holds(self) -> bool:
         """Whether all of it is still true. ``False`` may also mean that it takes a whole check to tell."""
         if self._holds is not None:

@@ -8,7 +8,7 @@ Kinds that are equal are one object, so that a call is recognised by a tuple of 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import is_value_dtype
+from sparseloom.core.errors import ConversionWarning
+from sparseloom.core.notices import notify
 from sparseloom.formats.format import Format
 from sparseloom.formats.named import dense
 from sparseloom.formats.storage import Storage
@@ -24,10 +26,15 @@ from sparseloom.plan.statistics import LARGE, known_of
 from sparseloom.programs.calling import address_of
 
 MOST_KINDS = 4096
+_BY_COLUMNS = Format(dense(2).levels, (1, 0))
 Number = bool | int | float | complex | np.generic
+NUMBERS = (bool, int, float, complex, np.generic)
 Words = tuple[int, ...]
-Laid = tuple["Kind", int, int, Words]
-"""A kind, how many entries are stored sparsely, how many values there are, and words. A number gets its word only with its dtype."""
+Laid = tuple["Kind", int, int, Words, object]
+"""A kind, how many entries are stored sparsely, how many values there are, words, and a copy that lives as long as this, if one was made.
+
+A number gets its word only with its dtype.
+"""
 
 
 class Kind:
@@ -69,22 +76,38 @@ def spelled(number: Scalar) -> Hashable:
 
 
 def lay(value: Any) -> Laid | None:
-    """How a storage, an array or a number is laid before a kernel; None for what must be copied first or is on a device, and all else."""
-    if type(value) is Storage:
-        try:
-            return value.laid  # type: ignore[no-any-return]
-        except AttributeError:
-            return _laid_storage(value) if value.device == "cpu" else None
-    if type(value) is np.ndarray:
-        return _laid_array(value)
-    return (kind(_class_of(value)), 0, 1, ()) if isinstance(value, Number) else None
+    """How an operand is laid before a kernel; None for what must be converted first or is on a device, and all else."""
+    how = LAYS.get(type(value))
+    if how is not None:
+        return how(value)
+    return (kind(_class_of(value)), 0, 1, (), None) if isinstance(value, NUMBERS) else None
+
+
+def _lay_array(array: NDArray[Any]) -> Laid | None:
+    """Of an array nothing is kept: its owner may change how it is read."""
+    flags = array.flags
+    if not (flags.c_contiguous and flags.aligned):
+        return _rearranged(array)
+    found = _ARRAYS.get((array.shape, array.dtype)) or _kind_of_array(array)
+    return None if found is None else (found, 0, array.size, (address_of(array),), None)
+
+
+def _lay_storage(storage: Storage) -> Laid | None:
+    try:
+        return storage.laid  # type: ignore[no-any-return]
+    except AttributeError:
+        return _laid_storage(storage) if storage.device == "cpu" else None
+
+
+LAYS: dict[type, Callable[[Any], Laid | None]] = {np.ndarray: _lay_array, Storage: _lay_storage}
+"""How objects of a class are laid: arrays and storages, tensors, and SciPy's matrices once one was seen."""
 
 
 def _laid_storage(storage: Storage) -> Laid:
     """As ``lay``, for a storage that was not seen before. Its arrays stay where they are: who is referred to is not resized."""
     words = tuple(_word(storage, level, part) for level, part in parts_of(storage.format))
     size = len(storage.values)
-    laid = (kind_of(storage), 0 if storage.format.is_dense else size, size, words)
+    laid = (kind_of(storage), 0 if storage.format.is_dense else size, size, words, None)
     object.__setattr__(storage, "laid", laid)
     return laid
 
@@ -104,13 +127,17 @@ def parts_of(format: Format) -> tuple[tuple[int | None, str], ...]:
     return (*parts, (None, "values"))
 
 
-def _laid_array(array: NDArray[Any]) -> Laid | None:
-    """How an array is laid before a kernel, if it is in C order. Nothing of it is kept: its owner may change how it is read."""
-    flags = array.flags
-    if not (flags.c_contiguous and flags.aligned):
+def _rearranged(array: NDArray[Any]) -> Laid | None:
+    """How an array that is not in C order is laid: a vector is copied, a matrix in Fortran's order is read as it is."""
+    if array.ndim == 1:
+        copy = array.copy()
+        notify("the array was copied: it is not contiguous in memory", ConversionWarning)
+        laid = lay(copy)
+        return None if laid is None else (*laid[:4], copy)
+    if array.ndim != 2 or not array.flags.f_contiguous or not array.flags.aligned or not is_value_dtype(array.dtype):
         return None
-    found = _ARRAYS.get((array.shape, array.dtype)) or _kind_of_array(array)
-    return None if found is None else (found, 0, array.size, (address_of(array),))
+    found = kind_of(Storage(_BY_COLUMNS, array.shape, (), array.T.reshape(-1)))
+    return found, 0, array.size, (address_of(array),), None
 
 
 def _kind_of_array(array: NDArray[Any]) -> Kind | None:

@@ -12,10 +12,12 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from ctypes import memmove
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from sparseloom.core.algebra import Scalar
@@ -27,7 +29,7 @@ from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.room import least_size
 from sparseloom.formats.storage import NO_INDICES, Owner, Seal, Storage
 from sparseloom.lower.kernel import Lowered
-from sparseloom.programs.binding import aligned, as_stored
+from sparseloom.programs.binding import FEW, aligned, as_stored
 from sparseloom.programs.calling import CALLER_ADDRESS, address_of, adopt, call_with, ended
 from sparseloom.programs.large import duplicate
 from sparseloom.programs.laying import Laid, Words, parts_of
@@ -78,16 +80,21 @@ class Filled:
     dtype: DType
     fill: Scalar
     levels: tuple[LevelData, ...]
+    initial: int | None = None  # the operand that it begins with
 
     def values(self, laid: Sequence[Laid]) -> NDArray[Any]:
         """The values alone."""
-        values = aligned(self.count, self.dtype)
+        count, dtype = self.count, self.dtype
+        values = np.empty(count, dtype) if count < FEW else aligned(count, dtype)
+        if self.initial is not None:
+            memmove(address_of(values), laid[self.initial][3][0], values.nbytes)
         self.route.call(laid, address_of(values))
         return values
 
     def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage:
         """The result."""
-        return Storage(self.format, self.shape, self.levels, self.values(laid), self.fill, NO_INDICES, Owner())
+        values = self.values(laid)
+        return Storage(self.format, self.shape, self.levels, values, self.fill, NO_INDICES, Owner())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +109,12 @@ class Sharing:
     lender: int
     depth: int
 
-    def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage:
-        """The result."""
-        source = operands[self.lender]
+    def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage | None:
+        """The result; None if the lender is not a tensor, whose index arrays are copied as they enter."""
+        given = operands[self.lender]
+        source = given if type(given) is Storage else getattr(given, "storage", None)
+        if source is None:
+            return None
         values = aligned(lent_room(source, self.depth, self.format, self.shape), self.dtype)
         self.route.call(laid, address_of(values), len(values))
         return built_on(source, self.depth, self.format, self.shape, values, self.fill, duplicate)
@@ -175,6 +185,7 @@ class Destination:
     reads: Sequence[str]
     expect: Callable[[int], int]
     learn: Callable[[int, int], None]
+    initial: int | None = None
 
 
 def way_to(there: Destination, formats: Mapping[str, Format], places: Mapping[str, int]) -> Way | None:
@@ -190,7 +201,8 @@ def way_to(there: Destination, formats: Mapping[str, Format], places: Mapping[st
     if tensor.format.is_dense:
         levels = (LevelData(),) * len(tensor.format.levels)
         count = math.prod(tensor.format.level_sizes(shape))
-        return Filled(route, tensor.format, shape, count, tensor.stored_dtype, lowered.fill, levels) if parts == ("values",) else None
+        filled = Filled(route, tensor.format, shape, count, tensor.stored_dtype, lowered.fill, levels, there.initial)
+        return filled if parts == ("values",) else None
     if lowered.shared is not None:
         lender = lowered.shared
         shared = Sharing(route, tensor.format, shape, tensor.stored_dtype, lowered.fill, places[lender.name], lender.depth)

@@ -18,6 +18,7 @@ from sparseloom.interop.numpy import from_numpy, to_numpy
 from sparseloom.interop.registry import left_to, reader_for, wraps
 from sparseloom.interop.scipy_left import multiplies_as_matrix
 from sparseloom.notation.nodes import IndexVar
+from sparseloom.programs.dispatch import doors
 from sparseloom.programs.large import duplicate
 from sparseloom.tensor.expression import Expression
 from sparseloom.tensor.filling import put, written
@@ -129,12 +130,18 @@ class Arithmetic:
         return other // self, other % self
 
     def __matmul__(self, other: Any) -> Self:
+        known = doors.through("@", self, other)
+        if known is not None:
+            return self._made(known)
         argument = _given(other)
         if argument is None:
             return left_to(other, "matmul", self, False)  # type: ignore[no-any-return]
         return self._made(matmul(self.storage, _as_array(argument)))
 
     def __rmatmul__(self, other: Any) -> Self:
+        known = doors.through("@", other, self)
+        if known is not None:
+            return self._made(known)
         argument = _given(other)
         if argument is None:
             return left_to(other, "matmul", self, True)  # type: ignore[no-any-return]

@@ -20,8 +20,8 @@ from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import Storage, apart, copied, derived, sealed
 from sparseloom.formats.text import as_format
 from sparseloom.interop.arrays import plain_array, storage_of
-from sparseloom.interop.entry import Intake
-from sparseloom.interop.intake import enter, warn
+from sparseloom.interop.entry import Intake, warn
+from sparseloom.interop.intake import enter
 from sparseloom.interop.numpy import dense_storage
 from sparseloom.programs.conversion import convert, store
 from sparseloom.programs.large import duplicate

@@ -29,6 +29,7 @@ from sparseloom.programs.conversion import convert
 from sparseloom.programs.cuda.storages import placed, to_host
 from sparseloom.programs.guard import Guard, still_valid
 from sparseloom.programs.large import duplicate
+from sparseloom.programs.laying import LAYS, Laid, lay
 from sparseloom.tensor.arithmetic import Arithmetic
 from sparseloom.tensor.assignment import Assignment, TensorSchedule, assign, is_deferred
 from sparseloom.tensor.expression import Expression, access, lift
@@ -422,3 +423,17 @@ def _plain(part: Any) -> Any:
     if not isinstance(part, Tensor):
         return part
     return Mask(part.shape, part.nonzero()) if part.dtype.kind == "b" and part.ndim else to_numpy(to_host(part.storage))
+
+
+def _lay_tensor(tensor: Tensor) -> Laid | None:
+    """How a tensor is laid before a kernel: as its storage, if that is valid."""
+    storage, seal, guard = tensor._storage, tensor._storage.seal, tensor._guard
+    if tensor._postponed is not None or ((seal is None or seal.broken) and (guard is None or not guard.holds())):
+        return lay(tensor.storage)
+    try:
+        return storage.laid  # type: ignore[no-any-return]
+    except AttributeError:
+        return lay(storage)
+
+
+LAYS[Tensor] = _lay_tensor
