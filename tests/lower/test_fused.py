@@ -41,7 +41,7 @@ def test_every_interval_visits_its_points(form: str, shape: tuple[int, int], rng
     relation = scope.provenance.made_by(f)
     assert isinstance(relation, FuseRelation)
     asked = Asked(stmt, f, SERIAL, lambda s: note(*here(s)))
-    made = FusedInterval(asked, relation, f, ranges, low, high, ir.Var("width")).make(scope)
+    made = FusedInterval(asked, relation, f, ranges, (ir.Var("width"), ir.ONE)).make(low, high, scope)
     behind = ir.add(total, ir.ONE)
     loops = ir.block(
         ir.Declare(ir.Var("width"), ranges.extent(j)),

@@ -20,8 +20,6 @@ from sparseloom.iteration.sharing import is_bounded
 from sparseloom.loops import nodes as ir
 from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
-from sparseloom.relations.fuse import FuseRelation
-from sparseloom.relations.pos import PosRelation
 from sparseloom.schedule.laws import cut_row
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.scope.expression import cast
@@ -42,7 +40,7 @@ def make_result(scope: Scope, concrete: Concrete, pieces: ir.Expr | None = None)
         case Inserted(driver=driver, takes_leaves=takes_leaves):
             return InsertedResult(scope, lhs, driver, takes_leaves, pieces)
     repeated = len(set(lhs.indices)) < len(lhs.indices)
-    gaps = repeated or any(isinstance(r, PosRelation | FuseRelation) for r in scope.provenance.relations)
+    gaps = repeated or any(r.positions is not None or r.nest for r in scope.provenance.relations)
     made = innermost(stmt)
     certain = combines and made.op is not None and not is_skippable(made.rhs, made.op)
     first = first if combines else lhs.tensor.fill

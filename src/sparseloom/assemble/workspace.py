@@ -19,7 +19,6 @@ from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
 from sparseloom.notation.dtyping import fill_of
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt, TensorVar, Unit
-from sparseloom.relations.rename import RenameRelation
 from sparseloom.scope.device import barrier, is_on_gpu, memory
 from sparseloom.scope.expression import cast
 from sparseloom.scope.scope import Row, Scope, Sharing, Sink, Value
@@ -106,7 +105,7 @@ def fills_whole(producer: Stmt, graph: Provenance, scope: Scope) -> IndexVar | N
     alone = all(loop.tag.unit is None for loop in outer) and all(loop.tag.unit in (None, Unit.CPUVector) for loop in inner)
     if not isinstance(stmt, Assign) or not inner or [*outer, *inner] != loops or not alone or scope.copy is not None:
         return None
-    whole = all(graph.made_by(var) is None or isinstance(graph.made_by(var), RenameRelation) for var in own)
+    whole = all((made := graph.made_by(var)) is None or made.is_local for var in own)
     reads = [n for n in walk(stmt.rhs) if isinstance(n, Access)]
     mine = {original for var in lhs.indices for original in graph.originals(var)}
     there = all(scope.is_array(n) and _is_there_along(n, mine, graph) for n in reads)

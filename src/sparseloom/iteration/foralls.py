@@ -13,7 +13,7 @@ from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import written
 from sparseloom.notation.contents import accesses_in, numbers_in
 from sparseloom.notation.nodes import Access, Assign, Expr, Forall, IndexVar, Sequence, Stmt, SuchThat, Tag, TensorVar, Where
-from sparseloom.relations.relation import Line, Relation, carried
+from sparseloom.relations.relation import Relation, carried
 
 
 def body_of(stmt: Stmt) -> Stmt:
@@ -188,7 +188,7 @@ def replace_loops(stmt: Stmt, var: IndexVar, make: Callable[[Forall], Stmt], *re
     return related(rewrite(body_of(stmt), rule, Stmt), relations_of(stmt) + relations)
 
 
-def cut_loops(stmt: Stmt, relation: Line) -> Stmt:
+def cut_loops(stmt: Stmt, relation: Relation) -> Stmt:
     """Put two loops in the place of every one over a variable that is cut; both merge operands as that did."""
     outer, inner = relation.children
 
@@ -196,7 +196,7 @@ def cut_loops(stmt: Stmt, relation: Line) -> Stmt:
         tag = Tag(merge=loop.tag.merge)
         return Forall(outer, Forall(inner, loop.body, tag), tag)
 
-    return replace_loops(stmt, relation.parent, cut, relation)
+    return replace_loops(stmt, relation.parents[0], cut, relation)
 
 
 def retag(stmt: Stmt, var: IndexVar, make: Callable[[Tag], Tag]) -> Stmt:

@@ -259,7 +259,7 @@ def depth_of(producer: Nest, order: tuple[IndexVar, ...], blocks: Blocks) -> int
     """How many loops must be open before the producer can run."""
     used = {v for a in accesses(producer) for v in (*a.indices, *level_variables(a, blocks))}
     own = {v for part in producer.everything() for v in part.variables}
-    bound = {part: var for var, cut in blocks.items() for part in (cut.outer, cut.inner)}
+    bound = {part: var for var, cut in blocks.items() for part in cut.children}
     own |= {part for part, var in bound.items() if var in own}
     needed = {v for v in used if v not in own}
     return max((n + 1 for n, v in enumerate(order) if v in needed or bound.get(v) in needed), default=0)

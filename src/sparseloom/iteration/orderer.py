@@ -158,7 +158,7 @@ class Orderer:
         blocked = walked_blocks(accesses, self._assign)
         expanded: list[IndexVar] = []
         for var in variables:
-            expanded += (self._blocks[var].outer, self._blocks[var].inner) if var in blocked else (var,)
+            expanded += self._blocks[var].children if var in blocked else (var,)
         return tuple(expanded)
 
     def _loop_order(

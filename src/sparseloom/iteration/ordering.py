@@ -17,7 +17,7 @@ from sparseloom.relations.block import BlockRelation
 from sparseloom.relations.relation import Relation
 
 Edge = tuple[IndexVar, IndexVar]
-Blocks = Mapping[IndexVar, BlockRelation]
+Blocks = Mapping[IndexVar, Relation]
 
 
 def level_variables(access: Access, blocks: Blocks) -> tuple[IndexVar, ...]:
@@ -28,8 +28,8 @@ def level_variables(access: Access, blocks: Blocks) -> tuple[IndexVar, ...]:
     seen: set[int] = set()
     variables = []
     for mode in form.modes:
-        relation = blocks[access.indices[mode]]
-        variables.append(relation.inner if mode in seen else relation.outer)
+        outer, inner = blocks[access.indices[mode]].children
+        variables.append(inner if mode in seen else outer)
         seen.add(mode)
     return tuple(variables)
 
@@ -44,9 +44,9 @@ def cut_into_blocks(accesses: Iterable[Access], names: Names) -> dict[IndexVar, 
     return found
 
 
-def blocks_among(relations: Iterable[Relation]) -> dict[IndexVar, BlockRelation]:
+def blocks_among(relations: Iterable[Relation]) -> dict[IndexVar, Relation]:
     """The variables that are walked in blocks."""
-    return {relation.parent: relation for relation in relations if isinstance(relation, BlockRelation)}
+    return {relation.parents[0]: relation for relation in relations if relation.is_block}
 
 
 def hard_edges(access: Access, blocks: Blocks) -> set[Edge]:

@@ -11,8 +11,9 @@ It is computed from the relations that the statement carries. Bounds walk it fro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.once import cached_property
@@ -21,15 +22,8 @@ from sparseloom.formats.level import Level
 from sparseloom.iteration.ordering import Blocks, blocks_among, level_variables
 from sparseloom.notation.contents import numbers_in
 from sparseloom.notation.nodes import Access, Fixed, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
-from sparseloom.relations.alias import Alias
 from sparseloom.relations.arithmetic import UNKNOWNS, Arithmetic
-from sparseloom.relations.block import BlockRelation
-from sparseloom.relations.coord import CoordRelation
-from sparseloom.relations.digits import Digits
-from sparseloom.relations.fuse import FuseRelation
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Line, Relation, carried
-from sparseloom.relations.rename import RenameRelation
+from sparseloom.relations.relation import FoundAgain, Pieces, Positions, Ranges, Relation, carried
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,7 @@ class Span:
 
     variables: tuple[IndexVar, ...]
     needs: frozenset[IndexVar] = frozenset()
-    position: PosRelation | None = None
+    position: Positions | None = None
 
 
 class Provenance:
@@ -57,7 +51,7 @@ class Provenance:
         self._all = tuple(relations)
         self._numbers = numbers
         self._inside = None if inside is None else frozenset(inside)
-        self.relations = tuple(r for r in self._all if not isinstance(r, RenameRelation) or self.is_here(r.child))
+        self.relations = tuple(r for r in self._all if not r.is_local or self.is_here(r.children[0]))
 
     @staticmethod
     def of(stmt: Stmt) -> Provenance:
@@ -94,7 +88,7 @@ class Provenance:
 
     @cached_property
     def _used(self) -> dict[IndexVar, Relation]:
-        renamed_last = sorted(self.relations, key=lambda r: isinstance(r, RenameRelation))
+        renamed_last = sorted(self.relations, key=attrgetter("is_local"))
         return {parent: r for r in renamed_last for parent in r.parents}
 
     @cached_property
@@ -123,7 +117,7 @@ class Provenance:
 
     def replacement(self, var: IndexVar) -> Relation | None:
         """The relation that took the place of a variable's loop, if one did. A renaming leaves the loop where it is."""
-        return next((r for r in self.relations if var in r.parents and not isinstance(r, RenameRelation)), None)
+        return next((r for r in self.relations if var in r.parents and not r.is_local), None)
 
     def known(self, given: Iterable[IndexVar]) -> frozenset[IndexVar]:
         """The given variables and all that are recovered from them: those of which all derived variables are known."""
@@ -159,25 +153,26 @@ class Provenance:
 
         A fuse that puts the halves of a split together again counts what was split.
         """
-        yield var
-        relation = self.made_by(var)
-        match relation:
-            case Line():
-                yield from self.line(relation.parent)
-            case FuseRelation():
-                halves = self.halves(relation)
-                if halves is not None:
-                    yield from self.line(halves.parent)
+        above: IndexVar | None = var
+        while above is not None:
+            yield above
+            relation = self.made_by(above)
+            above = None if relation is None else self.whole(relation)
+
+    def whole(self, relation: Relation) -> IndexVar | None:
+        """The variable whose range the loops over the children of a relation cut up; what was split, where they fuse its halves again."""
+        halves = self.halves(relation)
+        return relation.whole if halves is None else halves.whole
 
     def keeps_order(self, var: IndexVar) -> bool:
         """Whether what a variable is a digit of grows with it."""
         made = (self.made_by(above) for above in self.line(var))
-        return all(relation.significant for relation in made if isinstance(relation, Line))
+        return all(relation.keeps_order for relation in made if relation is not None and relation.whole is not None)
 
-    def replaced(self, var: IndexVar) -> Line | None:
+    def replaced(self, var: IndexVar) -> Relation | None:
         """The relation that put digits or another name in the place of a variable."""
         relation = self.used_by(var)
-        return relation if isinstance(relation, Line) else None
+        return relation if relation is not None and relation.whole is not None else None
 
     def is_leading(self, var: IndexVar, digit: IndexVar, known: Collection[IndexVar]) -> bool:
         """Whether, of the digits of ``var``, everything above ``digit`` is known: then its loop runs through an interval."""
@@ -191,7 +186,7 @@ class Provenance:
         relation = self.replaced(var)
         whole = None if relation is None else self.whole_again(relation)
         if whole is not None:
-            return (whole.fused,)
+            return whole.children
         return () if relation is None else relation.significant
 
     def is_in_digits(self, var: IndexVar) -> bool:
@@ -209,46 +204,49 @@ class Provenance:
     def covered(self, var: IndexVar, levels: tuple[IndexVar, ...] = ()) -> tuple[IndexVar, ...]:
         """The coordinate variables that a variable stands for, outermost first: a fuse stands for two.
 
+        A variable of several others in no order that loops could follow stands for itself: what it determines is looked up at each value.
+
         ``levels`` are variables to stop at although they are derived: those of a blocked format's levels.
         """
         relation = None if var in levels else self.made_by(var)
         if relation is None:
             return (var,)
-        halves = self.halves(relation) if isinstance(relation, FuseRelation) else None
-        above = relation.parents if halves is None else halves.parents
+        halves = self.halves(relation)
+        above = relation.nest or relation.parents if halves is None else halves.parents
+        if len(above) > 1 and not relation.nest:
+            return (var,)
         return tuple(member for parent in above for member in self.covered(parent, levels))
 
-    def halves(self, relation: FuseRelation) -> Digits | None:
+    def halves(self, relation: Relation) -> Relation | None:
         """The split or divide whose two halves a fuse puts together again, if it does.
 
         The blocks of a format stay apart: its levels are walked, or appended to, block by block.
         """
-        found = self.made_by(self._unbound(relation.outer))
-        if not isinstance(found, Digits) or isinstance(found, BlockRelation):
-            return None
-        return found if found.children == (self._unbound(relation.outer), self._unbound(relation.inner)) else None
+        members = tuple(map(self._unbound, relation.nest))
+        found = self.made_by(members[0]) if members else None
+        return found if found is not None and found.counts_up and found.children == members else None
 
     def _unbound(self, var: IndexVar) -> IndexVar:
         relation = self.made_by(var)
-        return self._unbound(relation.parent) if isinstance(relation, Alias) else var
+        return var if relation is None or relation.alias is None else self._unbound(relation.parents[0])
 
-    def whole_again(self, relation: Relation) -> FuseRelation | None:
+    def whole_again(self, relation: Relation) -> Relation | None:
         """The fuse that puts digits together again, if there is one."""
-        fuses = (r for r in self.relations if isinstance(r, FuseRelation) and self.is_here(r.fused))
+        fuses = (r for r in self.relations if r.nest and self.is_here(r.children[0]))
         return next((fuse for fuse in fuses if self.halves(fuse) == relation), None)
 
-    def walked(self, relation: PosRelation) -> tuple[IndexVar, ...]:
+    def walked(self, relation: Positions) -> tuple[IndexVar, ...]:
         """The variables of the levels that a position variable runs through, outermost first."""
         return self.covered(relation.coordinate, self.stored(relation.access))
 
-    def counted_again(self, relation: CoordRelation) -> PosRelation:
+    def counted_again(self, relation: FoundAgain) -> Positions:
         """The positions whose coordinates a coord variable finds again."""
-        position = self.made_by(self.root(relation.position))
-        if not isinstance(position, PosRelation):
+        position = self.position(relation.position)
+        if position is None:
             raise CompilerBug(relation, "coord is applied to positions")
         return position
 
-    def found_again(self, relation: CoordRelation) -> IndexVar:
+    def found_again(self, relation: FoundAgain) -> IndexVar:
         """The variable whose coordinates a coord variable counts: that of one level, or the fused one of several."""
         position = self.counted_again(relation)
         walked = self.walked(position)
@@ -256,45 +254,38 @@ class Provenance:
 
     def cuts_rows(self, var: IndexVar, levels: tuple[IndexVar, ...] = ()) -> bool:
         """Whether outer digits cut the range of a variable that stands for several, so that it may begin and end within a row."""
-        match self.made_by(var):
-            case Digits() as digits:
-                return len(self.covered(digits.parent, levels)) > 1
-            case Line() as line:
-                return self.cuts_rows(line.parent, levels)
-            case FuseRelation(outer) as fuse:
-                halves = self.halves(fuse)
-                return self.cuts_rows(outer if halves is None else halves.parent, levels)
-        return False
+        relation = self.made_by(var)
+        whole = None if relation is None else self.whole(relation)
+        if relation is None or (whole is None and not relation.nest):
+            return False
+        if whole is not None and len(relation.children) > 1:
+            return len(self.covered(whole, levels)) > 1
+        return self.cuts_rows(relation.nest[0] if whole is None else whole, levels)
 
     def is_cut(self, var: IndexVar) -> bool:
         """Whether outer digits confine the coordinates of a variable. Those of a block of positions are not: the positions are."""
-        match self.made_by(var):
-            case Digits():
-                return True
-            case Line() as line:
-                return self.is_cut(line.parent)
-            case FuseRelation(outer, inner) as relation:
-                halves = self.halves(relation)
-                return self.is_cut(outer) or self.is_cut(inner) if halves is None else self.is_cut(halves.parent)
-        return False
+        relation = self.made_by(var)
+        if relation is None:
+            return False
+        whole = self.whole(relation)
+        if whole is not None:
+            return len(relation.children) > 1 or self.is_cut(whole)
+        return any(map(self.is_cut, relation.nest))
 
-    def position_levels(self, relation: PosRelation) -> range:
+    def position_levels(self, relation: Positions) -> range:
         """The levels of the operand that a position variable runs through."""
         variables = self.stored(relation.access)
         covered = self.walked(relation)
         first = variables.index(covered[0])
         return range(first, first + len(covered))
 
-    def position(self, var: IndexVar) -> PosRelation | None:
+    def position(self, var: IndexVar) -> Positions | None:
         """The relation in whose position space a variable lives; None for coordinates."""
-        match self.made_by(var):
-            case PosRelation() as relation:
-                return relation
-            case Line() as line:
-                return self.position(line.parent)
-            case FuseRelation(_, inner, _):
-                return self.position(inner)
-        return None
+        relation = self.made_by(var)
+        if relation is None or relation.positions is not None:
+            return None if relation is None else relation.positions
+        above = relation.whole or (relation.nest[-1] if relation.nest else None)
+        return None if above is None else self.position(above)
 
     def span(self, var: IndexVar, levels: tuple[IndexVar, ...] = ()) -> Span | None:
         """The interval that a variable runs over, or None if it is none: the outer half of a split skips.
@@ -304,28 +295,22 @@ class Provenance:
         relation = self.made_by(var)
         if relation is None or var in levels:
             return Span((var,))
-        match relation:
-            case Line() if var in relation.significant[-1:]:
-                whole = self.span(relation.parent, levels)
-                return whole and Span(whole.variables, whole.needs.union(relation.significant[:-1]), whole.position)
-            case FuseRelation():
-                return self._fused_span(relation, levels)
-            case PosRelation(coordinate):
-                walked = self.span(coordinate, levels)
-                return walked and Span(walked.variables, walked.needs, relation)
-            case CoordRelation(position, _):
-                walked = self.span(position, levels)
-                return walked and Span(walked.variables, walked.needs)
-        return None
-
-    def _fused_span(self, relation: FuseRelation, levels: tuple[IndexVar, ...]) -> Span | None:
-        halves = self.halves(relation)
-        if halves is not None:
-            return self.span(halves.parent, levels)
-        left, right = self.span(relation.outer, levels), self.span(relation.inner, levels)
-        if left is None or right is None or right.needs:
+        above = self.whole(relation)
+        if above is not None and (relation.whole is None or var in relation.significant[-1:]):
+            walked = self.span(above, levels)
+            return walked and Span(walked.variables, walked.needs.union(relation.significant[:-1]), walked.position)
+        if relation.nest:
+            return self._fused_span(relation.nest, levels)
+        if relation.positions is None and relation.found_again is None:
             return None
-        return Span(left.variables + right.variables, left.needs, right.position)
+        walked = self.span(relation.parents[0], levels)
+        return walked and Span(walked.variables, walked.needs, relation.positions)
+
+    def _fused_span(self, nest: tuple[IndexVar, ...], levels: tuple[IndexVar, ...]) -> Span | None:
+        found = [span for var in nest if (span := self.span(var, levels)) is not None]
+        if len(found) < len(nest) or any(span.needs for span in found[1:]):
+            return None
+        return Span(tuple(var for span in found for var in span.variables), found[0].needs, found[-1].position)
 
     def levels(self, var: IndexVar, access: Access) -> tuple[int, int] | None:
         """The first and last level of ``access`` that a variable runs over, if it runs over an interval of a run of them."""
@@ -340,7 +325,7 @@ class Provenance:
                 return first, first + len(variables) - 1
         return None
 
-    def is_distinct(self, relation: PosRelation) -> bool:
+    def is_distinct(self, relation: Positions) -> bool:
         """Whether no two positions have the same coordinates below one parent, so that each stands for the other."""
         levels = self.levels(relation.coordinate, relation.access)
         return levels is not None and are_distinct(relation.access.tensor.format.levels, *levels)
@@ -355,7 +340,7 @@ class Provenance:
 
 
 @dataclass(frozen=True)
-class _Constants:
+class _Constants(Ranges[int | None]):
     """How far variables run, as far as the relations alone tell."""
 
     graph: Provenance
@@ -369,11 +354,14 @@ class _Constants:
         low, high = self.range_of(var)
         return None if low is None or high is None else max(0, high - low)
 
-    def measured(self, relation: Relation) -> tuple[int | None, int | None]:
+    def positions_of(self, relation: Positions) -> tuple[int | None, int | None]:
         return None, None
 
-    def found(self, relation: Relation, values: Mapping[IndexVar, int | None]) -> tuple[int | None, ...]:
-        return (None,) * len(relation.children)
+    def coordinates_of(self, relation: FoundAgain) -> tuple[int | None, int | None]:
+        return None, None
+
+    def piece_of(self, relation: Pieces) -> tuple[int | None, int | None]:
+        return None, None
 
 
 def _own_loops(stmt: Stmt) -> Iterator[IndexVar]:

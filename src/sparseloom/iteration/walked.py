@@ -10,7 +10,7 @@ from sparseloom.iteration.formula import ALWAYS, NEVER, Formula, Stored, substit
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import Leaf, region
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
-from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Positions
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Walked:
     variables: frozenset[IndexVar]
     region: Formula
     sparse: tuple[Access, ...]
-    position: PosRelation | None
+    position: Positions | None
 
     @property
     def merges(self) -> bool:

@@ -14,36 +14,34 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.recovery import go_on, recover
 from sparseloom.lower.walking import cut
 from sparseloom.notation.nodes import Access, IndexVar
-from sparseloom.relations.coord import CoordRelation
-from sparseloom.relations.fuse import FuseRelation
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Line
+from sparseloom.relations.relation import FoundAgain, Positions
 from sparseloom.scope.ranges import Range, least, subtract
 from sparseloom.scope.scope import Scope, Then
 
-Block = tuple[CoordRelation, PosRelation]  # coordinates found again, and the positions that they were found for
+Block = tuple[FoundAgain, Positions]  # coordinates found again, and the positions that they were found for
 
 
-def blocks_again(relation: PosRelation, graph: Provenance) -> list[Block]:
+def blocks_again(relation: Positions, graph: Provenance) -> list[Block]:
     """The coordinates found again that a position variable counts, with the positions that they were found for."""
     made = (graph.made_by(var) for var in sorted(graph.ancestors(relation.coordinate), key=str))
-    return [(again, graph.counted_again(again)) for again in made if isinstance(again, CoordRelation)]
+    found = (one.found_again for one in made if one is not None)
+    return [(again, graph.counted_again(again)) for again in found if again is not None]
 
 
-def blocks_of(relation: CoordRelation, graph: Provenance) -> list[Block]:
+def blocks_of(relation: FoundAgain, graph: Provenance) -> list[Block]:
     """The block of positions that coordinates are found again for; those that it was itself counted in follow."""
     positions = graph.counted_again(relation)
     return [(relation, positions), *blocks_again(positions, graph)]
 
 
-def recover_all(relation: PosRelation, scope: Scope) -> tuple[list[ir.Stmt], ir.Expr, Scope]:
+def recover_all(relation: Positions, scope: Scope) -> tuple[list[ir.Stmt], ir.Expr, Scope]:
     """Every variable that follows from a position: from its coordinates, and from the variable that they replaced."""
     first, guard, scope = recover(scope)
     second, also, scope = recover(named(relation, scope))
     return [*first, *second], ir.both(guard, also), scope
 
 
-def named(relation: PosRelation, scope: Scope) -> Scope:
+def named(relation: Positions, scope: Scope) -> Scope:
     """The variable that positions replaced, where the coordinates it stands for are all known."""
     if any(var not in scope.coordinates for var in scope.provenance.walked(relation)):
         return scope
@@ -55,27 +53,28 @@ def _rebuilt(var: IndexVar, scope: Scope) -> Scope:
     if var in scope.coordinates:
         return scope
     graph = scope.provenance
-    match graph.made_by(var):
-        case FuseRelation() as fuse if (halves := graph.halves(fuse)) is not None:
-            scope = _rebuilt(halves.parent, scope)
-            return scope.knowing(var, subtract(scope.coordinates[halves.parent], scope.ranges.range_of(halves.parent)[0]))
-        case CoordRelation() as again:
-            source = graph.found_again(again)
-            positions = graph.position(again.position)
-            if positions is not None:
-                # Whatever stood for the coordinates before they were found again is known as well: a workspace may have it as index.
-                scope = _at_place(positions, again.position, _rebuilt(positions.coordinate, scope))
-            scope = _rebuilt(source, scope)
-            return scope.knowing(var, scope.coordinates[source])
-        case FuseRelation() | Line() as relation:
-            for source in relation.parents:
-                scope = _rebuilt(source, scope)
-            values = relation.derive(scope.coordinates, scope.ranges)
-            return scope.knowing(var, values[relation.children.index(var)])
-    raise CompilerBug(var, "an original variable should be known")
+    relation = graph.made_by(var)
+    if relation is None or relation.positions is not None:
+        raise CompilerBug(var, "an original variable should be known")
+    again, halves = relation.found_again, graph.halves(relation)
+    if again is not None:
+        source = graph.found_again(again)
+        positions = graph.position(again.position)
+        if positions is not None:
+            # Whatever stood for the coordinates before they were found again is known as well: a workspace may have it as index.
+            scope = _at_place(positions, again.position, _rebuilt(positions.coordinate, scope))
+        scope = _rebuilt(source, scope)
+        return scope.knowing(var, scope.coordinates[source])
+    for source in relation.parents if halves is None else halves.parents:
+        scope = _rebuilt(source, scope)
+    if halves is not None:
+        (parent,) = halves.parents
+        return scope.knowing(var, subtract(scope.coordinates[parent], scope.ranges.range_of(parent)[0]))
+    values = relation.derive(scope.coordinates, scope.ranges)
+    return scope.knowing(var, values[relation.children.index(var)])
 
 
-def _at_place(relation: PosRelation, position: IndexVar, scope: Scope) -> Scope:
+def _at_place(relation: Positions, position: IndexVar, scope: Scope) -> Scope:
     """The position variable of an operand that stands at that level already, under both of its names.
 
     Where its digits cut it into blocks it stays unknown: the block is tested against them.
@@ -86,7 +85,7 @@ def _at_place(relation: PosRelation, position: IndexVar, scope: Scope) -> Scope:
     return scope.knowing(relation.position, place.position).knowing(position, place.position)
 
 
-def inside_blocks(relation: PosRelation, scope: Scope, then: Then) -> ir.Stmt:
+def inside_blocks(relation: Positions, scope: Scope, then: Then) -> ir.Stmt:
     """Positions of coordinates found again: go on where these stand in the block of positions that they were found for.
 
     What the digits of that block make up is then known too: a workspace may have it as index.
@@ -109,7 +108,7 @@ def _between(position: ir.Expr, block: Range) -> list[ir.Expr]:
     return [ir.compare("greater_equal", position, block[0]), ir.compare("less", position, block[1])]
 
 
-def _standing(again: CoordRelation, block: PosRelation, position: ir.Expr, scope: Scope) -> Scope:
+def _standing(again: FoundAgain, block: Positions, position: ir.Expr, scope: Scope) -> Scope:
     """This scope with the digit of a position that coordinates were found again for."""
     value = scope.ranges.digit_of(block.position, position, again.position)
     return scope if value is None else scope.knowing(again.position, value)
@@ -142,7 +141,7 @@ def at_found_again(blocks: list[Block], outside: Scope, then: Then) -> Then:
     return at_coordinate
 
 
-def _inside_block(block: PosRelation, position: ir.Expr, scope: Scope) -> list[ir.Expr]:
+def _inside_block(block: Positions, position: ir.Expr, scope: Scope) -> list[ir.Expr]:
     """What keeps a position inside its block where no walk does: those of a full level are located, not walked."""
     level = block.access.tensor.format.levels[scope.provenance.position_levels(block)[-1]]
     return _between(position, scope.ranges.interval(block.position)) if level.full else []

@@ -18,10 +18,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.routines import prefetch_read
 from sparseloom.lower.walking import lists_all, position_count
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Prefetched
-from sparseloom.relations.coord import CoordRelation
-from sparseloom.relations.fuse import FuseRelation
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Line
+from sparseloom.relations.relation import Positions, Relation
 from sparseloom.scope.ranges import ceil_divide, least, subtract
 from sparseloom.scope.scope import Scope, Then
 
@@ -102,8 +99,8 @@ def _entry_ahead(asked: Prefetched, var: IndexVar, outer: Scope, inner: Scope) -
     graph, distance = inner.provenance, ir.index(asked.distance)
     root = graph.root(var)
     relation = graph.made_by(root)
-    if isinstance(relation, PosRelation):
-        return _position_ahead(relation, asked, var, outer, inner)
+    if relation is not None and relation.positions is not None:
+        return _position_ahead(relation.positions, asked, var, outer, inner)
     wanted = next(v for v in graph.stored(asked.access) if v not in graph.known(outer.coordinates))
     for access in (asked.access, *inner.operands):
         level = _followed(access, outer, inner)
@@ -116,7 +113,7 @@ def _entry_ahead(asked: Prefetched, var: IndexVar, outer: Scope, inner: Scope) -
     return None
 
 
-def _position_ahead(relation: PosRelation, asked: Prefetched, var: IndexVar, outer: Scope, inner: Scope) -> _Entry | None:
+def _position_ahead(relation: Positions, asked: Prefetched, var: IndexVar, outer: Scope, inner: Scope) -> _Entry | None:
     """A loop over positions, or over blocks of them: the position ahead, or the first of the block."""
     position, distance = relation.position, ir.index(asked.distance)
     level = inner.provenance.position_levels(relation)[-1]
@@ -143,7 +140,8 @@ def _above(access: Access, level: int, scope: Scope) -> tuple[ir.Expr | None, ir
 def _knowing(var: IndexVar, value: ir.Expr, outer: Scope, inner: Scope) -> Scope:
     """What is known of the iteration ahead: what the loops outside know, the value of one variable, and what follows from it."""
     graph = inner.provenance
-    mine = {limited for limited in graph.ancestors(var) if not isinstance(graph.made_by(limited), PosRelation | CoordRelation)}
+    made = ((limited, graph.made_by(limited)) for limited in graph.ancestors(var))
+    mine = {limited for limited, one in made if one is None or (one.positions is None and one.found_again is None)}
     limits = {limited: limit for limited, limit in inner.limits.items() if limited in outer.limits or limited not in mine}
     known = {one: inner.coordinates[one] for one in outer.coordinates}
     scope, before = replace(inner, coordinates={**known, var: value}, limits=limits), None
@@ -155,18 +153,17 @@ def _knowing(var: IndexVar, value: ir.Expr, outer: Scope, inner: Scope) -> Scope
     return scope
 
 
-def _recovered(relation: object, scope: Scope) -> Iterator[tuple[IndexVar, ir.Expr]]:
+def _recovered(relation: Relation, scope: Scope) -> Iterator[tuple[IndexVar, ir.Expr]]:
     """The parents that follow from the children of a relation."""
     known, ranges, graph = scope.coordinates, scope.ranges, scope.provenance
-    match relation:
-        case Line(parent=parent, children=children) if parent not in known and all(child in known for child in children):
-            yield from zip((parent,), relation.recover(known, ranges), strict=True)
-        case FuseRelation(outer, inner, fused) if fused in known and outer not in known and graph.position(inner) is None:
-            halves = graph.halves(relation)
-            if halves is None:
-                yield from zip((outer, inner), relation.recover(known, ranges), strict=True)
-            elif halves.parent not in known:
-                yield halves.parent, ir.add(ranges.range_of(halves.parent)[0], known[fused])
+    data = relation.positions is not None or relation.found_again is not None or any(map(graph.position, relation.nest))
+    if data or any(child not in known for child in relation.children):
+        return
+    halves = graph.halves(relation)
+    if halves is None and any(parent not in known for parent in relation.parents):
+        yield from zip(relation.parents, relation.recover(known, ranges), strict=True)
+    elif halves is not None and halves.parents[0] not in known:
+        yield halves.parents[0], ir.add(ranges.range_of(halves.parents[0])[0], known[relation.children[0]])
 
 
 def _located(access: Access, outer: Scope, ahead: Scope, told: IndexVar | None) -> ir.Stmt:

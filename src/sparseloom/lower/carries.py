@@ -20,12 +20,12 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.forall import over
 from sparseloom.lower.position_nest import fixing_level, needed_above
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Tag
-from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Positions
 from sparseloom.scope.ranges import subtract
 from sparseloom.scope.scope import Carry, Scope
 
 
-def carried_by(loop: Forall, outer: set[IndexVar], graph: Provenance) -> PosRelation | None:
+def carried_by(loop: Forall, outer: set[IndexVar], graph: Provenance) -> Positions | None:
     """The positions of which a loop counts blocks that only meet in their first and last run; None if it does not.
 
     The loop inside must run through one block, as a nest over the levels above; a run must be told apart from its neighbours; and what
@@ -47,14 +47,14 @@ def carried_by(loop: Forall, outer: set[IndexVar], graph: Provenance) -> PosRela
     return relation if in_order and all(level.unique or level.ordered for level in levels) else None
 
 
-def _fixed_modes(lhs: Access, relation: PosRelation, fixing: int, outer: set[IndexVar], graph: Provenance) -> list[bool]:
+def _fixed_modes(lhs: Access, relation: Positions, fixing: int, outer: set[IndexVar], graph: Provenance) -> list[bool]:
     """Which modes of a result are the same in a whole run."""
     levels, walked = graph.position_levels(relation), graph.walked(relation)
     known = graph.known({*outer, *(var for k, var in zip(levels, walked, strict=True) if k <= fixing)})
     return [var in known for var in graph.stored(lhs)]
 
 
-def in_carries(stmt: Forall, relation: PosRelation, scope: Scope) -> ir.Stmt:
+def in_carries(stmt: Forall, relation: Positions, scope: Scope) -> ir.Stmt:
     """A loop over blocks of positions, each with places of its own for its first and its last run."""
     op, (carry, sized) = reducing(stmt), opened(stmt, relation, scope)
     ready, scope = scope.result.initialise(scope), replace(scope, uninitialised=None)
@@ -89,7 +89,7 @@ def reducing(stmt: Forall) -> str:
     return op
 
 
-def opened(stmt: Forall, relation: PosRelation, scope: Scope) -> tuple[Carry, ir.Stmt]:
+def opened(stmt: Forall, relation: Positions, scope: Scope) -> tuple[Carry, ir.Stmt]:
     """The arrays of carries, which nobody has allocated yet, and what says how large one is."""
     lhs, fixing = written(stmt), fixing_level(stmt, relation, scope.provenance)
     if fixing is None:

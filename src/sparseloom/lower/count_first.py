@@ -21,7 +21,6 @@ from sparseloom.iteration.foralls import body_of, fresh_variables, provenance, r
 from sparseloom.iteration.making import CountedFirst, Inserted
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Reduce, Stmt, Tag, TensorVar
-from sparseloom.relations.pos import PosRelation
 from sparseloom.schedule.primitives.fuse import Fuse
 from sparseloom.schedule.primitives.pos import Pos
 
@@ -60,7 +59,7 @@ def _counting(stmt: Stmt, lhs: Access) -> tuple[Stmt, Access] | None:
 
 def _over_entries(stmt: Stmt, operand: Access) -> Stmt | None:
     """The loops as they are, where they run over the entries of an operand: threads fill in the pieces that they counted."""
-    return stmt if any(isinstance(r, PosRelation) and r.access == operand for r in relations_of(stmt)) else None
+    return stmt if any((counted := r.positions) is not None and counted.access == operand for r in relations_of(stmt)) else None
 
 
 def _listed(operand: Access, graph: Provenance) -> tuple[IndexVar, ...]:

@@ -13,16 +13,14 @@ from sparseloom.iteration.foralls import relations_of
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import IndexVar, Stmt
 from sparseloom.relations.arithmetic import UNKNOWNS, Arithmetic
-from sparseloom.relations.coord import CoordRelation
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Relation
+from sparseloom.relations.relation import FoundAgain, Pieces, Positions, Ranges, Relation
 
 LARGEST = 2**63 - 1
 LONGEST_LOOP = 2**62  # leaves room for what is added to a counter before it is compared
 
 
 @dataclass(frozen=True)
-class Extents:
+class Extents(Ranges[int | None]):
     """How far variables run on real extents; None for positions, which depend on the data, and for what the compiler made."""
 
     graph: Provenance
@@ -39,13 +37,15 @@ class Extents:
         low, high = self.range_of(var)
         return self.arithmetic.subtract(high, low)
 
-    def measured(self, relation: Relation) -> tuple[int | None, int | None]:
-        """The data tell; but coordinates that are found again run as far as they did."""
-        return self.range_of(self.graph.found_again(relation)) if isinstance(relation, CoordRelation) else (None, None)
+    def positions_of(self, relation: Positions) -> tuple[int | None, int | None]:
+        return None, None
 
-    def found(self, relation: Relation, values: Mapping[IndexVar, int | None]) -> tuple[int | None, ...]:
-        """The data tell."""
-        return (None,) * len(relation.children)
+    def coordinates_of(self, relation: FoundAgain) -> tuple[int | None, int | None]:
+        """Coordinates that are found again run as far as they did."""
+        return self.range_of(self.graph.found_again(relation))
+
+    def piece_of(self, relation: Pieces) -> tuple[int | None, int | None]:
+        return None, None
 
 
 def check_ranges(stmt: Stmt, sizes: Mapping[str, int]) -> None:
@@ -62,7 +62,8 @@ def check_ranges(stmt: Stmt, sizes: Mapping[str, int]) -> None:
 
 def _reaches(graph: Provenance, relation: Relation, sizes: Mapping[str, int]) -> Iterator[tuple[int, int]]:
     """How far the numbers go that a relation computes with, and may go: what it makes, and what is recovered from that."""
-    if isinstance(relation, PosRelation) or any(isinstance(graph.used_by(v), PosRelation) for v in relation.children):
+    used = (graph.used_by(var) for var in relation.children)
+    if any(found is not None and found.positions is not None for found in (relation, *used)):
         return
     extents = Extents(graph, sizes)
     for made in relation.children:

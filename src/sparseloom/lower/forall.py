@@ -26,11 +26,7 @@ from sparseloom.lower.pieces import cut_piece
 from sparseloom.lower.position_range import among_rows, position_range
 from sparseloom.lower.positions import over_positions
 from sparseloom.notation.nodes import Forall, IndexVar, Unit
-from sparseloom.relations.bound import BoundRelation
-from sparseloom.relations.coord import CoordRelation
-from sparseloom.relations.fuse import FuseRelation
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.weighted import WeightedRelation
+from sparseloom.relations.relation import FoundAgain, Pieces
 from sparseloom.scope.context import Home
 from sparseloom.scope.device import awaited
 from sparseloom.scope.ranges import most
@@ -134,22 +130,20 @@ def over_digit(asked: Asked, scope: Scope) -> ir.Stmt:
 
 def _loop(asked: Asked, root: IndexVar, scope: Scope) -> ir.Stmt:
     """The loop itself: it only counts, or determines what its variable is a digit of."""
+    relation = scope.provenance.made_by(root)
+    positions = None if relation is None else relation.positions
     if root not in scope.provenance.known({*scope.coordinates, asked.digit}):
-        positions = scope.provenance.made_by(root)
-        if isinstance(positions, PosRelation) and asked.style.kind is ir.LoopKind.GPU_BLOCK:
+        if positions is not None and asked.style.kind is ir.LoopKind.GPU_BLOCK:
             asked = replace(asked, then=among_rows(positions, asked.then))
         return over_coordinates(asked, asked.digit, scope)
-    match scope.provenance.made_by(root):
-        case FuseRelation() as fuse:
-            return over_fused(asked, fuse, scope)
-        case PosRelation() as positions:
-            return over_positions(asked, positions, scope)
-        case CoordRelation() as again:
-            return _over_found_again(asked, again, scope)
-    return over_coordinates(asked, root, scope)
+    if positions is not None:
+        return over_positions(asked, positions, scope)
+    if relation is not None and relation.found_again is not None:
+        return _over_found_again(asked, relation.found_again, scope)
+    return over_fused(asked, relation, scope) if relation is not None and relation.nest else over_coordinates(asked, root, scope)
 
 
-def _over_found_again(asked: Asked, relation: CoordRelation, scope: Scope) -> ir.Stmt:
+def _over_found_again(asked: Asked, relation: FoundAgain, scope: Scope) -> ir.Stmt:
     """Coordinates of a block of positions: the operand stays inside the block, others are merged with it.
 
     Where these positions were themselves counted for coordinates found again, the operands of those blocks stay inside theirs too.
@@ -163,12 +157,12 @@ def _over_found_again(asked: Asked, relation: CoordRelation, scope: Scope) -> ir
     covered = graph.walked(positions)
     if len(covered) == 1:
         return over_coordinates(asked, covered[0], driven, tree=relation.coordinate)
-    fuse = graph.made_by(graph.found_again(relation))
-    while isinstance(fuse, CoordRelation):
-        fuse = graph.made_by(graph.found_again(fuse))
-    if not isinstance(fuse, FuseRelation):
+    fused = graph.made_by(graph.found_again(relation))
+    while fused is not None and fused.found_again is not None:
+        fused = graph.made_by(graph.found_again(fused.found_again))
+    if fused is None or not fused.nest:
         raise CompilerBug(relation, "several levels are walked by a fuse")
-    return over_fused(asked, fuse, driven, tree=relation.coordinate)
+    return over_fused(asked, fused, driven, tree=relation.coordinate)
 
 
 def _ended(root: IndexVar, digit: IndexVar, scope: Scope) -> list[IndexVar]:
@@ -190,14 +184,12 @@ def _begins_block(level: IndexVar, digit: IndexVar, scope: Scope) -> bool:
 def is_gone(root: IndexVar, scope: Scope) -> bool:
     """Whether the operand whose positions are to be walked is known to have none here."""
     graph = scope.provenance
-    match graph.made_by(root):
-        case PosRelation(coordinate, _, access):
-            return scope.at(access).is_absent or is_gone(graph.root(coordinate), scope)
-        case CoordRelation(position, _):
-            return is_gone(graph.root(position), scope)
-        case FuseRelation(outer, inner, _):
-            return any(is_gone(graph.root(var), scope) for var in (outer, inner))
-    return False
+    relation = graph.made_by(root)
+    if relation is None:
+        return False
+    if relation.positions is not None and scope.at(relation.positions.access).is_absent:
+        return True
+    return any(is_gone(graph.root(var), scope) for var in relation.parents)
 
 
 def find_extents(variables: Iterable[IndexVar], scope: Scope) -> tuple[ir.Stmt, Scope]:
@@ -216,38 +208,30 @@ def find_ranges(var: IndexVar, scope: Scope, extents_only: bool = False) -> tupl
     How far coordinates run that are found again does not depend on their positions, but the loop over them does.
     """
     relation = scope.provenance.made_by(var)
-    found: ir.Stmt
-    code: list[ir.Stmt] = []
-    match relation:
-        case None:
-            return ir.block(), scope
-        case PosRelation() if var in scope.limits:
-            return ir.block(), scope
-        case PosRelation() if is_gone(var, scope):
-            return ir.block(), scope.limiting(var, ir.ZERO, ir.ZERO)
-        case PosRelation():
-            found, scope = find_ranges(relation.coordinate, scope)
-            code.append(found)
-            found, scope = position_range(relation, scope)
-            return ir.block(*code, found), scope
-        case CoordRelation() if extents_only:
-            sources: tuple[IndexVar, ...] = (scope.provenance.found_again(relation),)
-        case _:
-            sources = relation.parents
+    if relation is None or (relation.positions is not None and var in scope.limits):
+        return ir.block(), scope
+    if relation.positions is not None and is_gone(var, scope):
+        return ir.block(), scope.limiting(var, ir.ZERO, ir.ZERO)
+    code, sources, again, pieces = list[ir.Stmt](), relation.parents, relation.found_again, relation.pieces
+    if again is not None and extents_only:
+        sources = (scope.provenance.found_again(again),)
     for source in sources:
-        found, scope = find_ranges(source, scope, extents_only)
+        found, scope = find_ranges(source, scope, extents_only and relation.positions is None)
         code.append(found)
-    if isinstance(relation, CoordRelation) and var not in scope.limits:
+    if relation.positions is not None:
+        found, scope = position_range(relation.positions, scope)
+        code.append(found)
+    if again is not None and var not in scope.limits:
         # All coordinates that its positions may have.
-        low, high = scope.ranges.interval(scope.provenance.found_again(relation))
-        scope = scope.limiting(relation.coordinate, low, most(low, high))
-    if isinstance(relation, WeightedRelation) and var == relation.inner and not _is_begun(relation, scope):
-        found, scope = cut_piece(relation, scope)
+        low, high = scope.ranges.interval(scope.provenance.found_again(again))
+        scope = scope.limiting(var, low, most(low, high))
+    if pieces is not None and var == pieces.inner and not _is_begun(pieces, scope):
+        found, scope = cut_piece(pieces, scope)
         code.append(found)
     return ir.block(*code), scope
 
 
-def _is_begun(relation: WeightedRelation, scope: Scope) -> bool:
+def _is_begun(relation: Pieces, scope: Scope) -> bool:
     """Whether a piece cannot be cut here: a digit of what runs through it is bound already, or it is not known which piece."""
     return relation.outer not in scope.coordinates or any(relation.inner in scope.provenance.line(known) for known in scope.coordinates)
 
@@ -256,6 +240,6 @@ def _breaks_bound(digit: IndexVar, scope: Scope) -> ir.Expr | None:
     """When a promise about a variable is wrong; None if there is none. It is checked where the first loop over the variable begins."""
     graph, ranges = scope.provenance, scope.ranges
     begun = {above for var in scope.coordinates for above in graph.ancestors(var)}
-    made = [graph.made_by(var) for var in sorted(graph.ancestors(digit) - begun, key=str)]
-    broken = [ir.compare(*relation.broken(ranges)) for relation in made if isinstance(relation, BoundRelation)]
+    made = [relation for var in sorted(graph.ancestors(digit) - begun, key=str) if (relation := graph.made_by(var)) is not None]
+    broken = [ir.compare(*wrong) for relation in made if (wrong := relation.broken(ranges)) is not None]
     return ir.either(*broken) if broken else None

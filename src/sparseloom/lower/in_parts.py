@@ -15,7 +15,7 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.forall import find_ranges, over_here, with_team, with_threads
 from sparseloom.notation.nodes import Forall
-from sparseloom.relations.divide import DivideRelation
+from sparseloom.relations.relation import Relation
 from sparseloom.scope.context import Home
 from sparseloom.scope.ranges import ceil_divide
 from sparseloom.scope.scope import Scope
@@ -28,7 +28,7 @@ def in_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
         raise CompilerBug(stmt, "only what is appended has parts")
     ranges, scope = find_ranges(stmt.var, scope)
     parts = PartedResult(whole, ir.index(count), scope)
-    scope.remark(f"{_cut(stmt, scope).parent}: in {count} parts, each appended by one thread, then joined")
+    scope.remark(f"{_cut(stmt, scope).parents[0]}: in {count} parts, each appended by one thread, then joined")
     made, home = _part_by_part(stmt, replace(scope, result=parts.thread, sink=parts.thread), parts.thread)
     at_a_time = _at_a_time(home)
     first, last = whole.own(parts.thread.begin()), whole.own(parts.thread.keep())
@@ -43,7 +43,7 @@ def in_counted_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
         raise CompilerBug(stmt, "only what is counted first has counted parts")
     ranges, scope = find_ranges(stmt.var, scope)
     result.parts, result.in_parts = ir.index(count), True
-    scope.remark(f"{_cut(stmt, scope).parent}: in {count} parts, each counted by one thread, then filled in by one")
+    scope.remark(f"{_cut(stmt, scope).parents[0]}: in {count} parts, each counted by one thread, then filled in by one")
     runs: list[ir.Stmt] = []
     while len(runs) < 2:
         made, home = _part_by_part(stmt, scope, result)
@@ -54,7 +54,7 @@ def in_counted_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
 def _part_by_part(stmt: Forall, scope: Scope, result: ThreadResult | CountedResult) -> tuple[ir.Stmt, Home]:
     """A loop cut into parts, and what a thread does before its first part and after its last."""
     cut, scope = _cut(stmt, scope), replace(scope, home=Home())
-    used = ceil_divide(scope.ranges.extent(cut.parent), cut.block_size(scope.ranges))
+    used = ceil_divide(scope.ranges.extent(cut.parents[0]), scope.ranges.extent(cut.children[-1]))
 
     def then(inner: Scope) -> ir.Stmt:
         number = inner.coordinates[stmt.var]
@@ -66,10 +66,10 @@ def _part_by_part(stmt: Forall, scope: Scope, result: ThreadResult | CountedResu
     return with_threads(made, lambda loop: replace(loop, end=used)), scope.home
 
 
-def _cut(stmt: Forall, scope: Scope) -> DivideRelation:
+def _cut(stmt: Forall, scope: Scope) -> Relation:
     """What cut a loop into the parts that it counts."""
     cut = scope.provenance.made_by(stmt.var)
-    if not isinstance(cut, DivideRelation):
+    if cut is None or not cut.counts_up:
         raise CompilerBug(stmt, "threads that make parts have a loop that counts them")
     return cut
 

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.walking import segment
 from sparseloom.notation.nodes import Access
-from sparseloom.relations.weighted import WeightedRelation
+from sparseloom.relations.relation import Pieces
 from sparseloom.scope.ranges import Range, subtract
 from sparseloom.scope.scope import Scope
 
 Entries = Callable[[ir.Expr], ir.Expr]
 
 
-def cut_piece(relation: WeightedRelation, scope: Scope) -> tuple[ir.Stmt, Scope]:
+def cut_piece(relation: Pieces, scope: Scope) -> tuple[ir.Stmt, Scope]:
     """Work out where the current piece begins and ends, and confine its variable to that."""
     access, stored = relation.access, scope.provenance.stored(relation.access)
     number, place = stored.index(relation.parent), scope.at(relation.access)

@@ -20,7 +20,7 @@ from sparseloom.lower.recovery import around_all, recover
 from sparseloom.lower.runs import edge_of, in_run
 from sparseloom.lower.walking import cut, segment, settle
 from sparseloom.notation.nodes import Access, Forall, Stmt
-from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Positions
 from sparseloom.scope.ranges import Range, subtract
 from sparseloom.scope.scope import Asked, Scope
 from sparseloom.scope.style import SERIAL
@@ -31,7 +31,7 @@ class PositionNest:
     """The positions that the loops outside leave, as loops over the levels that are fused in them; in between, rows simply follow."""
 
     asked: Asked
-    relation: PosRelation
+    relation: Positions
 
     def make(self, scope: Scope) -> ir.Stmt:
         """The nest, and before it the searches for its first and its last run."""
@@ -142,7 +142,7 @@ class PositionNest:
         return code, scope.placing({access: place.below(chain[-1] + 1, position, slot=slot)})
 
 
-def fixing_level(stmt: Stmt, relation: PosRelation, graph: Provenance) -> int | None:
+def fixing_level(stmt: Stmt, relation: Positions, graph: Provenance) -> int | None:
     """The deepest level at which the written place changes: equal coordinates there are one run, whatever lies below.
 
     A place that no level decides on is the same in the whole block. None if a level above is summed over: the place comes again
@@ -157,7 +157,7 @@ def fixing_level(stmt: Stmt, relation: PosRelation, graph: Provenance) -> int | 
     return max(deciding, default=levels[-1])
 
 
-def needed_above(stmt: Forall, relation: PosRelation, graph: Provenance) -> bool:
+def needed_above(stmt: Forall, relation: Positions, graph: Provenance) -> bool:
     """Whether something inside a loop over positions needs coordinates above their last level.
 
     The block of a blocked format is a digit: with the coordinate within the block it settles a variable, whose end guards the loop

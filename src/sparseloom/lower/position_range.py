@@ -15,12 +15,12 @@ from sparseloom.lower.again import blocks_again
 from sparseloom.lower.lexicographic import first_position
 from sparseloom.lower.walking import cut, if_present, segment
 from sparseloom.notation.nodes import Access
-from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Positions
 from sparseloom.scope.ranges import Range, least, most, subtract
 from sparseloom.scope.scope import Place, Scope, Then
 
 
-def position_range(relation: PosRelation, scope: Scope) -> tuple[ir.Stmt, Scope]:
+def position_range(relation: Positions, scope: Scope) -> tuple[ir.Stmt, Scope]:
     """Where the positions of a position variable begin and end, below what is already bound of its operand."""
     access, graph = relation.access, scope.provenance
     levels = graph.position_levels(relation)
@@ -42,7 +42,7 @@ def position_range(relation: PosRelation, scope: Scope) -> tuple[ir.Stmt, Scope]
     return ir.block(*code), scope.limiting(relation.position, *scope.cuts[access, levels[-1]])
 
 
-def among_rows(relation: PosRelation, then: Then) -> Then:
+def among_rows(relation: Positions, then: Then) -> Then:
     """What a block of a GPU runs: its threads look for what stands above their positions only among what stands above the block's."""
 
     def narrowed(scope: Scope) -> ir.Stmt:
@@ -64,7 +64,7 @@ def among_rows(relation: PosRelation, then: Then) -> Then:
     return narrowed
 
 
-def parent_of(relation: PosRelation, level: int, position: ir.Expr, scope: Scope, code: list[ir.Stmt], which: str = "") -> ir.Expr:
+def parent_of(relation: Positions, level: int, position: ir.Expr, scope: Scope, code: list[ir.Stmt], which: str = "") -> ir.Expr:
     """The position one level up: computed, or by search. ``which`` of a block's positions it is belongs to its name."""
     access = relation.access
     found = access.tensor.format.levels[level].parent(scope.view(access).levels[level], position, *scope.cuts[access, level - 1])
@@ -76,7 +76,7 @@ def parent_of(relation: PosRelation, level: int, position: ir.Expr, scope: Scope
     return parent
 
 
-def _cut_to_blocks(relation: PosRelation, level: int, positions: Range, scope: Scope) -> Range:
+def _cut_to_blocks(relation: Positions, level: int, positions: Range, scope: Scope) -> Range:
     """Positions of coordinates that were found again for a block of positions of the same operand: no others than the block's."""
     graph, ranges = scope.provenance, scope.ranges
     for _, block in blocks_again(relation, graph):
@@ -87,7 +87,7 @@ def _cut_to_blocks(relation: PosRelation, level: int, positions: Range, scope: S
     return positions
 
 
-def _cut_rows(relation: PosRelation, code: list[ir.Stmt], scope: Scope) -> Scope:
+def _cut_rows(relation: Positions, code: list[ir.Stmt], scope: Scope) -> Scope:
     """Confine the positions of several levels to a block that may begin and end within a row."""
     access, graph, ranges = relation.access, scope.provenance, scope.ranges
     levels, place, ends = graph.position_levels(relation), scope.at(access), []
@@ -100,14 +100,14 @@ def _cut_rows(relation: PosRelation, code: list[ir.Stmt], scope: Scope) -> Scope
     return _declare_range(relation, levels[-1], (begin, most(begin, end)), code, scope)
 
 
-def _declare_range(relation: PosRelation, level: int, positions: Range, code: list[ir.Stmt], scope: Scope) -> Scope:
+def _declare_range(relation: Positions, level: int, positions: Range, code: list[ir.Stmt], scope: Scope) -> Scope:
     name = f"{relation.position.name}_{level + 1}"
     first, last = ir.Var(scope.fresh(f"{name}_begin")), ir.Var(scope.fresh(f"{name}_end"))
     code += [ir.Declare(first, positions[0]), ir.Declare(last, positions[1])]
     return scope.cutting(relation.access, level, first, last)
 
 
-def _first_interval(relation: PosRelation, scope: Scope) -> tuple[ir.Expr, ir.Expr | None]:
+def _first_interval(relation: Positions, scope: Scope) -> tuple[ir.Expr, ir.Expr | None]:
     """The coordinates to which outer digits confine the first level of a position variable; None where nothing does."""
     graph, ranges = scope.provenance, scope.ranges
     var = graph.walked(relation)[0]

@@ -14,13 +14,13 @@ from sparseloom.lower.position_nest import PositionNest, needed_above
 from sparseloom.lower.position_range import parent_of
 from sparseloom.lower.recovery import around_all, recover
 from sparseloom.lower.walking import settle
-from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Positions
 from sparseloom.scope.context import Runs
 from sparseloom.scope.ranges import subtract
 from sparseloom.scope.scope import Asked, Scope
 
 
-def over_positions(asked: Asked, relation: PosRelation, scope: Scope) -> ir.Stmt:
+def over_positions(asked: Asked, relation: Positions, scope: Scope) -> ir.Stmt:
     """The loop that determines a position: one flat loop, or a nest over the levels that are fused in it."""
     before = scope.sink.initialise(scope)
     scope = replace(scope, uninitialised=None, depth=scope.depth + 1)
@@ -37,7 +37,7 @@ class FlatPositions:
     """One loop over positions; coordinates above the last level are ``searched`` at each of them, where something needs them."""
 
     asked: Asked
-    relation: PosRelation
+    relation: Positions
     searched: bool
 
     def make(self, scope: Scope) -> ir.Stmt:

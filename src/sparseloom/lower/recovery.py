@@ -10,9 +10,7 @@ from __future__ import annotations
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.walking import settle
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.relations.alias import Alias
-from sparseloom.relations.fuse import FuseRelation
-from sparseloom.relations.relation import Line, Relation
+from sparseloom.relations.relation import Relation
 from sparseloom.scope.ranges import Ranges
 from sparseloom.scope.scope import Scope, Then
 
@@ -41,31 +39,49 @@ def recover(scope: Scope) -> tuple[list[ir.Stmt], ir.Expr, Scope]:
     while scope is not before:
         before = scope
         for relation in scope.provenance.relations:
-            ranges = scope.ranges
-            halves = scope.provenance.halves(relation) if isinstance(relation, FuseRelation) else None
-            match relation:
-                case Line() if relation.parent not in ranges.values and all(child in ranges.values for child in relation.children):
-                    (value,) = relation.recover(ranges.values, ranges)
-                    if not isinstance(relation, Alias):
-                        value = _declared(relation, relation.parent, value, relation.overruns(ranges), ranges, stmts, guards)
-                    scope = scope.knowing(relation.parent, value)
-                case FuseRelation(fused=fused) if halves is not None and fused in ranges.values:
-                    if halves.parent not in ranges.values:
-                        whole = ir.add(ranges.range_of(halves.parent)[0], ranges.values[fused])
-                        scope = scope.knowing(halves.parent, _declared(relation, halves.parent, whole, True, ranges, stmts, guards))
-                    elif halves.outer not in ranges.values:
-                        parts = halves.derive(ranges.values, ranges)
-                        for var, value in zip(relation.parents, parts, strict=True):
-                            scope = scope.knowing(var, value)
+            if relation.positions is None and relation.found_again is None:
+                scope = _recovered(relation, scope, stmts, guards)
     return stmts, ir.both(*guards), scope
 
 
+def _recovered(relation: Relation, scope: Scope, stmts: list[ir.Stmt], guards: list[ir.Expr]) -> Scope:
+    """The scope with what follows from the children of a relation, if these are known."""
+    ranges, known = scope.ranges, scope.coordinates
+    if any(child not in known for child in relation.children):
+        return scope
+    halves = scope.provenance.halves(relation)
+    if halves is None:
+        values = relation.recover(known, ranges) if any(var not in known for var in relation.parents) else ()
+        for var, value in zip(relation.parents, values, strict=False):
+            if var not in known:
+                sides = relation.guards(var, ranges)
+                made = value if relation.alias is not None else _declared(relation, var, value, sides, ranges, stmts, guards)
+                scope = scope.knowing(var, made)
+        return scope
+    (parent,), (fused,) = halves.parents, relation.children
+    if parent not in known:
+        value = ir.add(ranges.range_of(parent)[0], known[fused])
+        return scope.knowing(parent, _declared(relation, parent, value, (False, True), ranges, stmts, guards))
+    if halves.children[0] not in known:
+        for var, value in zip(relation.parents, halves.derive(known, ranges), strict=True):
+            scope = scope.knowing(var, value)
+    return scope
+
+
 def _declared(
-    made_by: Relation, var: IndexVar, value: ir.Expr, overruns: bool, ranges: Ranges, stmts: list[ir.Stmt], guards: list[ir.Expr]
+    made_by: Relation,
+    var: IndexVar,
+    value: ir.Expr,
+    sides: tuple[bool, bool],
+    ranges: Ranges,
+    stmts: list[ir.Stmt],
+    guards: list[ir.Expr],
 ) -> ir.Var:
-    """A recovered variable under its name, guarded where it may lie beyond the end of its range."""
-    made = ir.Var(var.name)
+    """A recovered variable under its name, compared with the beginning and the end of its range where it may lie outside."""
+    made, (low, high) = ir.Var(var.name), ranges.range_of(var)
     stmts.append(ir.Declare(made, value, made_by.word))
-    if overruns:
-        guards.append(ir.compare("less", made, ranges.range_of(var)[1]))
+    if sides[0]:
+        guards.append(ir.compare("greater_equal", made, low))
+    if sides[1]:
+        guards.append(ir.compare("less", made, high))
     return made

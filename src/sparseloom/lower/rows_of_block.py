@@ -20,7 +20,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.forall import over_digit
 from sparseloom.lower.position_nest import fixing_level, needed_above
 from sparseloom.notation.nodes import Forall, IndexVar, Races, Stmt, Tag, Unit
-from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Positions
 from sparseloom.scope.scope import Asked, Scope
 from sparseloom.scope.style import SERIAL, Spread
 
@@ -37,7 +37,7 @@ def in_rows_of_block(stmt: Forall, scope: Scope) -> ir.Stmt | None:
         return None
     whole = Forall(block, body, Tag())
     relation = scope.provenance.made_by(scope.provenance.root(block))
-    if not isinstance(relation, PosRelation) or not _has_rows(whole, relation, scope):
+    if relation is None or relation.positions is None or not _has_rows(whole, relation.positions, scope):
         return None
     spread = Spread(ir.Var(stmt.var.name), groups, ir.Var(lane.var.name), lanes)
     scope.remark(f"{stmt.var}, {lane.var}: rows of the block are shared out, and lanes add them up by shuffles")
@@ -70,7 +70,7 @@ def _block_of(variables: list[IndexVar], scope: Scope) -> IndexVar | None:
     return above if scope.ranges.is_leading(graph.root(above), above) else None
 
 
-def _has_rows(stmt: Forall, relation: PosRelation, scope: Scope) -> bool:
+def _has_rows(stmt: Forall, relation: Positions, scope: Scope) -> bool:
     """Whether a block of positions goes through rows, each of which has one place in a dense result, and above that only rows."""
     graph, target = scope.provenance, written(stmt)
     levels, kinds = graph.position_levels(relation), relation.access.tensor.format.levels

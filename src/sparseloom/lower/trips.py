@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import prod
 
-from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.iteration.foralls import relations_of
 from sparseloom.iteration.formula import ALWAYS, All, Any, Formula, Stored, has_flags
@@ -20,10 +19,7 @@ from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.contents import numbers_in
 from sparseloom.notation.nodes import Access, Fixed, IndexVar, Stmt
 from sparseloom.relations.arithmetic import INTEGERS
-from sparseloom.relations.coord import CoordRelation
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Line, Relation
-from sparseloom.relations.split import SplitRelation
+from sparseloom.relations.relation import FoundAgain, Positions, Ranges
 from sparseloom.scope.context import Remark, Runs
 
 
@@ -74,14 +70,14 @@ def trips(stmt: Stmt, remarks: Sequence[Remark], sizes: Mapping[str, int], store
         yield counting.of(inside)
 
 
-class _Counting:
+class _Counting(Ranges[int]):
     """Counts the loops of one statement."""
 
     arithmetic = INTEGERS
 
     def __init__(self, stmt: Stmt, sizes: Mapping[str, int], stored: Mapping[str, Sequence[int]]) -> None:
         self._graph, self._sizes, self._stored = Provenance(relations_of(stmt)), sizes, stored
-        self._again = any(isinstance(r, CoordRelation) for r in self._graph.relations)
+        self._again = any(r.found_again is not None for r in self._graph.relations)
         operands = dict.fromkeys(n for n in walk(stmt) if isinstance(n, Access) and n.tensor.name in stored)
         numbers = numbers_in(stmt)
         self.start = _At(visits={access: self._at_numbers(access, numbers) for access in operands}, settled=frozenset(numbers))
@@ -107,13 +103,14 @@ class _Counting:
         alone = len(digits) == 1
         product = total.times(prod(map(self.extent, digits)), alone)
         relation, made = self._graph.made_by(root), self._graph.made_by(digits[0])
-        if not isinstance(relation, PosRelation) or self._graph.position_levels(relation)[0] == 0:
+        counted = None if relation is None else relation.positions
+        if counted is None or made is None or self._graph.position_levels(counted)[0] == 0:
             return product
-        depth, visits = at.visits.get(relation.access, (0, Count(0)))
-        match made:
-            case SplitRelation(parent, outer, _, size) if outer == digits[0] and parent == root and alone and relation.access in at.visits:
-                # Every segment of positions ends with a block that may be smaller.
-                return Count(min(product.most, total.most + visits.most * self._positions(relation.access, depth + 1) // size), False)
+        depth, visits = at.visits.get(counted.access, (0, Count(0)))
+        size = made.block_of(digits[0])
+        if size is not None and made.whole == root and alone and counted.access in at.visits:
+            # Every segment of positions ends with a block that may be smaller.
+            return Count(min(product.most, total.most + visits.most * self._positions(counted.access, depth + 1) // size), False)
         return replace(product, exact=False)
 
     def enter(self, runs: Runs, at: _At) -> _At:
@@ -122,7 +119,7 @@ class _Counting:
             root = self._graph.root(runs.var)
             return replace(at, digits={**at.digits, root: (*at.digits.get(root, ()), runs.var)})
         new = (runs.var,) if runs.position is None else self._graph.walked(runs.position)
-        settled = at.settled | {*new}
+        settled = self._graph.known(at.settled.union(new))
         total = self._total(runs, new, at)
         visits = {access: self._visits(access, runs, new, settled, total, at) for access in at.visits}
         open_digits = {root: digits for root, digits in at.digits.items() if not settled.issuperset(self._graph.covered(root))}
@@ -135,7 +132,7 @@ class _Counting:
         else:
             found = self._bound(runs.formula, at)
         if found is None:
-            return replace(every, exact=every.exact and runs.formula == ALWAYS and not self._again)
+            return replace(every, exact=every.exact and runs.formula == ALWAYS and not self._again and not self._is_confined(runs.var))
         return Count(min(every.most, found.most), found.exact and not has_flags(runs.formula) and not self._again)
 
     def _bound(self, formula: Formula, at: _At) -> Count | None:
@@ -181,28 +178,26 @@ class _Counting:
         """How many values a variable takes, at most."""
         low, high = self.range_of(var)
         relation = self._graph.made_by(var)
+        if relation is None or relation.whole is None or var != relation.children[-1]:
+            return high - low
         # The last digit ends where the range ends that it was cut from.
-        ends = isinstance(relation, Line) and var == relation.children[-1] and relation.overruns(self)
-        return min(high - low, self.extent(relation.parents[0])) if relation is not None and ends else high - low
+        return min(high - low, self.extent(relation.whole)) if relation.guards(relation.whole, self)[1] else high - low
 
     def range_of(self, var: IndexVar) -> tuple[int, int]:
         """Where the range of a variable begins and ends."""
         relation = self._graph.made_by(var)
         return (0, self._sizes.get(var.name, 1)) if relation is None else relation.range_of(var, self)
 
-    def found(self, relation: Relation, values: Mapping[IndexVar, int]) -> tuple[int, ...]:
-        """Values are not asked for."""
-        raise CompilerBug(relation, "only how far variables run is counted")
+    def _is_confined(self, var: IndexVar) -> bool:
+        """Whether a variable is one of several that stand for others together, so that its siblings may leave it a part of its range."""
+        made = self._graph.made_by(var)
+        return made is not None and made.whole is None and len(made.children) > 1
 
-    def measured(self, relation: Relation) -> tuple[int, int]:
-        """Positions are counted from 0, as if all of them stood below one parent; a piece is at most the whole."""
-        match relation:
-            case Line():
-                return self.range_of(relation.parent)
-            case CoordRelation():
-                return self.range_of(self._graph.found_again(relation))
-            case PosRelation(coordinate, _, access):
-                last = self._graph.position_levels(relation)[-1]
-                every = self.extent(coordinate)
-                return 0, min(every, self._positions(access, last + 1)) if access.tensor.name in self._stored else every
-        raise CompilerBug(relation, "a relation whose extent can be counted")
+    def coordinates_of(self, relation: FoundAgain) -> tuple[int, int]:
+        """Coordinates that are found again run as far as they did."""
+        return self.range_of(self._graph.found_again(relation))
+
+    def positions_of(self, relation: Positions) -> tuple[int, int]:
+        """Positions are counted from 0, as if all of them stood below one parent."""
+        last, every = self._graph.position_levels(relation)[-1], self.extent(relation.coordinate)
+        return 0, min(every, self._positions(relation.access, last + 1)) if relation.access.tensor.name in self._stored else every

@@ -23,7 +23,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.lower.carries import carried_by, cleared, opened, reducing
 from sparseloom.lower.forall import over
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt, Unit, Where
-from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Positions
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.scope.device import is_on_gpu
 from sparseloom.scope.expression import operate
@@ -50,7 +50,7 @@ def units_inside(loop: Forall) -> list[Forall]:
                 return found
 
 
-def carried_by_units(loop: Forall, outer: set[IndexVar], graph: Provenance) -> PosRelation | None:
+def carried_by_units(loop: Forall, outer: set[IndexVar], graph: Provenance) -> Positions | None:
     """The positions which blocks of a GPU, or units inside them, take in order, so that they only meet in their first and last run."""
     if loop.tag.unit is not Unit.GPUBlock:
         return None
@@ -68,7 +68,7 @@ def _digits(var: IndexVar, loops: list[IndexVar], graph: Provenance) -> list[Ind
     return [digit for part in parts for digit in _digits(part, loops, graph)] if parts else [var]
 
 
-def in_units(stmt: Forall, relation: PosRelation, scope: Scope) -> ir.Stmt:
+def in_units(stmt: Forall, relation: Positions, scope: Scope) -> ir.Stmt:
     """A loop over blocks of a GPU; each, or each unit in it, has places of its own for the first and the last run of its positions."""
     carry, sized = opened(stmt, relation, scope)
     ready, scope = scope.result.initialise(scope), replace(scope, uninitialised=None)

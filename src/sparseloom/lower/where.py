@@ -34,8 +34,6 @@ from sparseloom.lower.forall import find_extents
 from sparseloom.lower.walking import settle
 from sparseloom.notation.dtyping import Absence, absence_of
 from sparseloom.notation.nodes import Access, Apply, Forall, Stmt
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.scope.scope import NOBODY, Place, Scope
 
 _Collects = Scatter | SpreadRow | BlockRow | HashRow | ListWorkspace
@@ -97,11 +95,11 @@ def _driving(inside: set[Node], graph: Provenance) -> dict[Access, int]:
     walked = {above for n in inside if isinstance(n, Forall) for above in graph.ancestors(n.var)}
     found: dict[Access, int] = {}
     for relation in graph.relations:
-        if isinstance(relation, PosRelation) and relation.position in walked:
-            found[relation.access] = max(found.get(relation.access, 0), graph.position_levels(relation)[-1] + 1)
-        if isinstance(relation, WeightedRelation) and relation.inner in walked:
-            above = graph.stored(relation.access).index(relation.parent)
-            found[relation.access] = max(found.get(relation.access, 0), above)
+        counted, pieces = relation.positions, relation.pieces
+        if counted is not None and counted.position in walked:
+            found[counted.access] = max(found.get(counted.access, 0), graph.position_levels(counted)[-1] + 1)
+        if pieces is not None and pieces.inner in walked:
+            found[pieces.access] = max(found.get(pieces.access, 0), graph.stored(pieces.access).index(pieces.parent))
     return found
 
 

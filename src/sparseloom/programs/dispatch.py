@@ -32,7 +32,6 @@ from sparseloom.programs.chain import Chain, has_nan, temporary
 from sparseloom.programs.execution import Specialization, specialize
 from sparseloom.programs.laying import LAYS, NUMBERS, TEMPORARY, Kind, Laid, lay, spelled
 from sparseloom.programs.ways import Destination, Filled, Way, way_to
-from sparseloom.relations.bound import BoundRelation
 from sparseloom.targets.target import Calling
 
 MOST_WAYS = 1024
@@ -213,7 +212,7 @@ def _known(special: Specialization, places: Mapping[str, int], kinds: Sequence[K
     initial = None if plan.assign.op is None else places[own.problem.assign.lhs.tensor.name]
     if initial is not None and not _begins_as(plan.assign.lhs.tensor, kinds[initial]):
         return None
-    if problem.schedule and any(isinstance(relation, BoundRelation) for relation in relations_of(stages.concrete.stmt)):
+    if problem.schedule and any(relation.promises for relation in relations_of(stages.concrete.stmt)):
         return None  # whoever says it must hear that it does not hold
     experience, formats = special.experience, {n.name: n.format for n in walk(plan.assign.rhs) if isinstance(n, TensorVar)}
     learnt = (experience.expect, experience.learn)

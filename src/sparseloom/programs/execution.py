@@ -49,7 +49,6 @@ from sparseloom.programs.cuda.storages import Place, is_writable, require_place,
 from sparseloom.programs.experience import Experience
 from sparseloom.programs.explain import explain
 from sparseloom.programs.renaming import Names, renamed
-from sparseloom.relations.bound import BoundRelation
 from sparseloom.targets.c import C
 from sparseloom.targets.c_toolchain import C_TOOLCHAIN
 from sparseloom.targets.registry import DEFAULT, find_target
@@ -316,7 +315,7 @@ class Specialization:
         else:
             call = bind_entry(entry, lowered, arguments, read)
         call = replace(call, entries=entries)
-        if self.problem.schedule and any(isinstance(r, BoundRelation) for r in relations_of(stages.concrete.stmt)):
+        if self.problem.schedule and any(r.promises for r in relations_of(stages.concrete.stmt)):
             call = _naming_bounds(call, stages.concrete.stmt, sizes)
         call = _refreshing(call, refreshes) if refreshes else call
         blocked = self.plan.blocked

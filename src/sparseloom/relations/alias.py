@@ -25,11 +25,18 @@ class Alias(Line):
     def range_of(self, var: IndexVar, ranges: Ranges[V]) -> tuple[V, V]:
         return ranges.range_of(self.parent)
 
+    def guards(self, var: IndexVar, ranges: Ranges[V]) -> tuple[bool, bool]:
+        return False, False
+
     def recover(self, values: Mapping[IndexVar, V], ranges: Ranges[V]) -> tuple[V, ...]:
         return (values[self.child],)
 
     def derive(self, values: Mapping[IndexVar, V], ranges: Ranges[V]) -> tuple[V, ...]:
         return (values[self.parent],)
 
-    def interval(self, known: Known[V]) -> tuple[V, V]:
+    def interval(self, var: IndexVar, known: Known[V]) -> tuple[V, V]:
         return known.interval(self.child)
+
+    @property
+    def alias(self) -> IndexVar:
+        return self.child

@@ -18,3 +18,5 @@ class BlockRelation(SplitRelation):
     """``outer`` counts the blocks of a format, and ``inner`` the places in one."""
 
     word: ClassVar[str] = "the blocked format"
+    is_block: ClassVar[bool] = True
+    counts_up: ClassVar[bool] = False  # its halves stay apart

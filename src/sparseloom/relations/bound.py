@@ -50,6 +50,7 @@ class BoundRelation(Alias):
     kind: BoundType
 
     word: ClassVar[str] = "bound"
+    promises: ClassVar[bool] = True
 
     @property
     def label(self) -> str:
@@ -63,10 +64,19 @@ class BoundRelation(Alias):
         return (promised, high) if self.kind.is_lower else (low, promised)
 
     def broken(self, ranges: Ranges[V]) -> tuple[str, V, V]:
-        """What must not hold of the limits: the name of a comparison, and what it compares."""
         low, high = ranges.range_of(self.parent)
         comparison = "not_equal" if self.kind.is_exact else "less" if self.kind.is_lower else "greater"
         return comparison, low if self.kind.is_lower else high, ranges.arithmetic.number(self.value)
+
+    @property
+    def step(self) -> str:
+        return f"bound({self.parent}, {self.child}, {self.value}, {self.kind.value})"
+
+    @property
+    def promise(self) -> str:
+        if self.kind.is_exact:
+            return ""
+        return f"starting at {self.value} or later" if self.kind.is_lower else f"ending at {self.value} or earlier"
 
     def __str__(self) -> str:
         return f"{self.child} = {self.parent} with {self.kind.value} {self.value}"

@@ -10,25 +10,17 @@ from typing import ClassVar
 
 from sparseloom.core.trees import node
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.relations.relation import Relation
+from sparseloom.relations.relation import FoundAgain
 
 
 @node
-class CoordRelation(Relation):
+class CoordRelation(FoundAgain):
     """``coordinate`` runs over the coordinates of the positions that ``position`` would run over."""
 
     position: IndexVar
     coordinate: IndexVar
 
     word: ClassVar[str] = "coord"
-
-    @property
-    def parents(self) -> tuple[IndexVar, ...]:
-        return (self.position,)
-
-    @property
-    def children(self) -> tuple[IndexVar, ...]:
-        return (self.coordinate,)
 
     @property
     def recovery(self) -> str:

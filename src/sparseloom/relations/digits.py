@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from sparseloom.core.errors import CompilerBug
 from sparseloom.notation.nodes import IndexVar
@@ -15,6 +16,7 @@ class Digits(Line):
     __slots__ = ()
     outer: IndexVar  # fields of every member
     inner: IndexVar
+    counts_up: ClassVar[bool] = True
 
     @property
     def children(self) -> tuple[IndexVar, ...]:
@@ -25,7 +27,7 @@ class Digits(Line):
         return (self.outer, self.inner)
 
     def overruns(self, ranges: Ranges[V]) -> bool:
-        """The last block may reach beyond the end, unless the blocks fill the range for certain."""
+        """Whether the last block may reach beyond the end: it may, unless the blocks fill the range for certain."""
         do = ranges.arithmetic
         extent, size, count = map(do.constant, (ranges.extent(self.parent), self.block_size(ranges), ranges.extent(self.outer)))
         return extent is None or size is None or count is None or extent != size * count
@@ -51,7 +53,10 @@ class Digits(Line):
         offset, size = do.subtract(values[self.parent], ranges.range_of(self.parent)[0]), self.block_size(ranges)
         return do.quotient(offset, size), do.remainder(offset, size)
 
-    def interval(self, known: Known[V]) -> tuple[V, V]:
+    def guards(self, var: IndexVar, ranges: Ranges[V]) -> tuple[bool, bool]:
+        return False, self.overruns(ranges)
+
+    def interval(self, var: IndexVar, known: Known[V]) -> tuple[V, V]:
         do, (low, high), block = known.arithmetic, known.range_of(self.parent), known.value(self.outer)
         if block is not None:
             begin, (first, last) = self.begin(block, known), known.interval(self.inner)

@@ -33,6 +33,13 @@ class FuseRelation(Relation):
     def children(self) -> tuple[IndexVar, ...]:
         return (self.fused,)
 
+    @property
+    def nest(self) -> tuple[IndexVar, ...]:
+        return self.parents
+
+    def guards(self, var: IndexVar, ranges: Ranges[V]) -> tuple[bool, bool]:
+        return False, False
+
     def range_of(self, var: IndexVar, ranges: Ranges[V]) -> tuple[V, V]:
         do = ranges.arithmetic
         return do.number(0), do.multiply(ranges.extent(self.outer), ranges.extent(self.inner))

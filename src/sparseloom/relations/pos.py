@@ -12,11 +12,11 @@ from typing import ClassVar
 
 from sparseloom.core.trees import node
 from sparseloom.notation.nodes import Access, IndexVar
-from sparseloom.relations.relation import Relation
+from sparseloom.relations.relation import Positions
 
 
 @node
-class PosRelation(Relation):
+class PosRelation(Positions):
     """``position`` runs over the positions at which ``access`` stores coordinates of ``coordinate``."""
 
     coordinate: IndexVar
@@ -24,14 +24,6 @@ class PosRelation(Relation):
     access: Access
 
     word: ClassVar[str] = "pos"
-
-    @property
-    def parents(self) -> tuple[IndexVar, ...]:
-        return (self.coordinate,)
-
-    @property
-    def children(self) -> tuple[IndexVar, ...]:
-        return (self.position,)
 
     @property
     def label(self) -> str:

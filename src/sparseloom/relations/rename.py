@@ -17,6 +17,7 @@ class RenameRelation(Alias):
     child: IndexVar
 
     word: ClassVar[str] = "rename"
+    is_local: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return f"{self.child} stands for {self.parent}"

@@ -34,6 +34,9 @@ class SplitRelation(Digits):
     def constants(self) -> tuple[int, ...]:
         return (self.size,)
 
+    def block_of(self, var: IndexVar) -> int | None:
+        return self.size if var == self.outer else None
+
     def block_size(self, ranges: Ranges[V]) -> V:
         return ranges.arithmetic.number(self.size)
 

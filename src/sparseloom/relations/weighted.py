@@ -15,12 +15,11 @@ from typing import ClassVar
 
 from sparseloom.core.trees import node
 from sparseloom.notation.nodes import Access, IndexVar
-from sparseloom.relations.digits import Digits
-from sparseloom.relations.relation import Known, Ranges, V
+from sparseloom.relations.relation import Known, Pieces, Ranges, V
 
 
 @node
-class WeightedRelation(Digits):
+class WeightedRelation(Pieces):
     """``parent = inner``, in ``[cut(outer), cut(outer + 1))``: piece b begins at the first value before which ``b / count`` of the
     entries of ``access`` stand; each value that ``access`` has a place for weighs as much as ``rows`` entries more."""
 
@@ -41,19 +40,27 @@ class WeightedRelation(Digits):
     def constants(self) -> tuple[int, ...]:
         return (self.count,)
 
-    def overruns(self, ranges: Ranges[V]) -> bool:
-        return False
+    @property
+    def children(self) -> tuple[IndexVar, ...]:
+        return (self.outer, self.inner)
+
+    @property
+    def significant(self) -> tuple[IndexVar, ...]:
+        return self.children
+
+    def guards(self, var: IndexVar, ranges: Ranges[V]) -> tuple[bool, bool]:
+        return False, False
 
     def range_of(self, var: IndexVar, ranges: Ranges[V]) -> tuple[V, V]:
-        return (ranges.arithmetic.number(0), ranges.arithmetic.number(self.count)) if var == self.outer else ranges.measured(self)
+        return (ranges.arithmetic.number(0), ranges.arithmetic.number(self.count)) if var == self.outer else ranges.piece_of(self)
 
     def recover(self, values: Mapping[IndexVar, V], ranges: Ranges[V]) -> tuple[V, ...]:
         return (values[self.inner],)
 
     def derive(self, values: Mapping[IndexVar, V], ranges: Ranges[V]) -> tuple[V, ...]:
-        return ranges.found(self, values)
+        return ranges.piece_at(self, values), values[self.parent]
 
-    def interval(self, known: Known[V]) -> tuple[V, V]:
+    def interval(self, var: IndexVar, known: Known[V]) -> tuple[V, V]:
         return known.range_of(self.parent) if known.value(self.outer) is None else known.interval(self.inner)
 
     @property

@@ -6,8 +6,6 @@ from sparseloom.iteration.foralls import placed, provenance, reads
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Races, Stmt, Unit
 from sparseloom.notation.printer import show
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.weighted import WeightedRelation
 from sparseloom.schedule.refusal import Refusal, listed
 
 
@@ -48,7 +46,7 @@ def _scattered(graph: Provenance, outer: tuple[IndexVar, ...], var: IndexVar, ac
     if first not in mine:
         why = f"{show(access)} is stored along {first} before {var}, so what one iteration of {var} reads lies apart"
         return Refusal("S1309", why, f"put the loop over {first} outside, or convert the operand", at=var)
-    if any(isinstance(made, WeightedRelation) and made.outer == above for above in mine if (made := graph.made_by(above))):
+    if any(made.pieces is not None and made.pieces.outer == above for above in mine if (made := graph.made_by(above)) is not None):
         why = f"{var} counts pieces, and where a coming one begins is not known yet"
         return Refusal("S1310", why, "prefetch in a loop inside", at=var)
     return _searched(graph, outer, var, access, stored.index(first))
@@ -58,9 +56,9 @@ def _searched(graph: Provenance, outer: tuple[IndexVar, ...], var: IndexVar, acc
     """A level whose coming position only a search would tell."""
     level, first = access.tensor.format.levels[depth], graph.stored(access)[depth]
     relation = graph.made_by(graph.root(var))
-    if isinstance(relation, PosRelation):
-        last = graph.walked(relation)[-1]
-        found = relation.access == access or (first in graph.ancestors(last) and (level.full or level.can_locate))
+    if relation is not None and relation.positions is not None:
+        last = graph.walked(relation.positions)[-1]
+        found = relation.positions.access == access or (first in graph.ancestors(last) and (level.full or level.can_locate))
     else:
         found = level.full or first in graph.known((*outer, var))
     if found:

@@ -15,13 +15,7 @@ from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import is_skippable, written
 from sparseloom.notation.nodes import Access, IndexVar, Stmt, TensorVar
 from sparseloom.notation.printer import show
-from sparseloom.relations.coord import CoordRelation
-from sparseloom.relations.digits import Digits
-from sparseloom.relations.fuse import FuseRelation
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Line
-from sparseloom.relations.rename import RenameRelation
-from sparseloom.relations.weighted import WeightedRelation
+from sparseloom.relations.relation import Relation
 from sparseloom.schedule.asked_ahead import not_ahead
 from sparseloom.schedule.races import unresolved
 from sparseloom.schedule.refusal import Refusal, listed
@@ -58,49 +52,34 @@ def appended_result(concrete: Concrete) -> TensorVar | None:
     return None if tensor.format.is_dense or concrete.shared is not None else tensor
 
 
-_MEASURED = PosRelation | CoordRelation | WeightedRelation
-
-
 def loose_position(stmt: Stmt) -> Refusal | None:
     """A position loop outside of what tells where its segment is."""
     graph = provenance(stmt)
-    measured = [relation for relation in relations_of(stmt) if isinstance(relation, _MEASURED)]
+    measured = [relation for relation in relations_of(stmt) if relation.follows_from_data]
     for relation, path in product(measured, paths(stmt)):
         inside = [k for k, var in enumerate(path.variables) if relation.children[-1] in graph.ancestors(var)]
         if inside:
             var = path.variables[inside[0]]
             missing = sorted(_needs(graph, relation) - graph.known(path.variables[: inside[0]]), key=str)
             if missing:
-                weighed = isinstance(relation, WeightedRelation)
-                what = f"{var} runs through a piece that is cut in" if weighed else f"{var} stands for entries below"
+                what = f"{var} runs through a piece that is cut in" if relation.pieces is not None else f"{var} stands for entries below"
                 why = f"{what} {listed(missing)}, which would not be known outside the loop over {var}"
                 return Refusal("S606", why, f"keep the loop over {var} inside those that settle {listed(missing)}", at=var)
     return None
 
 
-def _needs(graph: Provenance, relation: PosRelation | CoordRelation | WeightedRelation) -> frozenset[IndexVar]:
+def _needs(graph: Provenance, relation: Relation) -> frozenset[IndexVar]:
     """What must be known before the first loop of a variable whose range only the data tell."""
-    match relation:
-        case WeightedRelation(parent, outer, access=access):
-            stored = graph.stored(access)
-            return frozenset({outer, *stored[: stored.index(parent)]})
-        case CoordRelation(position, _):
-            span = graph.span(position)
-            return span.needs if span is not None else frozenset()
-        case PosRelation(coordinate, position, access):
-            above = _position_above(graph, position, access)
-            if above is not None:
-                return _needs(graph, above)
-            stored = graph.stored(access)
-            span, levels = graph.span(coordinate, stored), graph.levels(coordinate, access)
-            return frozenset() if span is None or levels is None else span.needs.union(stored[: levels[0]])
-
-
-def _position_above(graph: Provenance, position: IndexVar, access: Access) -> PosRelation | None:
-    """The position that was fused with this one as its parent, if one was."""
-    fused = next((r for r in graph.relations if isinstance(r, FuseRelation) and r.inner == position), None)
-    above = None if fused is None else graph.position(fused.outer)
-    return above if above is not None and above.access == access else None
+    pieces, counted = relation.pieces, relation.positions
+    if pieces is not None:
+        stored = graph.stored(pieces.access)
+        return frozenset({pieces.outer, *stored[: stored.index(pieces.parent)]})
+    if counted is None:
+        span = graph.span(relation.parents[0])
+        return frozenset() if span is None else span.needs
+    stored = graph.stored(counted.access)
+    span, levels = graph.span(counted.coordinate, stored), graph.levels(counted.coordinate, counted.access)
+    return frozenset() if span is None or levels is None else span.needs.union(stored[: levels[0]])
 
 
 def unsized(stmt: Stmt) -> Refusal | None:
@@ -113,9 +92,9 @@ def unsized(stmt: Stmt) -> Refusal | None:
             if graph.extent(var) is not None:
                 continue
             # Coordinates that are found again run as far as they did, wherever their positions are.
-            told = WeightedRelation if graph.position(var) is None else _MEASURED
-            made_by = [graph.made_by(above) for above in graph.ancestors(var)]
-            needed = {need for relation in made_by if isinstance(relation, told) for need in _needs(graph, relation)}
+            counts, made_by = graph.position(var) is not None, [graph.made_by(above) for above in graph.ancestors(var)]
+            told = [r for r in made_by if r is not None and (r.follows_from_data if counts else r.pieces is not None)]
+            needed = {need for relation in told for need in _needs(graph, relation)}
             missing = sorted(needed - graph.known(outer), key=str)
             if missing:
                 why = f"how far {var} runs depends on {listed(missing)}, which is not known where {made} is made"
@@ -243,11 +222,11 @@ def _append_order(stmt: Stmt, lhs: Access, inserted: tuple[IndexVar, ...]) -> tu
     sparse = [var for var, level in zip(stored, form.levels, strict=True) if not level.full]
     last = len(inserted) - 1 if inserted else max(map(order.index, sparse))
     for relation in relations_of(stmt):
-        before, after = relation.parents, relation.children
-        disordered = isinstance(relation, Line) and not relation.significant
-        if disordered or isinstance(relation, RenameRelation) or before[0] not in order:
+        data = relation.positions is not None or relation.found_again is not None
+        before = relation.nest or relation.parents
+        if relation.is_local or before[0] not in order or not (data or relation.keeps_order):
             continue
-        at = order.index(before[0])
+        at, after = order.index(before[0]), relation.significant or relation.children
         if tuple(order[at : at + len(before)]) == before:
             order[at : at + len(before)] = after
             grown = len(after) - len(before)
@@ -264,17 +243,19 @@ def _cut_rows(stmt: Stmt, appended: TensorVar, making: Making) -> Refusal | None
     if found is None or (isinstance(making, Appended) and not any(level.full for level in appended.format.levels)):
         return None
     relation, row = found
-    why = f"a block of {relation.parent} may end within a {row}, and {appended} would append that {row} twice"
-    return Refusal("S611", why, "split before fuse, append to compressed levels alone, or ask for dense upper levels", at=relation.outer)
+    why = f"a block of {relation.parents[0]} may end within a {row}, and {appended} would append that {row} twice"
+    advice = "split before fuse, append to compressed levels alone, or ask for dense upper levels"
+    return Refusal("S611", why, advice, at=relation.children[0])
 
 
-def cut_row(stmt: Stmt, lhs: Access) -> tuple[Digits, IndexVar] | None:
+def cut_row(stmt: Stmt, lhs: Access) -> tuple[Relation, IndexVar] | None:
     """What cuts a fused variable into blocks that may end within a row of an appended result, and the variable of that row."""
     graph = provenance(stmt)
     stored, rows = graph.stored(lhs), _rows(graph, lhs)
     for relation in relations_of(stmt):
-        cut = [var for var in _members(graph, relation.parent, stored)[:-1] if var in rows] if isinstance(relation, Digits) else []
-        if cut and isinstance(relation, Digits):
+        whole = relation.whole if len(relation.children) > 1 else None
+        cut = [] if whole is None else [var for var in _members(graph, whole, stored)[:-1] if var in rows]
+        if cut:
             return relation, cut[-1]
     return None
 
@@ -300,18 +281,19 @@ def _repeated(stmt: Stmt, appended: TensorVar) -> Refusal | None:
     """Positions at which a coordinate of an appended result comes several times."""
     graph = provenance(stmt)
     for relation in relations_of(stmt):
-        if not isinstance(relation, PosRelation):
+        counted = relation.positions
+        if counted is None:
             continue
-        levels = graph.position_levels(relation)
+        levels = graph.position_levels(counted)
         again = [
             var
-            for k, var in zip(levels, graph.walked(relation)[:-1], strict=False)
-            if not relation.access.tensor.format.levels[k].unique and var in _rows(graph, result(stmt))
+            for k, var in zip(levels, graph.walked(counted)[:-1], strict=False)
+            if not counted.access.tensor.format.levels[k].unique and var in _rows(graph, result(stmt))
         ]
         if again:
-            why = f"{show(relation.access)} repeats {again[0]} for every entry of it, and {appended} appends each once"
-            return Refusal("S614", why, _ADVICE, at=relation.position)
-        if not graph.is_distinct(relation) and {*graph.originals(relation.coordinate)} & {*result(stmt).indices}:
-            why = f"{show(relation.access)} repeats coordinates of {relation.coordinate}, and {appended} appends each once"
-            return Refusal("S610", why, _ADVICE, at=relation.position)
+            why = f"{show(counted.access)} repeats {again[0]} for every entry of it, and {appended} appends each once"
+            return Refusal("S614", why, _ADVICE, at=counted.position)
+        if not graph.is_distinct(counted) and {*graph.originals(counted.coordinate)} & {*result(stmt).indices}:
+            why = f"{show(counted.access)} repeats coordinates of {counted.coordinate}, and {appended} appends each once"
+            return Refusal("S610", why, _ADVICE, at=counted.position)
     return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparseloom.core.errors import CompilerBug
 from sparseloom.core.lines import Line
 from sparseloom.iteration.foralls import body_of, provenance
 from sparseloom.iteration.provenance import Provenance
@@ -14,12 +13,7 @@ from sparseloom.notation import nodes
 from sparseloom.notation.nodes import SERIAL, Assign, Forall, IndexVar, Stmt, Where
 from sparseloom.notation.printer import lines, show
 from sparseloom.relations.arithmetic import WORDS, Arithmetic, Text
-from sparseloom.relations.bound import BoundRelation
-from sparseloom.relations.coord import CoordRelation
-from sparseloom.relations.fuse import FuseRelation
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Ranges, Relation
-from sparseloom.relations.weighted import WeightedRelation
+from sparseloom.relations.relation import FoundAgain, Pieces, Positions, Ranges, Relation
 from sparseloom.schedule.primitive import describe
 
 
@@ -84,36 +78,31 @@ class _Bounds(Ranges[Text]):
     def range_of(self, var: IndexVar) -> tuple[Text, Text]:
         """The limits of a variable."""
         relation = self.graph.made_by(var)
-        low, high = (Text("0"), Text(f"|{var}|")) if relation is None else self._made(var, relation)
+        low, high = (Text("0"), Text(f"|{var}|")) if relation is None else relation.range_of(var, self)
         first, last = self.graph.limits(var)
         return low if first is None else Text(str(first)), high if last is None else Text(str(last))
-
-    def _made(self, var: IndexVar, relation: Relation) -> tuple[Text, Text]:
-        match relation:
-            case FuseRelation(outer, inner) if (below := self.graph.position(inner)) is not None and self.graph.position(outer) != below:
-                return self.measured(below)
-        return relation.range_of(var, self)
 
     def extent(self, var: IndexVar) -> Text:
         """How many values a variable takes."""
         extent = self.graph.extent(var)
         return Text(f"|{var}|" if extent is None else str(extent))
 
-    def measured(self, relation: Relation) -> tuple[Text, Text]:
-        """Where a segment or a piece begins and ends, or which coordinates its positions have."""
-        match relation:
-            case WeightedRelation(outer=outer):
-                return Text(f"cut({outer})"), Text(f"cut({outer} + 1)")
-            case PosRelation(_, _, access):
-                return Text(f"begin({access.tensor})"), Text(f"end({access.tensor})")
-            case CoordRelation(position, _):
-                return Text(f"first({position})"), Text(f"last({position}) + 1")
-        raise CompilerBug(relation, "only positions have no arithmetic")
+    def piece_of(self, relation: Pieces) -> tuple[Text, Text]:
+        """Where a piece begins and ends."""
+        return Text(f"cut({relation.outer})"), Text(f"cut({relation.outer} + 1)")
+
+    def positions_of(self, relation: Positions) -> tuple[Text, Text]:
+        """Where a segment begins and ends."""
+        return Text(f"begin({relation.access.tensor})"), Text(f"end({relation.access.tensor})")
+
+    def coordinates_of(self, relation: FoundAgain) -> tuple[Text, Text]:
+        """Which coordinates some positions have."""
+        return Text(f"first({relation.position})"), Text(f"last({relation.position}) + 1")
 
 
 def _promises(var: IndexVar, graph: Provenance) -> Iterator[str]:
-    match graph.made_by(var):
-        case BoundRelation(original, _, value, kind):
-            yield from _promises(original, graph)
-            if not kind.is_exact:
-                yield f"starting at {value} or later" if kind.is_lower else f"ending at {value} or earlier"
+    relation = graph.made_by(var)
+    if relation is not None and relation.promises:
+        yield from _promises(relation.parents[0], graph)
+        if relation.promise:
+            yield relation.promise

@@ -17,11 +17,8 @@ from sparseloom.iteration.foralls import Path, paths, provenance
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Races, Stmt, TensorVar, Unit
 from sparseloom.notation.printer import show
-from sparseloom.relations.alias import Alias
 from sparseloom.relations.arithmetic import INTEGERS
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Relation
-from sparseloom.relations.weighted import WeightedRelation
+from sparseloom.relations.relation import FoundAgain, Pieces, Positions, Ranges
 from sparseloom.schedule.refusal import Refusal, listed
 
 _COMBINING = (Races.Atomics, Races.Temporary, Races.ParallelReduction)
@@ -176,7 +173,7 @@ def follows(graph: Provenance, known: set[IndexVar]) -> set[IndexVar]:
             if all(v in found for v in below):
                 found.update(above)
             # A coordinate has one position unless the operand may repeat it.
-            if all(v in found for v in above) and (not isinstance(relation, PosRelation) or graph.is_distinct(relation)):
+            if all(v in found for v in above) and (relation.positions is None or graph.is_distinct(relation.positions)):
                 found.update(below)
     return found
 
@@ -207,7 +204,7 @@ def _point(point: Mapping[IndexVar, int]) -> str:
     return listed(f"{var} = {value}" for var, value in point.items())
 
 
-class _Small:
+class _Small(Ranges[int]):
     """A small example of the statement in which every entry is stored, so that positions equal coordinates."""
 
     arithmetic = INTEGERS
@@ -227,24 +224,30 @@ class _Small:
 
     def range_of(self, var: IndexVar) -> tuple[int, int]:
         """Where the range of a variable begins and ends. Nothing is promised of an example."""
-        match self._graph.made_by(var):
-            case None:
-                return 0, self._extent
-            case Alias() as alias:
-                return self.range_of(alias.parent)
-            case relation:
-                return relation.range_of(var, self)
+        relation = self._graph.made_by(var)
+        if relation is None:
+            return 0, self._extent
+        return relation.range_of(var, self) if relation.alias is None else self.range_of(relation.parents[0])
 
-    def measured(self, relation: Relation) -> tuple[int, int]:
+    def positions_of(self, relation: Positions) -> tuple[int, int]:
         """Positions equal coordinates."""
-        return self.range_of(relation.parents[0])
+        return self.range_of(relation.coordinate)
 
-    def found(self, relation: Relation, values: Mapping[IndexVar, int]) -> tuple[int, ...]:
-        """Positions equal coordinates, and pieces of equal weight are blocks of equal size."""
-        value = values[relation.parents[0]]
-        if isinstance(relation, WeightedRelation):
-            return value // INTEGERS.share(self.extent(relation.parent), relation.count), value
-        return (value,)
+    def coordinates_of(self, relation: FoundAgain) -> tuple[int, int]:
+        """Coordinates equal positions."""
+        return self.range_of(relation.position)
+
+    def position_at(self, relation: Positions, values: Mapping[IndexVar, int]) -> int:
+        """Positions equal coordinates."""
+        return values[relation.coordinate]
+
+    def coordinate_at(self, relation: FoundAgain, values: Mapping[IndexVar, int]) -> int:
+        """Coordinates equal positions."""
+        return values[relation.position]
+
+    def piece_at(self, relation: Pieces, values: Mapping[IndexVar, int]) -> int:
+        """Pieces of equal weight are blocks of equal size."""
+        return values[relation.parent] // INTEGERS.share(self.extent(relation.parent), relation.count)
 
     def value(self, var: IndexVar, point: Mapping[IndexVar, int]) -> int:
         """The value of a variable at a point of the original space."""

@@ -12,7 +12,7 @@ from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.rows import SHORT_ROWS, RowChoice
 from sparseloom.loops import nodes as ir
 from sparseloom.notation.nodes import Access, IndexVar, TensorVar
-from sparseloom.relations.pos import PosRelation
+from sparseloom.relations.relation import Positions
 from sparseloom.scope.views import Sizes
 from sparseloom.targets.target import Target
 
@@ -29,7 +29,7 @@ class Runs:
     var: IndexVar
     settles: bool = True
     formula: Formula = ALWAYS
-    position: PosRelation | None = None
+    position: Positions | None = None
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.loops import nodes as ir
 from sparseloom.notation.nodes import IndexVar
-from sparseloom.relations.alias import Alias
+from sparseloom.relations import relation as relations
 from sparseloom.relations.arithmetic import Arithmetic
-from sparseloom.relations.coord import CoordRelation
-from sparseloom.relations.fuse import FuseRelation
-from sparseloom.relations.relation import Line, Relation
-from sparseloom.relations.weighted import WeightedRelation
+from sparseloom.relations.relation import Pieces, Relation
 from sparseloom.scope.views import Sizes
 
 Range = tuple[ir.Expr, ir.Expr]
@@ -41,7 +37,7 @@ LOOPS = LoopArithmetic()
 
 
 @dataclass(frozen=True)
-class Ranges:
+class Ranges(relations.Known[ir.Expr]):
     """The ranges of variables at one place in the loops.
 
     ``values`` are the known variables, ``limits`` the ranges that outer code has narrowed or, for positions, computed.
@@ -60,18 +56,9 @@ class Ranges:
         relation = self.provenance.made_by(var)
         return (ir.ZERO, self.sizes.of(var)) if relation is None else relation.range_of(var, self)
 
-    def measured(self, relation: Relation) -> Range:
-        """What only the data tell is worked out by code before the loops, and limits them; a piece is at most the whole."""
-        if isinstance(relation, Line):
-            return self.range_of(relation.parent)
-        raise CompilerBug(relation, f"the range of {relation.children[0]} must be known before its loops")
-
-    def found(self, relation: Relation, values: Mapping[IndexVar, ir.Expr]) -> tuple[ir.Expr, ...]:
-        """What only the data tell was found by loops outside: the piece, of which the last digit is a part."""
-        *above, _ = relation.children
-        if not isinstance(relation, Line) or any(var not in self.values for var in above):
-            raise CompilerBug(relation, "only lowering finds positions")
-        return (*(self.values[var] for var in above), values[relation.parent])
+    def piece_at(self, relation: Pieces, values: Mapping[IndexVar, ir.Expr]) -> ir.Expr:
+        """The piece that a loop outside runs through. What else only the data tell is worked out before the loops, and limits them."""
+        return self.values[relation.outer] if relation.outer in self.values else super().piece_at(relation, values)
 
     def whole_range(self, var: IndexVar) -> Range:
         """The range of a variable before outer code narrowed it."""
@@ -92,13 +79,14 @@ class Ranges:
             return self.values[var], ir.add(self.values[var], ir.ONE)
         relation = self.provenance.replaced(var)
         if relation is None:
-            return self.range_of(var)
+            made = self.provenance.made_by(var)
+            return self.range_of(var) if made is None or made.whole is not None or var in self.limits else made.interval(var, self)
         whole = self.provenance.whole_again(relation)
         if whole is None:
-            return relation.interval(self)
-        low, high = self.range_of(var)
-        first, last = self.interval(whole.fused)
-        if whole.fused not in self.limits and (first, last) == self.range_of(whole.fused):
+            return relation.interval(var, self)
+        (fused,), (low, high) = whole.children, self.range_of(var)
+        first, last = self.interval(fused)
+        if fused not in self.limits and (first, last) == self.range_of(fused):
             return low, high
         return ir.add(low, first), least(ir.add(low, last), high)
 
@@ -122,9 +110,9 @@ class Ranges:
             return []
         whole = self.provenance.whole_again(relation)
         if whole is not None:
-            return self._conditions(whole.fused, subtract(value, self.range_of(var)[0]), leads, within)
-        if isinstance(relation, Alias):
-            return self.filters(relation.child, value, leads, within)
+            return self._conditions(whole.children[0], subtract(value, self.range_of(var)[0]), leads, within)
+        if relation.alias is not None:
+            return self.filters(relation.alias, value, leads, within)
         found: list[ir.Expr] = []
         for digit, part in self._digits(relation, value):
             within = within and digit in relation.significant
@@ -134,11 +122,12 @@ class Ranges:
             leads, within = leads and digit in self.values, within and digit in self.values
         return found
 
-    def _digits(self, relation: Line, value: ir.Expr) -> list[tuple[IndexVar, ir.Expr]]:
+    def _digits(self, relation: Relation, value: ir.Expr) -> list[tuple[IndexVar, ir.Expr]]:
         """The digits of a value; none where only the loops over them tell, and there are no such loops around."""
-        if isinstance(relation, WeightedRelation) and relation.outer not in self.values:
+        if relation.pieces is not None and relation.pieces.outer not in self.values:
             return []
-        return list(zip(relation.children, relation.derive({relation.parent: value}, self), strict=True))
+        parts = dict(zip(relation.children, relation.derive({relation.parents[0]: value}, self), strict=True))
+        return [(digit, parts[digit]) for digit in relation.significant or relation.children]
 
     def _conditions(self, digit: IndexVar, part: ir.Expr, leads: bool, within: bool) -> list[ir.Expr]:
         """What is known of one digit: its value, what is left of its range, and its own digits."""
@@ -153,7 +142,7 @@ class Ranges:
             low, high = self.limits[digit]
             found += [ir.compare("greater_equal", part, low), ir.compare("less", part, high)]
         relation = self.provenance.replaced(digit)
-        return found + self._left_of(relation.child, part) if isinstance(relation, Alias) else found
+        return found if relation is None or relation.alias is None else found + self._left_of(relation.alias, part)
 
     def digit_of(self, var: IndexVar, value: ir.Expr, digit: IndexVar) -> ir.Expr | None:
         """The value of one digit of ``var``, or None if it is not one."""
@@ -165,7 +154,7 @@ class Ranges:
         parts = self._digits(relation, value)
         whole = self.provenance.whole_again(relation)
         if whole is not None:
-            parts.insert(0, (whole.fused, subtract(value, self.range_of(var)[0])))
+            parts.insert(0, (whole.children[0], subtract(value, self.range_of(var)[0])))
         found = (self.digit_of(child, part, digit) for child, part in parts)
         return next((part for part in found if part is not None), None)
 
@@ -175,21 +164,24 @@ class Ranges:
         ``levels`` are variables to stop at although they are derived.
         """
         relation = None if var in levels else self.provenance.made_by(var)
-        halves = self.provenance.halves(relation) if isinstance(relation, FuseRelation) else None
-        match relation:
-            case Line():
-                (recovered,) = relation.recover({**self.values, var: value}, self)
-                high = self.range_of(relation.parent)[1]
-                return self.members_at(relation.parent, least(recovered, high) if relation.overruns(self) else recovered, levels)
-            case FuseRelation() if halves is not None:
-                low, high = self.range_of(halves.parent)
-                return self.members_at(halves.parent, least(ir.add(low, value), high), levels)
-            case FuseRelation(outer, inner):
-                row, column = relation.recover({var: value}, self)
-                return (*self.members_at(outer, row, levels), *self.members_at(inner, column, levels))
-            case CoordRelation():
-                return self.members_at(self.provenance.found_again(relation), value, levels)
-        return (value,)
+        if relation is None or relation.positions is not None:
+            return (value,)
+        if relation.found_again is not None:
+            return self.members_at(self.provenance.found_again(relation.found_again), value, levels)
+        halves = self.provenance.halves(relation)
+        if halves is not None:
+            (parent,) = halves.parents
+            low, high = self.range_of(parent)
+            return self.members_at(parent, least(ir.add(low, value), high), levels)
+        if relation.whole is None and not relation.nest:
+            return (value,)
+        values = dict(zip(relation.parents, relation.recover({**self.values, var: value}, self), strict=True))
+        members = ((parent, self._within(relation, parent, values[parent])) for parent in relation.nest or relation.parents)
+        return tuple(member for parent, inside in members for member in self.members_at(parent, inside, levels))
+
+    def _within(self, relation: Relation, var: IndexVar, value: ir.Expr) -> ir.Expr:
+        """A recovered value, or the end of the range where it may lie behind that."""
+        return least(value, self.range_of(var)[1]) if relation.guards(var, self)[1] else value
 
 
 def ceil_divide(value: ir.Expr, by: ir.Expr) -> ir.Expr:

@@ -19,18 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.errors import CompilerBug, ScheduleError
+from sparseloom.core.errors import ScheduleError
 from sparseloom.core.once import cached_property
 from sparseloom.iteration.foralls import Path, operands, paths, provenance, reads
 from sparseloom.notation.nodes import Access, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.relations.arithmetic import ARRAYS
-from sparseloom.relations.coord import CoordRelation
-from sparseloom.relations.digits import Digits
-from sparseloom.relations.fuse import FuseRelation
-from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Ranges, Relation
-from sparseloom.relations.weighted import WeightedRelation
+from sparseloom.relations.relation import FoundAgain, Pieces, Positions, Ranges
 from sparseloom.show.svg import Drawing, colour
 
 Integers = NDArray[np.int64]
@@ -85,7 +80,7 @@ class IterationSpace:
     def cuts(self) -> tuple[IndexVar, ...]:
         """The loops that count tiles: the outer halves of splits and divides, and parallel loops; outermost first."""
         graph = provenance(self.stmt)
-        outer = {r.outer for r in graph.relations if isinstance(r, Digits)}
+        outer = {child for r in graph.relations for child in r.significant[:-1]}
         mine = set(self.access.indices)
         here = [loop for loop in self.path.loops if mine.intersection(graph.originals(loop.var))]
         return tuple(loop.var for loop in here if loop.var in outer or loop.tag.unit is not None)
@@ -130,12 +125,9 @@ class _Values(Ranges[Integers]):
 
     def _derived(self, var: IndexVar) -> Integers:
         relation = self.graph.made_by(var)
-        match relation:
-            case None:
-                indices = self.space.access.indices
-                return self.space.points[:, indices.index(var)] if var in indices else np.zeros(len(self.space.points), np.int64)
-            case FuseRelation(outer, inner) if (above := self.graph.position(outer)) is not None and above != self.graph.position(inner):
-                return _ranks([self.of(outer), self.of(inner)])  # the entries of the lower level, counted through
+        if relation is None:
+            indices = self.space.access.indices
+            return self.space.points[:, indices.index(var)] if var in indices else np.zeros(len(self.space.points), np.int64)
         values = {parent: self.of(parent) for parent in relation.parents}
         return relation.derive(values, self)[relation.children.index(var)]
 
@@ -145,19 +137,16 @@ class _Values(Ranges[Integers]):
         low, high = (0, self.sizes.get(var, 1)) if relation is None else relation.range_of(var, self)
         return zeros + low, zeros + high
 
-    def found(self, relation: Relation, values: Mapping[IndexVar, Integers]) -> tuple[Integers, ...]:
-        """Positions, coordinates found again, and pieces of equal weight, from the entries of the matrix."""
-        match relation:
-            case PosRelation(coordinate, _, access):
-                return (self._position(coordinate, access),)
-            case CoordRelation(position, _):
-                covered = self._coordinate(position)
-                return (covered - _least(covered, self._group(position)),)
-            case WeightedRelation(parent):
-                return self._piece(relation), values[parent]
-        raise CompilerBug(relation, "a picture finds positions and pieces")
+    def position_at(self, relation: Positions, values: Mapping[IndexVar, Integers]) -> Integers:
+        """How many entries of the same segment come before one."""
+        return self._position(relation.coordinate, relation.access)
 
-    def _piece(self, relation: WeightedRelation) -> Integers:
+    def coordinate_at(self, relation: FoundAgain, values: Mapping[IndexVar, Integers]) -> Integers:
+        """Coordinates that are found again are counted from the first."""
+        covered = self._coordinate(relation.position)
+        return covered - _least(covered, self._group(relation.position))
+
+    def piece_at(self, relation: Pieces, values: Mapping[IndexVar, Integers]) -> Integers:
         """The last piece of which the share begins at or before the entries of a point's row; of other operands nothing is known."""
         if relation.access != self.space.access:
             share = ARRAYS.share(self.extent(relation.parent), ARRAYS.number(relation.count))
@@ -175,25 +164,27 @@ class _Values(Ranges[Integers]):
             piece[mine] = np.searchsorted(begins, before, side="right") - 1
         return piece
 
-    def measured(self, relation: Relation) -> tuple[Integers, Integers]:
-        """Positions, and coordinates found again, are counted from the first of their segment."""
-        if isinstance(relation, WeightedRelation):
-            return self.range_of(relation.parent)
-        (var,) = relation.children
+    def positions_of(self, relation: Positions) -> tuple[Integers, Integers]:
+        """Positions are counted from the first of their segment."""
+        return self._counted(relation.position)
+
+    def coordinates_of(self, relation: FoundAgain) -> tuple[Integers, Integers]:
+        """So are coordinates that are found again."""
+        return self._counted(relation.coordinate)
+
+    def _counted(self, var: IndexVar) -> tuple[Integers, Integers]:
         last = -_least(-self.of(var), self._group(var))
         return np.zeros_like(last), last + 1
 
     def _group(self, var: IndexVar) -> list[Integers]:
         """What is fixed outside a position or coordinate loop: the levels above it, and the outer digits."""
+        relation = self.graph.made_by(var)
+        if relation is not None and relation.found_again is not None:
+            return self._group(relation.found_again.position)
+        if relation is not None and relation.whole is not None and len(relation.children) > 1 and var in relation.significant[-1:]:
+            return [*self._group(relation.whole), *map(self.of, relation.significant[:-1])]
         position = self.graph.position(var)
-        match self.graph.made_by(var):
-            case CoordRelation(parent, _):
-                return self._group(parent)
-            case Digits() as digits if var == digits.inner:
-                return [*self._group(digits.parent), self.of(digits.outer)]
-        if position is None:
-            return []
-        segment = self._segment(position.coordinate, position.access)
+        segment = None if position is None else self._segment(position.coordinate, position.access)
         return [] if segment is None else segment[0]
 
     def _segment(self, coordinate: IndexVar, access: Access) -> tuple[list[Integers], tuple[int, int]] | None:

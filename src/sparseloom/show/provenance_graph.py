@@ -12,7 +12,6 @@ from sparseloom.core.once import cached_property
 from sparseloom.core.signs import printable
 from sparseloom.iteration.foralls import loops, provenance, relations_of
 from sparseloom.notation.nodes import IndexVar, Stmt
-from sparseloom.relations.pos import PosRelation
 from sparseloom.relations.relation import Relation
 from sparseloom.show.svg import Drawing, colour, named, text_width
 
@@ -38,12 +37,13 @@ class ProvenanceGraph:
 
     def tracked(self, relation: Relation) -> str | None:
         """What ``recover_track`` steps along: the upper coordinates of a position loop over several levels."""
-        if not isinstance(relation, PosRelation):
+        counted = relation.positions
+        if counted is None:
             return None
         graph = provenance(self.stmt)
-        span = graph.span(relation.coordinate, graph.stored(relation.access))
+        span = graph.span(counted.coordinate, graph.stored(counted.access))
         upper = [] if span is None else list(map(str, span.variables[:-1]))
-        return f"{', '.join(upper)} advance{'s' if len(upper) == 1 else ''} with {relation.position}" if upper else None
+        return f"{', '.join(upper)} advance{'s' if len(upper) == 1 else ''} with {counted.position}" if upper else None
 
     def __str__(self) -> str:
         recovery = {

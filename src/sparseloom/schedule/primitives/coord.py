@@ -17,7 +17,6 @@ from sparseloom.iteration.provenance import are_distinct
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.relations.coord import CoordRelation
-from sparseloom.relations.pos import PosRelation
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal
 
@@ -59,7 +58,8 @@ class Coord(Primitive):
         """A part of the positions below which a result has a variable twice: a row would end with the part, and is appended once (S611)."""
         graph, lhs = provenance(stmt), result(stmt)
         twice = [var for var in graph.originals(self.p) if lhs.indices.count(var) > 1]
-        if not twice or lhs.tensor.format.is_dense or isinstance(graph.made_by(self.p), PosRelation):
+        made = graph.made_by(self.p)
+        if not twice or lhs.tensor.format.is_dense or (made is not None and made.positions is not None):
             return None
         why = f"{self.p} is a part of the positions, and each part would end the rows of {show(lhs)}, which has {twice[0]} twice"
         return Refusal("S611", why, "use coord before the split", at=self.p)

@@ -21,8 +21,7 @@ from sparseloom.notation.printer import show
 from sparseloom.relations.coord import CoordRelation
 from sparseloom.relations.fuse import FuseRelation
 from sparseloom.relations.pos import PosRelation
-from sparseloom.relations.relation import Relation
-from sparseloom.relations.rename import RenameRelation
+from sparseloom.relations.relation import Positions, Relation
 from sparseloom.schedule.primitive import Primitive, is_tagged, no_loop, not_fresh, primitive
 from sparseloom.schedule.refusal import Refusal, listed
 
@@ -75,14 +74,14 @@ class Fuse(Primitive):
         why = f"{self.i} counts positions of {show(outer.access)} and {self.j} those of {show(inner.access)}, no neighbouring levels"
         return Refusal("S307", why, "fuse the coordinates, then use pos once", at=self.j)
 
-    def _are_neighbours(self, graph: Provenance, outer: PosRelation, inner: PosRelation) -> bool:
+    def _are_neighbours(self, graph: Provenance, outer: Positions, inner: Positions) -> bool:
         """Whether ``j`` counts all entries right below those that ``i`` counts."""
         above, below = graph.span(self.i), graph.span(self.j)
         if outer.access != inner.access or above is None or below is None or below.needs:
             return False
         return graph.stored_levels(outer.access, above.variables + below.variables) is not None
 
-    def _parts(self, graph: Provenance, outer: PosRelation, inner: PosRelation) -> Refusal | None:
+    def _parts(self, graph: Provenance, outer: Positions, inner: Positions) -> Refusal | None:
         """Positions that are cut, or named elsewhere too, are not all entries of neighbouring levels, as which they would be fused."""
         if self.j != inner.position or _is_named(graph, self.j):
             var, relation = self.j, inner
@@ -93,13 +92,13 @@ class Fuse(Primitive):
         why = f"{var} is a part of the positions {relation.position} of {show(relation.access)}, or stands for them elsewhere too"
         return Refusal("S307", why, "fuse before bound and precompute", at=var)
 
-    def _shares_positions(self, graph: Provenance, outer: PosRelation, inner: PosRelation) -> bool:
+    def _shares_positions(self, graph: Provenance, outer: Positions, inner: Positions) -> bool:
         """Whether an entry of the upper level has one entry below it, at the same position, so that ``i`` counts both already.
 
         The positions are then those of both levels, wherever they are named.
         """
         levels = inner.access.tensor.format.levels
-        renamed = any(isinstance(r, RenameRelation) and outer.position in graph.line(r.parent) for r in graph.relations)
+        renamed = any(r.is_local and outer.position in graph.line(r.parents[0]) for r in graph.relations)
         return not renamed and not _is_named(graph, self.i) and all(levels[k].branchless for k in graph.position_levels(inner))
 
     def apply(self, stmt: Stmt) -> Stmt:
@@ -112,7 +111,7 @@ class Fuse(Primitive):
             return replace_loops(stmt, self.i, make, self.relation)
         return replace_loops(related(body_of(stmt), self._positions(stmt, graph, outer, inner)), self.i, make)
 
-    def _positions(self, stmt: Stmt, graph: Provenance, outer: PosRelation, inner: PosRelation) -> tuple[Relation, ...]:
+    def _positions(self, stmt: Stmt, graph: Provenance, outer: Positions, inner: Positions) -> tuple[Relation, ...]:
         """The relations when entries of the lower level below entries of the upper one become the entries of both levels at once."""
         above, both = fresh_variables(stmt, f"{self.i}c", f"{outer.coordinate}{inner.coordinate}")
         kept = tuple(r for r in relations_of(stmt) if r != inner)
@@ -145,6 +144,6 @@ def _is_named(graph: Provenance, var: IndexVar) -> bool:
     return any(var in relation.parents for relation in graph.relations)
 
 
-def _is_whole(graph: Provenance, var: IndexVar, relation: PosRelation) -> bool:
+def _is_whole(graph: Provenance, var: IndexVar, relation: Positions) -> bool:
     """Whether a variable counts all positions that a relation has, and nothing else knows them."""
     return var == relation.position and not _is_named(graph, var)
