@@ -57,6 +57,9 @@ def node(cls: type[T]) -> type[T]:
 
 def _constructor(cls: Any) -> Callable[..., None]:
     """``__init__`` of a node class, field by field, as a frozen dataclass has it."""
+    hidden = [f.name for f in fields(cls) if isinstance(f.default, property)]
+    if hidden:
+        raise TypeError(f"the field {hidden[0]} of {cls.__qualname__} hides a property that its class inherits: pick another name")
     defaults = {f"{f.name}_default": f.default for f in fields(cls) if f.default is not MISSING}
     parameters = [f"{name}={name}_default" if f"{name}_default" in defaults else name for name in field_names(cls)]
     if notes := note_names(cls):

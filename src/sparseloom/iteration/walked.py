@@ -39,12 +39,14 @@ class Walked:
 def walked(stmt: Stmt, var: IndexVar) -> list[Walked]:
     """What each loop over ``var`` walks."""
     graph = provenance(stmt)
-    found = []
+    found, mine = [], {*graph.covered(graph.root(var))}
     for outer, loop in places(stmt, var):
         before, after = graph.known(outer), graph.known((*outer, var))
-        leaf = _follows(graph, after - before, after)
+        # What follows from several variables in no order is looked up.
+        ordered = {v for v in after - before if mine.issuperset(graph.covered(v))}
+        leaf = _follows(graph, ordered, after)
         sparse = tuple(access for access in reads(loop.body) if leaf(access) != ALWAYS)
-        settled = frozenset(v for v in after - before if graph.made_by(v) is None)
+        settled = frozenset(v for v in ordered if graph.made_by(v) is None)
         found.append(Walked(settled, region(loop.body, leaf), sparse, graph.position(var)))
     return found
 

@@ -21,11 +21,11 @@ def broken_promise(stmt: Stmt, sizes: Mapping[str, int]) -> str:
             continue
         comparison, limit, promised = broken
         if limit is None or promised is None:
-            unsure.append(relation.step)
+            unsure.append(relation.as_step)
         elif _BROKEN[comparison](limit, promised):
             (parent,) = relation.parents
             low, high = extents.range_of(parent)
-            wrong.append(f"{relation.step}: {parent} runs from {low} up to {high}")
+            wrong.append(f"{relation.as_step}: {parent} runs from {low} up to {high}")
     return "; ".join(wrong or unsure)
 
 

@@ -132,7 +132,7 @@ class _Counting(Ranges[int]):
         else:
             found = self._bound(runs.formula, at)
         if found is None:
-            return replace(every, exact=every.exact and runs.formula == ALWAYS and not self._again and not self._is_confined(runs.var))
+            return replace(every, exact=every.exact and runs.formula == ALWAYS and not self._again and not self._is_confined(runs.var, at))
         return Count(min(every.most, found.most), found.exact and not has_flags(runs.formula) and not self._again)
 
     def _bound(self, formula: Formula, at: _At) -> Count | None:
@@ -188,10 +188,10 @@ class _Counting(Ranges[int]):
         relation = self._graph.made_by(var)
         return (0, self._sizes.get(var.name, 1)) if relation is None else relation.range_of(var, self)
 
-    def _is_confined(self, var: IndexVar) -> bool:
-        """Whether a variable is one of several that stand for others together, so that its siblings may leave it a part of its range."""
+    def _is_confined(self, var: IndexVar, at: _At) -> bool:
+        """Whether siblings of a variable are known, with which it stands for several others: they may leave it a part of its range."""
         made = self._graph.made_by(var)
-        return made is not None and made.whole is None and len(made.children) > 1
+        return made is not None and made.whole is None and not at.settled.isdisjoint(made.children)
 
     def coordinates_of(self, relation: FoundAgain) -> tuple[int, int]:
         """Coordinates that are found again run as far as they did."""

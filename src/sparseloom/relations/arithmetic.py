@@ -65,6 +65,10 @@ class Arithmetic(ABC, Generic[V]):
         """The smaller of two."""
         return self.do("least", left, right)
 
+    def most(self, left: V, right: V) -> V:
+        """The larger of two."""
+        return self.do("most", left, right)
+
 
 def _blocks(extent: Any, size: Any) -> Any:
     return -(-extent // size)
@@ -79,12 +83,14 @@ _NUMBERS: Mapping[str, Step] = {
     "blocks": _blocks,
     "share": lambda extent, count: max(1, _blocks(extent, count)),
     "least": min,
+    "most": max,
 }
 
 _ARRAYS: Mapping[str, Step] = {
     **_NUMBERS,
     "share": lambda extent, count: np.maximum(1, _blocks(extent, count)),
     "least": np.minimum,
+    "most": np.maximum,
 }
 
 
@@ -146,8 +152,8 @@ class Words(Arithmetic[Text]):
                 return left if right == _ZERO else right
             case (("blocks" | "share"), _, _):
                 return left if right.words == "1" else Text(f"ceil({left.words} / {right.inside(3)})")
-            case "least", _, _:
-                return Text(f"min({left.words}, {right.words})")
+            case ("least" | "most"), _, _:
+                return Text(f"{'min' if what == 'least' else 'max'}({left.words}, {right.words})")
         sign, weight = _SIGNS[what]
         behind = weight + 1 if what in ("subtract", "quotient", "remainder") else weight
         return Text(f"{left.inside(weight)} {sign} {right.inside(behind)}", weight)

@@ -69,7 +69,7 @@ class BoundRelation(Alias):
         return comparison, low if self.kind.is_lower else high, ranges.arithmetic.number(self.value)
 
     @property
-    def step(self) -> str:
+    def as_step(self) -> str:
         return f"bound({self.parent}, {self.child}, {self.value}, {self.kind.value})"
 
     @property

@@ -207,7 +207,7 @@ class Relation(nodes.Relation):
         return None
 
     @property
-    def step(self) -> str:
+    def as_step(self) -> str:
         """The step that made the relation."""
         return f"{self.word}({', '.join(map(str, (*self.parents, *self.children, *self.constants)))})"
 

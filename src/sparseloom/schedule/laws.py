@@ -29,7 +29,8 @@ def breach(concrete: Concrete, target: Target = INTERPRET) -> Refusal | None:
     stmt, appended = concrete.stmt, appended_result(concrete)
     unordered = out_of_order(stmt, appended, concrete) if appended is not None else None
     return (
-        loose_position(stmt)
+        mixed(stmt)
+        or loose_position(stmt)
         or unsized(stmt)
         or unsearchable(stmt)
         or unordered
@@ -50,6 +51,27 @@ def appended_result(concrete: Concrete) -> TensorVar | None:
     """The result, if its entries are appended one after another: sparse, and with a structure of its own."""
     tensor = result(concrete.stmt).tensor
     return None if tensor.format.is_dense or concrete.shared is not None else tensor
+
+
+def mixed(stmt: Stmt) -> Refusal | None:
+    """Variables that a relation joins although the range of one, which only the data tell, depends on another.
+
+    The loops of a nest may run through positions of one operand, or find coordinates again; values that are recovered have no such loops.
+    """
+    graph = provenance(stmt)
+    for relation in relations_of(stmt):
+        spaces = [graph.position(var) for var in relation.parents]
+        for var, counted in zip(relation.parents, spaces, strict=True) if len(spaces) > 1 else ():
+            made = [graph.made_by(above) for above in graph.line(var)]
+            if counted is not None and (not relation.nest or any(space != counted for space in spaces)):
+                what = f"positions of {show(counted.access)}"
+            elif not relation.nest and any(found is not None and found.found_again is not None for found in made):
+                what = "coordinates that are found again"
+            else:
+                continue
+            why = f"{var} counts {what}, and {relation.word} would join it with {listed(v for v in relation.parents if v != var)}"
+            return Refusal("S306", why, f"use {relation.word} before pos", at=relation.children[0])
+    return None
 
 
 def loose_position(stmt: Stmt) -> Refusal | None:
@@ -199,13 +221,23 @@ def out_of_order(stmt: Stmt, appended: TensorVar, concrete: Concrete) -> Refusal
             wanted, last = _append_order(stmt, lhs, concrete.inserted)
             found = [var for var in path.variables if var in wanted]
             if found != wanted:
-                why = f"{show(lhs)} is appended in the order {listed(wanted)}, but the loops run {listed(found)}"
-                return Refusal("S608", why, _ADVICE, at=found[0] if found else None)
+                why = f"{show(lhs)} is appended in the order {listed(wanted)}, but {_run(stmt, path, wanted, found)}"
+                return Refusal("S608", why, _ADVICE, at=found[0] if found else path.variables[0])
             early = [var for var in path.variables[: path.variables.index(wanted[last])] if var not in wanted]
             if early:
                 why = f"the loop over {early[0]} would visit entries of {show(lhs)} again, and they are appended once"
                 return Refusal("S609", why, _ADVICE, at=early[0])
     return _cut_rows(stmt, appended, concrete.making) or _repeated(stmt, appended)
+
+
+def _run(stmt: Stmt, path: Path, wanted: list[IndexVar], found: list[IndexVar]) -> str:
+    """How the loops run instead: in another order, or over what a relation made of a variable without keeping its order."""
+    for relation in relations_of(stmt):
+        lost = [var for var in relation.parents if var in wanted and var not in path.variables]
+        if lost and not relation.is_local:
+            made = f"{listed(relation.children)}, which {relation.word} made of {listed(relation.parents)}"
+            return f"the loops over {made}, run in another one"
+    return f"the loops run {listed(found)}"
 
 
 _ADVICE = "such an order needs a workspace or a dense result"

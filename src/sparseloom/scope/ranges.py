@@ -231,4 +231,5 @@ _STEPS = {
     "blocks": ceil_divide,
     "share": lambda extent, count: most(ir.ONE, ceil_divide(extent, count)),
     "least": least,
+    "most": most,
 }

@@ -51,7 +51,9 @@ class Pos(Primitive):
         stored = graph.stored(self.access)
         span = graph.span(self.i, stored)
         if span is None:
-            why = f"{self.i} skips from block to block, so it stands for no interval of coordinates"
+            lost = next((r for r in map(graph.made_by, graph.line(self.i)) if r is not None and not r.keeps_order), None)
+            how = "skips from block to block" if lost is None else f"was made by {lost.word}, in no order of {listed(lost.parents)}"
+            why = f"{self.i} {how}, so it stands for no interval of coordinates"
             return Refusal("S406", why, "use pos on the inner variable, or before the split", at=self.i)
         levels = graph.stored_levels(self.access, span.variables)
         if levels is None:
