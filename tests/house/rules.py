@@ -52,6 +52,29 @@ def floors(modules: Modules) -> list[str]:
     return complaints
 
 
+def relations_are_asked(modules: Modules) -> list[str]:
+    """Nobody outside of relations distinguishes relations by class: what differs is asked of them."""
+    complaints = []
+    for module in modules:
+        if module.part == "relations":
+            continue
+        given = (n for n in ast.walk(module.tree) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith(f"{PACKAGE}.relations."))
+        classes = {one.asname or one.name for found in given for one in found.names} - {"Relation"}
+        for found in ast.walk(module.tree):
+            match found:
+                case ast.Call(ast.Name("isinstance" | "issubclass"), [_, asked]):
+                    pass
+                case ast.MatchClass(asked):
+                    pass
+                case _:
+                    continue
+            named = sorted({part.id for part in ast.walk(asked) if isinstance(part, ast.Name)} & classes)
+            if named:
+                where = f"{module.path}:{found.lineno}"
+                complaints.append(f"{where}: {named[0]} is told apart by its class; ask the relation (relations/relation.py)")
+    return complaints
+
+
 def no_cycles(modules: Modules) -> list[str]:
     """No module imports itself by way of others, not even inside one floor or for types only."""
     graph: dict[str, list[str]] = {module.name: [] for module in modules}
@@ -185,8 +208,8 @@ def system_differences(modules: Modules) -> list[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    floors, no_cycles, imports_at_the_top, imports_are_absolute, foreign_packages, module_docstrings, public_docstrings,
-    file_length, function_length, telling_names, finished_code, system_differences,
+    floors, relations_are_asked, no_cycles, imports_at_the_top, imports_are_absolute, foreign_packages, module_docstrings,
+    public_docstrings, file_length, function_length, telling_names, finished_code, system_differences,
 )  # fmt: skip
 
 

@@ -39,6 +39,11 @@ BAD: list[tuple[Rule, tuple[Module, ...], str]] = [
         "src/sparseloom/attic/old.py:1: attic has no floor; give it a place in FLOORS of tests/house/rules.py",
     ),
     (
+        rules.relations_are_asked,
+        (module("sparseloom.lower.a", "from sparseloom.relations.fuse import FuseRelation\n\ndone = isinstance(1, FuseRelation)\n"),),
+        "src/sparseloom/lower/a.py:3: FuseRelation is told apart by its class; ask the relation (relations/relation.py)",
+    ),
+    (
         rules.no_cycles,
         (
             module("sparseloom.core.a", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from sparseloom.core.b import B\n"),
