@@ -40,32 +40,32 @@ def related(body: Stmt, relations: tuple[Relation, ...]) -> Stmt:
 @once_for_each
 def placed(stmt: Stmt) -> tuple[tuple[tuple[IndexVar, ...], Stmt], ...]:
     """A statement and all those inside it, outer ones first, each with the variables of the loops around it."""
-    return tuple(_placed(stmt, ()))
+    found, left = list[tuple[tuple[IndexVar, ...], Stmt]](), list[tuple[tuple[IndexVar, ...], Stmt]]([((), stmt)])
+    while left:
+        outer, here = left.pop()
+        found.append((outer, here))
+        match here:
+            case Forall(var, body):
+                left.append(((*outer, var), body))
+            case SuchThat(body, _):
+                left.append((outer, body))
+            case Where(consumer, producer):
+                left += [(outer, producer), (outer, consumer)]
+            case Sequence(stmts):
+                left += [(outer, part) for part in reversed(stmts)]
+    return tuple(found)
 
 
-def _placed(stmt: Stmt, outer: tuple[IndexVar, ...]) -> Iterator[tuple[tuple[IndexVar, ...], Stmt]]:
-    yield outer, stmt
-    match stmt:
-        case Forall(var, body):
-            yield from _placed(body, (*outer, var))
-        case SuchThat(body, _):
-            yield from _placed(body, outer)
-        case Where(consumer, producer):
-            yield from _placed(consumer, outer)
-            yield from _placed(producer, outer)
-        case Sequence(stmts):
-            for part in stmts:
-                yield from _placed(part, outer)
-
-
-def statements(stmt: Stmt) -> Iterator[Stmt]:
+@once_for_each
+def statements(stmt: Stmt) -> tuple[Stmt, ...]:
     """A statement and all those inside it, outer ones first."""
-    return (found for _, found in placed(stmt))
+    return tuple([found for _, found in placed(stmt)])
 
 
-def assignments(stmt: Stmt) -> Iterator[Assign]:
+@once_for_each
+def assignments(stmt: Stmt) -> tuple[Assign, ...]:
     """The assignments of a statement, consumers before producers."""
-    return (found for found in statements(stmt) if isinstance(found, Assign))
+    return tuple([found for found in statements(stmt) if isinstance(found, Assign)])
 
 
 def accesses(root: Expr | Assign) -> tuple[Access, ...]:

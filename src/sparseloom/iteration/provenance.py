@@ -11,7 +11,7 @@ It is computed from the relations that the statement carries. Bounds walk it fro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -51,12 +51,14 @@ class Provenance:
         self._all = tuple(relations)
         self._numbers = numbers
         self._inside = None if inside is None else frozenset(inside)
+        self._known: dict[frozenset[IndexVar], frozenset[IndexVar]] = {}
+        self._above: dict[IndexVar, frozenset[IndexVar]] = {}
         self.relations = tuple(r for r in self._all if not r.is_local or self.is_here(r.children[0]))
 
     @staticmethod
     def of(stmt: Stmt) -> Provenance:
         """The provenance graph of a statement, as its consumers see it."""
-        relations = tuple(r for n in walk(stmt) for r in carried(n))
+        relations = [r for n in walk(stmt) if isinstance(n, SuchThat) for r in carried(n)]
         return Provenance(relations, numbers=numbers_in(stmt)).within(stmt)
 
     def adding(self, relation: Relation) -> Provenance:
@@ -87,17 +89,15 @@ class Provenance:
                     yield from self._descendants(child)
 
     @cached_property
-    def _used(self) -> dict[IndexVar, Relation]:
+    def used_by(self) -> Callable[[IndexVar], Relation | None]:
+        """The relation that replaced a variable by others."""
         renamed_last = sorted(self.relations, key=attrgetter("is_local"))
-        return {parent: r for r in renamed_last for parent in r.parents}
+        return {parent: r for r in renamed_last for parent in r.parents}.get
 
     @cached_property
-    def _made(self) -> dict[IndexVar, Relation]:
-        return {child: r for r in self.relations for child in r.children}
-
-    @cached_property
-    def _known(self) -> dict[frozenset[IndexVar], frozenset[IndexVar]]:
-        return {}
+    def made_by(self) -> Callable[[IndexVar], Relation | None]:
+        """The relation that made a variable from others; None for an original one."""
+        return {child: r for r in self.relations for child in r.children}.get
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -107,46 +107,37 @@ class Provenance:
         """The variable at every level of an access, from the root down: a blocked format has its own."""
         return level_variables(access, self._blocks)
 
-    def used_by(self, var: IndexVar) -> Relation | None:
-        """The relation that replaced ``var`` by others."""
-        return self._used.get(var)
-
-    def made_by(self, var: IndexVar) -> Relation | None:
-        """The relation that made ``var`` from others; None for an original variable."""
-        return self._made.get(var)
-
     def replacement(self, var: IndexVar) -> Relation | None:
         """The relation that took the place of a variable's loop, if one did. A renaming leaves the loop where it is."""
         return next((r for r in self.relations if var in r.parents and not r.is_local), None)
 
     def known(self, given: Iterable[IndexVar]) -> frozenset[IndexVar]:
         """The given variables and all that are recovered from them: those of which all derived variables are known."""
-        return self._knowing(self._numbers.union(given))
-
-    def _knowing(self, given: frozenset[IndexVar]) -> frozenset[IndexVar]:
-        if given not in self._known:
-            self._known[given] = self._recovered(given)
-        return self._known[given]
-
-    def _recovered(self, given: frozenset[IndexVar]) -> frozenset[IndexVar]:
-        found, before = set(given), -1
-        while len(found) != before:
-            before = len(found)
-            for relation in reversed(self.relations):
-                if found.issuperset(relation.children):
-                    found.update(relation.parents)
-        return frozenset(found)
+        before = self._numbers.union(given)
+        if before not in self._known:
+            found, last = set(before), -1
+            while len(found) != last:
+                last = len(found)
+                for relation in reversed(self.relations):
+                    if found.issuperset(relation.children):
+                        found.update(relation.parents)
+            self._known[before] = frozenset(found)
+        return self._known[before]
 
     def ancestors(self, var: IndexVar) -> frozenset[IndexVar]:
         """A variable and all that it comes from."""
-        relation = self.made_by(var)
-        above = relation.parents if relation is not None else ()
-        return frozenset({var}).union(*(self.ancestors(parent) for parent in above))
+        if var not in self._above:
+            relation = self.made_by(var)
+            above = relation.parents if relation is not None else ()
+            self._above[var] = frozenset({var}).union(*map(self.ancestors, above))
+        return self._above[var]
 
     def root(self, var: IndexVar) -> IndexVar:
         """The variable whose range the loops over ``var`` and its siblings cut up."""
-        *_, last = self.line(var)
-        return last
+        relation = self.made_by(var)
+        while relation is not None and (above := self.whole(relation)) is not None:
+            var, relation = above, self.made_by(above)
+        return var
 
     def line(self, var: IndexVar) -> Iterator[IndexVar]:
         """A variable and those that it is a digit or another name of: up through relations of one parent.
@@ -364,17 +355,19 @@ class _Constants(Ranges[int | None]):
         return None, None
 
 
-def _own_loops(stmt: Stmt) -> Iterator[IndexVar]:
+def _own_loops(stmt: Stmt) -> list[IndexVar]:
     """The variables of a statement's loops, without those of the producers inside it."""
-    match stmt:
-        case Forall(var, body):
-            yield var
-            yield from _own_loops(body)
-        case SuchThat(body, _) | Where(body, _):
-            yield from _own_loops(body)
-        case Sequence(stmts):
-            for part in stmts:
-                yield from _own_loops(part)
+    found, left = list[IndexVar](), [stmt]
+    while left:
+        match left.pop():
+            case Forall(var, body):
+                found.append(var)
+                left.append(body)
+            case SuchThat(body, _) | Where(body, _):
+                left.append(body)
+            case Sequence(stmts):
+                left += stmts
+    return found
 
 
 def are_distinct(levels: tuple[Level, ...], first: int, last: int) -> bool:

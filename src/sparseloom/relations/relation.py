@@ -243,6 +243,10 @@ class Line(Relation):
     def parents(self) -> tuple[IndexVar, ...]:
         return (self.parent,)
 
+    @property
+    def whole(self) -> IndexVar:
+        return self.parent
+
 
 class Positions(Relation):
     """``position`` counts the positions at which ``access`` stores coordinates of ``coordinate``."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
+from functools import cache, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +48,7 @@ _LIBRARY = {"absolute": "fabs", "power": "pow", "arcsin": "asin", "arccos": "aco
 _COMPLEX_LIBRARY = {"absolute": "cabs", "conjugate": "conj", "real": "creal", "imag": "cimag"}
 
 
+@cache  # NumPy works out the name of a dtype each time
 def c_type(dtype: DType) -> str:
     """The C type of a dtype."""
     return _C_TYPES.get(dtype.name, f"{dtype.name}_t")

@@ -110,8 +110,12 @@ def find_program(name: str) -> str | None:
 
 
 def _search_path() -> str:
-    parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return os.pathsep.join(part for part in parts if os.path.isabs(part))
+    return _absolute_parts(os.environ.get("PATH", os.defpath))
+
+
+@functools.lru_cache(maxsize=8)
+def _absolute_parts(path: str) -> str:
+    return os.pathsep.join(part for part in path.split(os.pathsep) if os.path.isabs(part))
 
 
 def compile_library(source: str, compiler: Compiler, without: Collection[str] = (), beside: Path | None = None) -> bytes:
