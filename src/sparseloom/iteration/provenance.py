@@ -278,6 +278,13 @@ class Provenance:
         above = relation.whole or (relation.nest[-1] if relation.nest else None)
         return None if above is None else self.position(above)
 
+    def counts_entries(self, var: IndexVar) -> bool:
+        """Whether the values of a variable are positions, counted from where their segment begins: no blocks, nor places in one."""
+        relation = self.made_by(var)
+        if relation is None or relation.positions is not None:
+            return relation is not None
+        return relation.alias is not None and self.counts_entries(relation.parents[0])
+
     def span(self, var: IndexVar, levels: tuple[IndexVar, ...] = ()) -> Span | None:
         """The interval that a variable runs over, or None if it is none: the outer half of a split skips.
 
@@ -342,8 +349,9 @@ class _Constants(Ranges[int | None]):
         return (0, None) if relation is None else relation.range_of(var, self)
 
     def extent(self, var: IndexVar) -> int | None:
-        low, high = self.range_of(var)
-        return None if low is None or high is None else max(0, high - low)
+        relation = self.graph.made_by(var)
+        extent = None if relation is None else relation.extent_of(var, self)
+        return None if extent is None else max(0, extent)
 
     def positions_of(self, relation: Positions) -> tuple[int | None, int | None]:
         return None, None

@@ -34,8 +34,8 @@ class Extents(Ranges[int | None]):
 
     def extent(self, var: IndexVar) -> int | None:
         """How many values a variable takes."""
-        low, high = self.range_of(var)
-        return self.arithmetic.subtract(high, low)
+        relation = self.graph.made_by(var)
+        return self.sizes.get(var.name) if relation is None else relation.extent_of(var, self)
 
     def positions_of(self, relation: Positions) -> tuple[int | None, int | None]:
         return None, None

@@ -25,7 +25,7 @@ def broken_promise(stmt: Stmt, sizes: Mapping[str, int]) -> str:
         elif _BROKEN[comparison](limit, promised):
             (parent,) = relation.parents
             low, high = extents.range_of(parent)
-            wrong.append(f"{relation.as_step}: {parent} runs from {low} up to {high}")
+            wrong.append(relation.as_step if low is None else f"{relation.as_step}: {parent} runs from {low} up to {high}")
     return "; ".join(wrong or unsure)
 
 

@@ -42,12 +42,13 @@ class BoundType(Enum):
 
 @node
 class BoundRelation(Alias):
-    """``child`` is ``parent`` with a limit that is promised."""
+    """``child`` is ``parent`` with a limit that is promised. Of positions (``entries``) it is counted from where their segment begins."""
 
     parent: IndexVar
     child: IndexVar
     value: int
     kind: BoundType
+    entries: bool = False
 
     word: ClassVar[str] = "bound"
     promises: ClassVar[bool] = True
@@ -60,13 +61,27 @@ class BoundRelation(Alias):
         low, high = ranges.range_of(self.parent)
         if not self.kind.is_exact:
             return low, high
-        promised = ranges.arithmetic.number(self.value)
-        return (promised, high) if self.kind.is_lower else (low, promised)
+        if self.entries and self.kind.is_lower:
+            return low, high  # where a segment begins is what it is counted from
+        return (self._limit(ranges), high) if self.kind.is_lower else (low, self._limit(ranges))
+
+    def _limit(self, ranges: Ranges[V]) -> V:
+        """The promised limit, in the parent's own range."""
+        do = ranges.arithmetic
+        value = do.number(self.value)
+        return do.add(ranges.range_of(self.parent)[0], value) if self.entries else value
+
+    def extent_of(self, var: IndexVar, ranges: Ranges[V]) -> V:
+        if self.entries and self.kind is BoundType.MaxExact:
+            return ranges.arithmetic.number(self.value)
+        return ranges.extent(self.parent) if self.entries else Alias.extent_of(self, var, ranges)
 
     def broken(self, ranges: Ranges[V]) -> tuple[str, V, V]:
         low, high = ranges.range_of(self.parent)
         comparison = "not_equal" if self.kind.is_exact else "less" if self.kind.is_lower else "greater"
-        return comparison, low if self.kind.is_lower else high, ranges.arithmetic.number(self.value)
+        if self.entries and self.kind.is_lower:
+            return comparison, ranges.arithmetic.number(0), ranges.arithmetic.number(self.value)
+        return comparison, low if self.kind.is_lower else high, self._limit(ranges)
 
     @property
     def as_step(self) -> str:

@@ -110,6 +110,11 @@ class Relation(nodes.Relation):
         """Where the range of a child begins and ends."""
         raise CompilerBug(self, "a relation must say how far its children run")
 
+    def extent_of(self, var: IndexVar, ranges: Ranges[V]) -> V:
+        """How many values a child takes, if that is known better than from where its range begins and ends."""
+        low, high = self.range_of(var, ranges)
+        return ranges.arithmetic.subtract(high, low)
+
     def reaches(self, ranges: Ranges[V]) -> tuple[V, ...]:
         """Numbers on the way to the parents that are larger than all ranges."""
         return ()

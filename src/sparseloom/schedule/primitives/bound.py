@@ -4,7 +4,8 @@
       y(i) = b(i)    ==>      y(i) = b(i)
 
 MinExact and MaxExact: the lower or upper limit is the value; a constant that reaches the code. MinConstraint and
-MaxConstraint: the limit is at least or at most the value. The promise is checked when the kernel is called.
+MaxConstraint: the limit is at least or at most the value. The promise is checked when the kernel is called. Limits of positions count
+entries from where their segment begins: after pos(j, p, A(i,j)), bound(p, pb, 3, MaxExact) says that every row has 3 entries.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Bound(Primitive):
 
     def _contradicts(self, stmt: Stmt) -> Refusal | None:
         """A promise that is already known to be broken."""
-        lower, upper = provenance(stmt).limits(self.i)
+        graph = provenance(stmt)
+        lower, upper = (0, graph.extent(self.i)) if graph.counts_entries(self.i) and not self.type.is_lower else graph.limits(self.i)
         known = lower if self.type.is_lower else upper
         if known is None or known == self.value or (not self.type.is_exact and (known > self.value) == self.type.is_lower):
             return None
@@ -43,7 +45,8 @@ class Bound(Primitive):
         return Refusal("S1004", f"{self.i} {which} {known}, which breaks {self.type.name} {self.value}", "give the limit it has", at=self.i)
 
     def apply(self, stmt: Stmt) -> Stmt:
-        return replace_loops(stmt, self.i, lambda loop: Forall(self.bounded, loop.body, loop.tag), self.relation)
+        made = BoundRelation(self.i, self.bounded, self.value, self.type, provenance(stmt).counts_entries(self.i))
+        return replace_loops(stmt, self.i, lambda loop: Forall(self.bounded, loop.body, loop.tag), made)
 
     @property
     def relation(self) -> BoundRelation:
