@@ -40,11 +40,11 @@ class Ranges(Protocol[V]):
 
     def positions_of(self, relation: Positions) -> tuple[V, V]:
         """Where the positions begin and end that a relation counts."""
-        raise CompilerBug(relation, "only the data tell, and here are none")
+        raise CompilerBug(relation, f"the range of {relation.position} must be known before its loops")
 
     def coordinates_of(self, relation: FoundAgain) -> tuple[V, V]:
         """The coordinates from the first to the last of some positions."""
-        raise CompilerBug(relation, "only the data tell, and here are none")
+        raise CompilerBug(relation, f"the range of {relation.coordinate} must be known before its loops")
 
     def piece_of(self, relation: Pieces) -> tuple[V, V]:
         """Where the current piece begins and ends: inside of the whole."""
