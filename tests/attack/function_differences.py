@@ -93,7 +93,7 @@ def numbers_that_do_not_fit(call: Call, found: Any, expected: Any, same: Compare
 
 def in_dtype(arrays: dict[str, Any], dtype: Any) -> dict[str, Any]:
     """Operands with integers in a wider dtype; but for what is written to."""
-    is_whole = {name: isinstance(each, (np.ndarray, np.generic)) and each.dtype.kind in "iu" for name, each in arrays.items()}
+    is_whole = {name: isinstance(each, (np.ndarray, np.generic)) and each.dtype.kind in "biu" for name, each in arrays.items()}
     return {name: each.astype(dtype) if is_whole[name] and name != "out" else each for name, each in arrays.items()}
 
 
@@ -116,7 +116,7 @@ def parts_of_nan(call: Call, found: Any, expected: Any, same: Compare, by_numpy:
         return False
     moves = ("sort", "[]", "where", "take", "concatenate", "stack", "diff", "pad", "roll", "repeat", "reshape")
     known = ~(np.isnan(values) | np.isinf(values)) if call.function not in moves else np.ones(values.shape, bool)
-    return bool((np.isfinite(values) == np.isfinite(wanted)).all()) and not same(values[known], wanted[known])
+    return bool((np.isnan(values) == np.isnan(wanted)).all()) and not same(values[known], wanted[known])
 
 
 def order_of_unique(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
@@ -178,10 +178,11 @@ def truth_values(call: Call, found: Any, expected: Any, same: Compare, by_numpy:
         "**",
         "sign",
         "positive",
+        "clip",
     ):
         return False
     values = plain(found)
-    if "+A" in call.text or call.function == "positive":
+    if "+A" in call.text or call.function in ("positive", "clip"):
         return not same(values, call.arrays["A"])
     return isinstance(found, TypeError) if values is None else not same(values.astype(np.asarray(expected).dtype), expected)
 

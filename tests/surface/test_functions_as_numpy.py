@@ -246,3 +246,6 @@ def test_joins_have_room_for_bfloat16_beside_integers() -> None:
         made = sl.concatenate([halves.to(form), whole.to(form)])
         assert made.dtype == np.float64
         assert made.to_numpy().tolist() == [[1, 1], [2**40, 3]]
+        made = sl.kron(halves.to(form), whole.to(form))
+        assert made.dtype == np.float64
+        assert made.to_numpy().tolist() == [[2**40, 3, 2**40, 3]]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sparseloom.core.dtypes import promoted, value_dtype
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.formats.format import Format
 from sparseloom.formats.room import require_array
@@ -141,11 +142,13 @@ def kron(x: Any, y: Any, /, format: Format | str | None = None) -> Tensor:
            [0., 0., 1., 2.]])
     """
     left, right = tensor_of(x), tensor_of(y)
+    common = value_dtype(promoted([left.dtype, right.dtype]))
+    left, right = left.astype(common, copy=False), right.astype(common, copy=False)
     order = max(left.ndim, right.ndim)
     left, right = (expand_dims(t, tuple(range(order - t.ndim))) if t.ndim < order else t for t in (left, right))
     shape = tuple(m * n for m, n in zip(left.shape, right.shape, strict=True))
     if are_dense(left, right) or left.fill != 0 or right.fill != 0:
-        require_array(shape, np.result_type(left.dtype, right.dtype).itemsize)
+        require_array(shape, common.itemsize)
         return in_format(by_numpy(np.kron, left, right), format)
     a, b = entries_of(left), entries_of(right)
     rows, columns = np.repeat(np.arange(a.count), b.count), np.tile(np.arange(b.count), a.count)
