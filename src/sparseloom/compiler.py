@@ -149,6 +149,8 @@ class Stages:
             return f"{target.title} hands out no arrays, so it cannot make a sparse result"
         for n in walk(self.lowered.function):
             match n:
+                case Array(dtype=dtype) if not target.has_dtype(dtype):
+                    return f"{target.title} has no arrays of {dtype}"
                 case Store(array, op=str(op), atomic=True) if target.atomic(op, array.dtype) is None:
                     return f"{target.title} has no atomic {op} of {array.dtype}"
                 case Array(space=space) if space not in target.spaces:

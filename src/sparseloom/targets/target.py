@@ -80,6 +80,7 @@ class Target:
     spaces: frozenset[MemorySpace]
     emit: Callable[[Sequence[tuple[Function, str]]], str]  # many kernels, each with the name of its entry, as one text
     atomic: Callable[[str, DType], Atomic | None]  # by operator and dtype
+    has_dtype: Callable[[DType], bool] = lambda dtype: True  # whether arrays may have a dtype; indices in scalars are int64
     lines: Callable[[Function, str], list[Line]] | None = None  # those of the text of one kernel; None: their origins are not known
     calling: Calling = Calling.COMPILED
     toolchain: Toolchain | None = None  # of one that is compiled
