@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from fuzz.cutting import cut_eagerly
 
 import sparseloom as sl
 from sparseloom.plan.machine import NestCosts
@@ -24,6 +25,8 @@ def test_a_loop_visits_what_drives_it() -> None:
     found = list(visits([by_rows, other_rows], 0b111, (100, 200, 1000), NestCosts()))
     assert [(visit.variable, visit.count) for visit in found] == [(0, 100), (1, 20_000), (2, pytest.approx(2000))]
     assert found[-1].cost == pytest.approx(20_000 * 2.0 + 20_000 * 20 * 2.0)  # the merge begins for each pair, and passes both rows
+    crossed = list(visits([((0, 0.5), (1, 0.1)), ((1, 0.5), (0, 0.1))], 0b11, (50, 50), NestCosts()))  # one of them is converted
+    assert sorted(visit.variable for visit in crossed) == [0, 1]
     chained = list(visits([((0, 1.0), (1, 0.01)), ((1, 1.0), (2, 0.01))], 0b111, (100, 200, 1000), NestCosts()))
     assert [(visit.variable, visit.count) for visit in chained] == [(0, 100), (1, 200), (2, 2000)]
 
@@ -79,3 +82,32 @@ def test_a_sum_without_an_entry_leaves_none_in_a_sparse_result() -> None:
     assert made.nnz == 300 * np.count_nonzero(sparse.sum(axis=0))
 
 
+
+
+NESTED = (
+    "C(i,j) = A(i,j) * sum(k, B(k,j) * max(l, A(k,l)))",
+    "y(i) = sum(j, A(i,j) * sum(k, B(k,j) * sum(l, A(k,l) * x(l)))) / (1 + sum({k,j}, A(k,j)))",
+    "C(i,j) = A(i,j) - sum(k, A(k,j)) * sum(l, A(i,l))",
+    "s = 2 + sum({i,j}, A(i,j) / (1 + sum(k, B(k,j))))",
+    "y(i) = max(j, A(i,j) / (1 + sum(k, A(k,j)))) + u(i)",
+    "C(i,j) = exp(A(i,j)) / sum(k, exp(A(k,j)))",
+    "C(i,j) = where(A(i,j) > sum(k, B(k,j)), A(i,j), 0)",
+    "C(j,i) = A(i,j) * sum(k, B(k,j)) * sum(l, A(i,l))",
+    "y(j) = sum(i, A(i,j) * u(i)) - x(j) + max(i, B(i,j))",
+    "C(i,j) = B(i,j) + A(i,j) * prod(k, A(k,j))",
+)
+
+
+@pytest.mark.parametrize("text", NESTED)
+@pytest.mark.parametrize("forms", [("csr", "csr"), ("csc", "coo"), ("dcsr", "csc"), ("db", "csr")], ids="-".join)
+def test_sums_that_are_computed_first_change_nothing(text: str, forms: tuple[str, str]) -> None:
+    tensors = [sl.random((4, 5), 0.5, form, seed=seed) for seed, form in enumerate(forms)]
+    given = {"A": tensors[0], "B": tensors[1], "x": RNG.random(5), "u": RNG.random(4)}
+    formats = {name: form for name, form in zip("AB", forms, strict=True) if f"{name}(" in text}
+    plain = sl.program(text, formats, optimize=False, target="interpret")
+    operands = {name: given[name] for name in plain.operand_names}
+    with cut_eagerly():
+        cut = sl.program(text, formats, target="interpret")(**operands)
+        assert "t1" in sl.plan(text, **operands) or "csc" in formats.values()
+    wanted = plain(**operands)
+    np.testing.assert_allclose(np.asarray(cut.to("dense").to_numpy()), wanted.to("dense").to_numpy(), rtol=1e-12)

@@ -90,9 +90,11 @@ class InnerSums:
 
     def _entries(self, inner: Reduce) -> float:
         """How many values the sum takes together, in all."""
-        numbers = {var: place for place, var in enumerate(dict.fromkeys((*free_variables(inner), *inner.variables)))}
-        parts = [self.part(access, numbers) for access in accesses_in(inner) if access.indices]
-        size = self._places(tuple(numbers))
+        reads = [access for access in accesses_in(inner) if access.indices]
+        own = dict.fromkeys((*free_variables(inner), *inner.variables))
+        numbers = {var: place for place, var in enumerate(dict.fromkeys((*own, *(v for a in reads for v in free_variables(a)))))}
+        parts = [self.part(access, numbers) for access in reads]
+        size = self._places(tuple(own))
         if fill_of(inner) is None:
             return size
         return max((part.density * self._places(_own(numbers, part)) for part in parts if part.is_sparse), default=size)

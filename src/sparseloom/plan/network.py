@@ -292,18 +292,22 @@ def visits(chains: Sequence[Chain], variables: int, extents: Sequence[int], cost
     variables that no sparse operand has come last.
     """
     waiting = list(bits(variables))
-    left = [list(chain) for chain in chains]
+    left: list[Sequence[tuple[int, float]]] = list(chains)
+    converted: list[tuple[set[int], float]] = []  # they follow whatever order there is, and store their share below the last variable
     count, cost = 1.0, 0.0
     while waiting:
         ready = [var for var in waiting if all(_is_next(var, chain) for chain in left)]
         if not ready:
-            cost += _convert(left, waiting, extents, costs)
+            price, own, share = _convert(left, extents, costs)
+            converted.append((own, share))
+            cost += price
             continue
         sparse = {var for levels in left for var, _ in levels}
         var = min(ready, key=lambda one: (one not in sparse, extents[one] * prod(_shares(one, left))))
         driving = [share for share in _shares(var, left) if share < 1.0]
         waiting.remove(var)
         left = [[level for level in chain if level[0] != var] for chain in left]
+        driving += [share for own, share in converted if var in own and own.isdisjoint(waiting)]
         inside = count * extents[var] * prod(driving)
         if driving:
             cost += count * costs.start
@@ -322,15 +326,13 @@ def _is_next(var: int, chain: Sequence[tuple[int, float]]) -> bool:
     return all(var != other or share >= 1.0 for other, share in chain[1:])
 
 
-def _convert(left: list[list[tuple[int, float]]], waiting: Sequence[int], extents: Sequence[int], costs: NestCosts) -> float:
-    """Let the chain with the fewest entries follow the order of the variables; the price of storing them so."""
+def _convert(left: list[Sequence[tuple[int, float]]], extents: Sequence[int], costs: NestCosts) -> tuple[float, set[int], float]:
+    """Take the chain with the fewest entries out of those that decide the order: the price, its variables, and the share that it stores."""
     blocking = [k for k, chain in enumerate(left) if len(chain) > 1]
     entries = {k: prod(extents[var] * share for var, share in left[k]) for k in blocking}
     least = min(blocking, key=lambda k: (entries[k], -k))
-    share = prod(share for _, share in left[least])
-    inner = [var for var in waiting if any(var == other for other, _ in left[least])]
-    left[least] = [(var, share if var == inner[-1] else 1.0) for var in inner]
-    return entries[least] * costs.convert
+    taken = left.pop(least)
+    return entries[least] * costs.convert, {var for var, _ in taken}, prod(share for _, share in taken)
 
 
 def _unfold(best: Best, factors: int) -> Tree:
