@@ -348,3 +348,78 @@ def test_values_that_are_not_aligned_are_copied() -> None:
     made = sl.from_coo([np.arange(5)], values, (5,), format="s")
     assert made.storage.values.flags.aligned
     assert made.to_numpy().tolist() == [1, 2, 3, 4, 5]
+
+
+def is_sealed(tensor: Any) -> bool:
+    return bool(tensor.storage.is_sealed)
+
+
+def test_arrays_that_nobody_else_has_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [sl.asarray(matrix()), sl.asarray(matrix()).T, sl.asarray(matrix().tocsc()), sl.asarray(matrix(), copy=True)]
+    arrays = {"pos1": np.array([0, 1, 2]), "crd1": np.array([0, 1]), "values": np.ones(2)}
+    made.append(sl.from_arrays("ds", (2, 50), arrays))
+    assert not is_sealed(made[-1])
+    arrays.clear()
+    assert all(map(is_sealed, made))
+    monkeypatch.setattr(Guard, "holds", None)
+    for tensor in made:
+        tensor @ np.ones(tensor.shape[1])
+
+
+@pytest.mark.parametrize("keep", [lambda a: a, lambda a: a.indices, lambda a: a.indptr[2:5], lambda a: memoryview(a.indices),
+                                  lambda a: sp.csr_array((np.zeros(a.nnz), a.indices, a.indptr), shape=a.shape),
+                                  lambda a: [a.indptr], lambda a: a.indices.base])  # fmt: skip
+def test_arrays_that_somebody_else_has_are(keep: Callable[[Any], Any]) -> None:
+    a = matrix()
+    kept = keep(a)
+    tensor, x, want = sl.asarray(a), np.ones(50), a @ np.ones(50)
+    del a
+    np.testing.assert_allclose((tensor @ x).to_numpy(), want)
+    assert not is_sealed(tensor)
+    del kept
+    assert is_sealed(tensor)
+    tensor.to_scipy().indices[0] = 99
+    with pytest.raises(StorageError, match="99"):
+        tensor @ x
+
+
+def test_what_was_changed_before_it_was_let_go_is_found() -> None:
+    a, x = matrix(), np.ones(50)
+    tensor = sl.asarray(a)
+    tensor @ x
+    a.indices[0] = 50
+    del a
+    for _ in range(2):
+        with pytest.raises(StorageError, match="50"):
+            tensor @ x
+
+
+def test_a_view_of_what_became_the_tensors_own_is_checked_when_it_is_handed_out() -> None:
+    for view in (lambda t: t.T, lambda t: t.to("csr", copy=False)):
+        tensor = sl.asarray(matrix())
+        tensor @ np.ones(50)
+        other = view(tensor)
+        other.arrays["crd1"][0] = 77
+        with pytest.raises(StorageError, match="77"):
+            other.sum()
+        try:
+            assert tensor.to_numpy().shape == (40, 50)  # it has arrays of its own, or says that they were changed
+        except StorageError as fault:
+            assert "77" in str(fault)
+
+
+def test_read_only_arrays_are_read_again_once_they_were_open_to_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, x = matrix(), np.arange(50.0)
+    a.indices, a.indptr = a.indices.copy(), a.indptr.copy()
+    a.indices.flags.writeable = a.indptr.flags.writeable = False
+    tensor, kernel = sl.asarray(a), sl.program(SPMV, {"A": "csr"})
+    loaded = kernel(a, x), kernel(tensor, x)
+    with monkeypatch.context() as patch:
+        patch.setattr("sparseloom.programs.guard._guard_entry", None)
+        for made in (*loaded, tensor @ x, kernel(tensor, x)):
+            np.testing.assert_allclose(made.to_numpy(), a @ x)
+    a.indices.flags.writeable = True
+    a.indices[0] = 50
+    for use in (lambda: tensor @ x, lambda: kernel(a, x)):
+        with pytest.raises(StorageError, match="50"):
+            use()

@@ -1,7 +1,7 @@
 """Index arrays that a caller can change: found valid once, and looked at again before each use, at the speed of memory.
 
 What decides where entries stand (``pos``) is kept as a copy and compared. Then coordinates need only be in range and in order, which one
-pass over them tells.
+pass over them tells. Arrays that were read-only when they were checked are not read again while they are read-only.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Sequence
 from struct import Struct
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +31,14 @@ _UNORDERED = -1
 class Guard:
     """What was found true of the index arrays of one storage. It knows where they are, but does not keep the caller's alive."""
 
-    __slots__ = ("_address", "_holds", "_kept", "_words")
+    __slots__ = ("_address", "_frozen", "_holds", "_kept", "_words")
 
     def __init__(self, storage: Storage) -> None:
         """Check a storage, and raise a StorageError where it breaks a promise of its format."""
         check(storage)
+        indices = storage.indices
+        is_frozen = storage.device == "cpu" and all(not array.flags.writeable and array.base is None for array in indices)
+        self._frozen = tuple(map(ref, indices)) if is_frozen else ()
         self._kept: list[NDArray[Any]] = []
         words = self._claims(storage)
         self._words = None if words is None else array("q", [*words, _END])
@@ -45,13 +49,17 @@ class Guard:
     def of_copies(cls, arrays: Sequence[NDArray[Any]]) -> Guard:
         """What tells whether arrays still hold what they hold now."""
         made = cls.__new__(cls)
-        made._kept = []
+        made._kept, made._frozen = [], ()
         made._words = array("q", [*made._equal(arrays), _END])
         made._address, made._holds = made._words.buffer_info()[0], None
         return made
 
     def holds(self) -> bool:
         """Whether all of it is still true. ``False`` may also mean that it takes a whole check to tell."""
+        if self._frozen:
+            if not any(array is None or array.flags.writeable for array in (known() for known in self._frozen)):
+                return True
+            self._frozen = ()  # it was or is open to writing
         if self._holds is not None:
             return self._holds(self._address) == 1
         if self._words is None:

@@ -17,7 +17,7 @@ from sparseloom.core.errors import DeviceError, DTypeError, NotationError, Shape
 from sparseloom.core.signs import printable
 from sparseloom.formats.format import Format
 from sparseloom.formats.pack import stored_count, unpack
-from sparseloom.formats.storage import Storage, apart, copied, derived, is_stored_alike, lend, open_up, open_values, with_own_values
+from sparseloom.formats.storage import Seal, Storage, apart, copied, derived, is_stored_alike, lend, open_up, open_values, with_own_values
 from sparseloom.formats.storage import with_values as revalued
 from sparseloom.formats.text import as_format
 from sparseloom.interop import dlpack
@@ -30,6 +30,7 @@ from sparseloom.programs.cuda.storages import placed, to_host
 from sparseloom.programs.guard import Guard, still_valid
 from sparseloom.programs.large import duplicate
 from sparseloom.programs.laying import LAYS, Laid, lay
+from sparseloom.tensor.alone import is_alone
 from sparseloom.tensor.arithmetic import Arithmetic
 from sparseloom.tensor.assignment import Assignment, TensorSchedule, assign, is_deferred
 from sparseloom.tensor.expression import Expression, access, lift
@@ -71,10 +72,14 @@ class Tensor(Arithmetic, Giving, Tabled):
         postponed = self._postponed
         if postponed is not None:
             self.replace_storage(postponed.run(), postponed)
-        storage = self._storage
-        if (storage.seal is None or storage.seal.broken) and (self._guard is None or not self._guard.holds()) and storage.device == "cpu":
-            self._guard = still_valid(storage, self._guard)
-        return storage
+        seal = self._storage.seal
+        if (seal is None or seal.broken) and self._storage.device == "cpu":
+            was_alone = is_alone(self)
+            if self._guard is None or not self._guard.holds():
+                self._guard = still_valid(self._storage, self._guard)
+            if was_alone and is_alone(self):  # what was found true stays true
+                self._storage = replace(self._storage, seal=Seal())
+        return self._storage
 
     def has(self, storage: Storage | None) -> bool:
         """Whether this is the stored form, and still valid; asked before every call that is made again."""
