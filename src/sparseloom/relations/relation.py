@@ -141,7 +141,8 @@ class Relation(nodes.Relation):
         the largest do.
         """
         low, high = known.range_of(var)
-        if var != self.whole or not any(known.value(child) is not None or known.is_narrowed(child) for child in self.significant[:1]):
+        leading = self.significant[0] if var == self.whole and self.significant else None
+        if leading is None or not (len(self.significant) == 1 or known.value(leading) is not None or known.is_narrowed(leading)):
             return low, high
         do, first, last = known.arithmetic, dict[IndexVar, V](), dict[IndexVar, V]()
         is_open = False
