@@ -40,8 +40,8 @@ from sparseloom.passes.cancel import add_polls
 from sparseloom.passes.failures import skip_after_failures
 from sparseloom.passes.fit_units import fit_units
 from sparseloom.passes.launch import add_launches
+from sparseloom.passes.localise import keep_in_registers
 from sparseloom.passes.promised import use_promised
-from sparseloom.passes.registers import keep_in_registers
 from sparseloom.passes.search_together import search_together
 from sparseloom.passes.uniform import share_among_lanes
 from sparseloom.passes.unread import drop_unread

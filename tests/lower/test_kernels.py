@@ -16,7 +16,7 @@ from sparseloom.loops.in_memory import in_memory
 from sparseloom.loops.printer import show
 from sparseloom.loops.verify import verify
 from sparseloom.passes.launch import add_launches, without_unused
-from sparseloom.passes.registers import keep_in_registers
+from sparseloom.passes.localise import keep_in_registers
 from sparseloom.passes.uniform import share_among_lanes
 from sparseloom.programs.cuda.nvrtc import compile_cubin
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from sparseloom.core.trees import Node, rewrite, walk
+from sparseloom.core.trees import Node, rewrite
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.facts import depends, uses
 
 
 def share_among_lanes(function: ir.Function) -> ir.Function:
@@ -27,9 +28,9 @@ def share_among_lanes(function: ir.Function) -> ir.Function:
 
 def _shared(loop: ir.For, inputs: Set[ir.Array | ir.Var]) -> ir.Stmt:
     stmts = list(ir.stmts_of(loop.body))
-    assigned = {n.var.name for n in walk(loop.body) if isinstance(n, ir.Assign)}
-    first, mine, rest = _parted(stmts, {loop.var.name} | assigned, inputs)
-    own = {loop.var.name} | assigned | {n.var.name for stmt in (*mine, *rest) for n in walk(stmt) if isinstance(n, ir.Declare)}
+    assigned = {loop.var.name} | uses(loop.body).assigned
+    first, mine, rest = _parted(stmts, assigned, inputs)
+    own = assigned | uses(*mine, *rest).declared if mine or rest else assigned
     body: ir.Stmt = replace(loop, body=ir.block(*mine, *rest))
     match rest:
         case [ir.If(condition, then, ir.Block(()))] if _is_common(condition, own, inputs):
@@ -59,10 +60,4 @@ def _parted(
 
 def _is_common(expr: ir.Expr, own: Set[str], inputs: Set[ir.Array | ir.Var]) -> bool:
     """Whether an expression is worth the same for every thread, now and later."""
-    for n in walk(expr):
-        match n:
-            case ir.Var(name) if name in own:
-                return False
-            case ir.Load(array) | ir.Search(array) if array not in inputs:
-                return False
-    return True
+    return not depends(own, expr) and uses(expr).loaded <= inputs

@@ -8,14 +8,14 @@ for v in 0 : 4  [unrolled]                    for q in 0 : 4  [wide]
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from sparseloom.core.names import Names
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.loops import nodes as ir
-from sparseloom.loops.facts import is_short
+from sparseloom.loops.facts import depends, is_short, meaning, meanings, multiple_of, reads_memory, trip_count, without_addend
 from sparseloom.loops.rename import unused_names
 
 _WIDEST, _LEAST = 16, 8  # bytes that one instruction moves
@@ -45,7 +45,7 @@ def _parted(n: Node) -> Node | None:
     match last:
         case ir.If(condition, ir.Store() as then, ir.Store() as other):
             own = {n.var.name} | {stmt.var.name for stmt in first if isinstance(stmt, ir.Declare)}
-            if not any(isinstance(x, ir.Var) and x.name in own for x in walk(condition)):
+            if not depends(own, condition):
                 branches = (replace(n, body=ir.block(*first, branch)) for branch in (then, other))
                 return ir.If(condition, *branches, origin=last.origin)
     return None
@@ -70,10 +70,10 @@ def _widened(loop: ir.For, names: Names) -> ir.Stmt | None:
     stmts = ir.stmts_of(loop.body)
     if not all(isinstance(stmt, ir.Declare | ir.Assign | ir.Store) for stmt in stmts):
         return None
-    meant = _meanings(stmts)
+    meant = meanings(stmts)
     match stmts[-1]:
         case ir.Store(array, index, ir.Load(kept, at), None) if kept.space is ir.MemorySpace.LOCAL:
-            found, base = _neighbours(array, index, loop, meant), _base(_replaced(at, meant), loop.var)
+            found, base = _neighbours(array, index, loop, meant), without_addend(meaning(at, meant), loop.var)
             if found is not None and base is not None and all(isinstance(stmt, ir.Declare) for stmt in stmts[:-1]):
                 return _Neighbours(kept, base).moved_to(found, loop, names)
     return _reading_wide(loop, meant, names)
@@ -99,56 +99,13 @@ def _certain(stmt: ir.Stmt) -> Iterator[ir.Load]:
     return (n for n in walk(stmt) if isinstance(n, ir.Load) and n not in chosen)
 
 
-def _meanings(stmts: Sequence[ir.Stmt]) -> dict[str, ir.Expr]:
-    """What the scalars that a loop declares stand for, in terms of what is known outside."""
-    meant: dict[str, ir.Expr] = {}
-    for stmt in stmts:
-        if isinstance(stmt, ir.Declare):
-            meant[stmt.var.name] = _replaced(stmt.value, meant)
-    return meant
-
-
-def _replaced(expr: ir.Expr, meant: Mapping[str, ir.Expr]) -> ir.Expr:
-    return rewrite(expr, lambda n: meant.get(n.name) if isinstance(n, ir.Var) else None)
-
-
 def _neighbours(array: ir.Array, index: ir.Expr, loop: ir.For, meant: Mapping[str, ir.Expr]) -> _Neighbours | None:
     """Where the numbers begin that ``index`` runs over, if they lie beside each other and begin at a multiple of what is moved at once."""
-    count, size = int(loop.end.value.real), array.dtype.itemsize  # type: ignore[attr-defined]
+    count, size = trip_count(loop) or 0, array.dtype.itemsize
     at_once = min(_WIDEST, count * size)
     if array.space is not ir.MemorySpace.GLOBAL or at_once < _LEAST or count * size % at_once or at_once % size:
         return None
-    base = _base(_replaced(index, meant), loop.var)
-    if base is None or any(isinstance(n, ir.Load) for n in walk(base)):
+    base = without_addend(meaning(index, meant), loop.var)
+    if base is None or reads_memory(base) or multiple_of(base) % (at_once // size):
         return None
-    return _Neighbours(array, base) if _is_multiple(base, at_once // size) else None
-
-
-def _base(index: ir.Expr, var: ir.Var) -> ir.Expr | None:
-    """What an index is beside a variable, if it grows with it."""
-    terms = list(_terms(index))
-    rest = [term for term in terms if term != var]
-    base: ir.Expr = ir.ZERO
-    for term in rest:
-        base = ir.add(base, term)
-    return None if len(terms) != len(rest) + 1 or var in walk(base) else base
-
-
-def _terms(expr: ir.Expr) -> Iterator[ir.Expr]:
-    match expr:
-        case ir.Op("add", args):
-            for arg in args:
-                yield from _terms(arg)
-        case _:
-            yield expr
-
-
-def _is_multiple(term: ir.Expr, of: int) -> bool:
-    match term:
-        case ir.Literal(value):
-            return int(value.real) % of == 0
-        case ir.Op("multiply", args):
-            return any(_is_multiple(arg, of) for arg in args)
-        case ir.Op("add" | "subtract", args):
-            return all(_is_multiple(arg, of) for arg in args)
-    return False
+    return _Neighbours(array, base)
