@@ -37,17 +37,19 @@ ADD = ["for p in 0 : n", "  for q in 0 : 4  [unrolled 4]", "    y[t * 4 + q] += 
     ("body", "arrays"),
     [
         (ADD, ["y_kept"]),
-        (["for p in 0 : n", "  j: int64 = p * 2", "  for q in 0 : 4  [unrolled 4]", "    k: int64 = t * 4 + q", "    y[k] += A[j]"], ["y_kept"]),
+        (["for p in 0 : n", "  j: int64 = p * 2", "  for q in 0 : 4  [unrolled 4]", "    k: int64 = t * 4 + q", "    y[k] += A[j]"],
+         ["y_kept"]),
         ([*ADD, "    z[t * 4 + q] += A[p]"], ["y_kept", "z_kept"]),  # two arrays in one loop
         ([*ADD, "  for r in 0 : 2  [unrolled 2]", "    y[t * 4 + r + 32] += A[p]"], ["y_kept", "y_kept1"]),  # two rows of one array
-        (["for p in 0 : n", "  for q in 0 : 2  [unrolled 2]", "    for r in 0 : 2  [unrolled 2]", "      y[t * 4 + q * 2 + r] += A[p]"], ["y_kept"]),
+        (["for p in 0 : n", "  for q in 0 : 2  [unrolled 2]", "    for r in 0 : 2  [unrolled 2]", "      y[t * 4 + q * 2 + r] += A[p]"],
+         ["y_kept"]),
         (["for p in 0 : n", "  if p < m", "    for q in 0 : 4  [unrolled 4]", "      y[t * 4 + q] += A[p]"], ["y_kept"]),
         (["for p in 0 : n", "  for q in 0 : 4  [unrolled 4]", "    if t < m", "      atomic y[t * 4 + q] += A[p]", "    else",
           "      y[t * 4 + q] += A[p]"], ["y_kept"]),
         (["for p in 0 : n", "  for q in 0 : 4  [unrolled 4]", "    y[t * 4 + q] += A[p]", "    y[t * 4 + q] -= A[p]"], []),  # two operators
         (["for p in 0 : n", "  for q in 0 : 4  [unrolled 4]", "    y[t * 4 + q] += y[t]"], []),  # it is read
         (["for p in 0 : min(n, 4)", "  for q in 0 : 4  [unrolled 4]", "    y[t * 16 + q + p * 4] += A[p]"], []),  # places change
-        (["for p in 0 : n", "  if t < m", "    for q in 0 : 4  [unrolled 4]", "      y[t * 4 + q] += A[p]"], []),  # whether there are places
+        (["for p in 0 : n", "  if t < m", "    for q in 0 : 4  [unrolled 4]", "      y[t * 4 + q] += A[p]"], []),  # is there a place?
         (["for p in 0 : n", "  y[t] += A[p]"], []),  # no row
     ],
 )  # fmt: skip

@@ -44,6 +44,40 @@ def test_what_became_of_tagged_loops(statement: str, formats: dict[str, str], st
     assert stated(statement, formats, steps) == lines
 
 
+LANES = "reorder(b,w,t,n) parallelize(b,GPUBlock,NoRaces) parallelize(w,GPUWarp,NoRaces) parallelize(t,GPUThread,Temporary)"
+POSITIONS = "fuse(i,j,f) pos(f,p,A(i,j)) "
+
+
+@pytest.mark.parametrize(
+    ("statement", "steps", "target", "shared"),
+    [
+        ("s = b(i) * c(i)", "parallelize(i,CPUThread,Temporary)", "c",
+         {"i": "s is kept in a slot for each part of the loop and combined in order"}),
+        ("s = b(i) * c(i)", "parallelize(i,CPUThread,ParallelReduction)", "c",
+         {"i": "s is kept in registers and combined as the target reduces"}),
+        ("y(j) = A(i,j) * x(i)", "reorder(i,j) parallelize(i,CPUThread,Atomics)", "c",
+         {"i": "y is kept where it is and combined by atomic updates"}),
+        ("y(j) = A(i,j) * x(i)", "reorder(i,j) parallelize(i,CPUThread,Temporary)", "c",
+         {"i": "y is kept in a copy for each part of the loop and combined in order"}),
+        (SPMV, f"{POSITIONS} split(p,b,p1,64) parallelize(b,CPUThread,Temporary)", "c",
+         {"b": "y is kept in places for the first and the last run of each block and combined in order"}),
+        (SPMV, "split(i,i0,i1,32) parallelize(i0,CPUThread,NoRaces)", "c", {}),
+        (SPMV, f"split(i,b,w,8) pos(j,p,A(i,j)) split(p,n,t,4) {LANES}", "cuda", {"t": "y is kept in registers and combined by shuffles"}),
+        (SPMV, f"{POSITIONS} split(p,b,p1,512) split(p1,w,t,32) parallelize(b,GPUBlock,Atomics) parallelize(w,GPUWarp,Atomics) "
+         "parallelize(t,GPUThread,ParallelReduction)", "cuda",
+         {"b": "y is kept where it is and combined by atomic updates", "w": "y is kept where it is and combined by atomic updates",
+          "t": "y is kept in registers and combined by shuffles among those that have one place"}),
+        (SPMV, f"{POSITIONS} split(p,b,p1,64) split(p1,w,c,16) split(c,n,t,4) reorder(b,w,t,n) parallelize(b,GPUBlock,Atomics) "
+         "parallelize(w,GPUWarp,ParallelReduction) parallelize(t,GPUThread,ParallelReduction)", "cuda",
+         {"b": "y is kept where it is and combined by atomic updates",
+          "w": "y is kept in registers, row by row, and combined by shuffles"}),
+    ],
+)  # fmt: skip
+def test_how_a_reduction_is_split(statement: str, steps: str, target: str, shared: dict[str, str]) -> None:
+    lines = stated(statement, {"A": "csr"} if "A(" in statement else {}, steps, target)
+    assert {line.split(":")[0]: line.split("what goes into ")[1] for line in lines if "what goes into" in line} == shared
+
+
 def test_what_became_of_loops_over_units_of_a_gpu() -> None:
     assert stated(PRODUCT, {"A": "csr"}, ON_GPU, "cuda") == [
         "b: parallel loop over blocks",

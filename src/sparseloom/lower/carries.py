@@ -19,6 +19,7 @@ from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.forall import over
 from sparseloom.lower.position_nest import fixing_level, needed_above
+from sparseloom.lower.split import Room, in_turn, with_room
 from sparseloom.notation.nodes import Access, Forall, IndexVar, Tag
 from sparseloom.relations.relation import Positions
 from sparseloom.scope.ranges import subtract
@@ -69,16 +70,9 @@ def in_carries(stmt: Forall, relation: Positions, scope: Scope) -> ir.Stmt:
     joined = ir.Store(scope.view(written(stmt)).values, ir.add(begin, place), carry.load(slot, place), op)
     there = ir.If(ir.compare("greater_equal", begin, ir.ZERO), ir.For(place, ir.ZERO, carry.size, joined))
     scope.remark(f"{stmt.var}: each block carries what its first and last run share with others, joined in order")
-    return ir.block(
-        ready,
-        sized,
-        ir.Allocate(carry.values, ir.multiply(slots, carry.size)),
-        ir.Allocate(carry.begins, slots),
-        over(stmt, scope, then),
-        ir.For(slot, ir.ZERO, slots, ir.block(ir.Declare(begin, ir.Load(carry.begins, slot)), there)),
-        ir.Free(carry.values),
-        ir.Free(carry.begins),
-    )
+    rooms = (Room(carry.values, ir.multiply(slots, carry.size)), Room(carry.begins, slots))
+    combined = in_turn(slot, slots, ir.Declare(begin, ir.Load(carry.begins, slot)), there)
+    return ir.block(ready, sized, with_room(rooms, over(stmt, scope, then), combined))
 
 
 def reducing(stmt: Forall) -> str:

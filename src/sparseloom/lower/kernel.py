@@ -22,6 +22,7 @@ from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.origins import stamped
 from sparseloom.loops.outcomes import Outcome
+from sparseloom.loops.splits import Split
 from sparseloom.lower.forall import find_ranges
 from sparseloom.lower.statement import WAYS, lower_statement
 from sparseloom.lower.walking import settle
@@ -54,6 +55,7 @@ class Lowered:
     shared: Lender | None
     fill: Scalar
     remarks: tuple[Remark, ...]
+    splits: tuple[Split, ...] = ()  # how reductions are shared out
     outcomes: tuple[Outcome, ...] = ()  # what passes made of the loops that the schedule tags
 
     @cached_property
@@ -107,7 +109,8 @@ def lower(
     params = [*result.parameters(), *_inputs(scope)]
     shared = Lender(taken.operand.tensor.name, taken.depth) if isinstance(taken := concrete.making, Shared) else None
     function = ir.Function(name, tuple(p for p, _ in params), stamped(body, lhs.tensor.name))
-    return Lowered(function, tuple(slot for _, slot in params), lhs, shared, lhs.tensor.fill, tuple(scope.context.remarks))
+    remarks, splits = tuple(scope.context.remarks), tuple(dict.fromkeys(scope.context.splits))
+    return Lowered(function, tuple(slot for _, slot in params), lhs, shared, lhs.tensor.fill, remarks, splits)
 
 
 def _pieces(concrete: Concrete, scope: Scope) -> tuple[ir.Stmt, Scope, ir.Expr | None]:

@@ -10,6 +10,7 @@ The blocks of a GPU do the same. The lanes of a warp need no memory, nor do the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from sparseloom.assemble.result import DenseResult, combine, placed
@@ -17,6 +18,7 @@ from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.region import innermost, written
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.splits import Combined, Partial, Split
 from sparseloom.lower.accumulation import Own, own_of
 from sparseloom.lower.carries import carried_by, in_carries
 from sparseloom.lower.forall import find_ranges, forall, is_gone, over
@@ -24,6 +26,7 @@ from sparseloom.lower.in_parts import in_counted_parts, in_parts
 from sparseloom.lower.in_pieces import in_rows
 from sparseloom.lower.rows_of_block import in_rows_of_block
 from sparseloom.lower.segments import in_segments
+from sparseloom.lower.split import Room, in_turn, with_room
 from sparseloom.lower.unit_carries import carried_by_units, in_unit, in_units
 from sparseloom.notation.nodes import Access, Forall, Races, Unit
 from sparseloom.schedule.units import GPU_UNITS
@@ -48,16 +51,30 @@ def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:
     if scope.carry is not None and stmt.var in scope.carry.units:
         return in_unit(stmt, scope)
     if not _has_private_places(stmt, target, held, scope):
+        if (whole := _shared(stmt, target, held, scope)) is not None:
+            _note(stmt, target, *whole, scope)
         return forall(stmt, scope)
     ranges, scope = find_ranges(stmt.var, scope)
-    if held is None:
-        shared = in_rows_of_block(stmt, scope) or in_segments(stmt, scope)
-        made = shared or _in_carries(stmt, target, scope) or _in_copies(stmt, target, scope)
-    elif stmt.tag.unit in (Unit.GPUWarp, Unit.GPUThread):
-        made = _by_shuffles(stmt, held, scope)
-    else:
-        made = _in_slots(stmt, held, scope)
-    return ir.block(ranges, made)
+    for partial, combined, make in _IN_PLACES if held is None else _IN_SCALARS:
+        made = make(stmt, scope)
+        if made is not None:
+            _note(stmt, target, partial, combined, scope)
+            return ir.block(ranges, made)
+    raise CompilerBug(stmt, "a reduction that iterations share is split in some way")
+
+
+def _note(stmt: Forall, target: Access, partial: Partial, combined: Combined, scope: Scope) -> None:
+    """Keep how a reduction is split, for ``explain``."""
+    loop, tensor = (scope.context.origin_of(made) for made in (stmt.var, target.tensor))
+    scope.context.splits.append(Split(loop, tensor, partial, combined))
+
+
+def _shared(stmt: Forall, target: Access, held: Accumulator | None, scope: Scope) -> tuple[Partial, Combined] | None:
+    """How a reduction is split of which no iteration has a part that the loops name; None if none is."""
+    if (stmt.var, target.tensor) in scope.conflicts.atomic:
+        return Partial.PLACE, Combined.ATOMICS
+    is_target = held is not None and (stmt.var, target.tensor) in scope.conflicts.private and stmt.tag.unit is Unit.CPUThread
+    return (Partial.REGISTER, Combined.TARGET) if is_target else None
 
 
 def _is_free(target: Access, scope: Scope) -> bool:
@@ -65,9 +82,9 @@ def _is_free(target: Access, scope: Scope) -> bool:
     return isinstance(scope.sink_of(target), DenseResult) and scope.copy is None and not scope.atomic
 
 
-def _in_carries(stmt: Forall, target: Access, scope: Scope) -> ir.Stmt | None:
+def _in_carries(stmt: Forall, scope: Scope) -> ir.Stmt | None:
     """A loop over blocks of positions, or units that share them out, which only meet in their first and last run; None if it is none."""
-    if not _is_free(target, scope):
+    if not _is_free(written(stmt), scope):
         return None
     find, make = (carried_by_units, in_units) if stmt.tag.unit in GPU_UNITS else (carried_by, in_carries)
     found = find(stmt, {*scope.coordinates}, scope.provenance)
@@ -91,9 +108,11 @@ def _has_private_places(stmt: Forall, target: Access, held: Accumulator | None, 
     return True
 
 
-def _by_shuffles(stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
+def _by_shuffles(stmt: Forall, scope: Scope) -> ir.Stmt | None:
     """Each lane, thread or warp reduces into a scalar of its own; shuffles then combine them. Those that a guard leaves idle take part."""
-    parts, own = own_of(held, scope)
+    if stmt.tag.unit not in (Unit.GPUWarp, Unit.GPUThread):
+        return None
+    parts, own = own_of(scope.accumulators[written(stmt)], scope)
     # What several kernels may need is assigned, not shuffled into: it can then live in memory.
     totals = [part.held if scope.units else ir.Var(scope.fresh(f"{part.held.name}_total"), part.held.dtype) for part in parts]
     first = [ir.Declare(part.var, part.identity) for part in parts]
@@ -116,9 +135,9 @@ def _mine(stmt: Forall, scope: Scope) -> ir.Expr:
     return subtract(scope.coordinates[stmt.var], scope.ranges.range_of(stmt.var)[0])
 
 
-def _in_slots(stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
+def _in_slots(stmt: Forall, scope: Scope) -> ir.Stmt:
     """Each iteration reduces into a slot of its own; the slots are then combined in order."""
-    count, (parts, own) = scope.ranges.extent(stmt.var), own_of(held, scope)
+    count, (parts, own) = scope.ranges.extent(stmt.var), own_of(scope.accumulators[written(stmt)], scope)
     where, wait = memory(scope.context.target, count, scope, stmt), barrier(scope)
     slots = [(ir.Array(scope.fresh(f"{part.held.name}_slots"), part.var.dtype, where), part) for part in parts]
     target = written(stmt)
@@ -128,13 +147,13 @@ def _in_slots(stmt: Forall, held: Accumulator, scope: Scope) -> ir.Stmt:
         first = [ir.Declare(part.var, part.identity) for part in parts]
         return ir.block(*first, body, *(ir.Store(array, _mine(stmt, inner), part.var) for array, part in slots))
 
-    made = [ir.block(ir.Allocate(array, count), ir.Fill(array, ir.ZERO, count, part.identity)) for array, part in slots]
+    rooms = [Room(array, count, part.identity) for array, part in slots]
     if stmt.tag.unit is Unit.GPUBlock:
         reduced = _by_one_block(slots, count, scope)
     else:
         slot = ir.Var(scope.fresh("slot"))
-        reduced = ir.For(slot, ir.ZERO, count, ir.block(*(part.combined(ir.Load(array, slot)) for array, part in slots)))
-    return ir.block(*made, wait, over(stmt, scope, then), wait, reduced, wait, *(ir.Free(array) for array, _ in slots))
+        reduced = in_turn(slot, count, *(part.combined(ir.Load(array, slot)) for array, part in slots))
+    return with_room(rooms, over(stmt, scope, then), reduced, wait)
 
 
 def _by_one_block(slots: list[tuple[ir.Array, Own]], count: ir.Expr, scope: Scope) -> ir.Stmt:
@@ -156,8 +175,9 @@ def _by_one_block(slots: list[tuple[ir.Array, Own]], count: ir.Expr, scope: Scop
     )
 
 
-def _in_copies(stmt: Forall, target: Access, scope: Scope) -> ir.Stmt:
+def _in_copies(stmt: Forall, scope: Scope) -> ir.Stmt:
     """Each iteration writes a copy of its own of the places that are open; the copies are then combined in order."""
+    target = written(stmt)
     sink, op, tensor = scope.sink_of(target), innermost(stmt).op, target.tensor
     row = sink.row(scope)
     if op is None or row is None:
@@ -181,16 +201,16 @@ def _in_copies(stmt: Forall, target: Access, scope: Scope) -> ir.Stmt:
     array, there = placed(tensor, values, ir.add(first, place), scope)
     mine = sink.holds(ir.add(first, place), scope) if scope.units else ir.TRUE  # other units have the rest
     added = combine(tensor, array, there, ir.Load(copies, ir.add(ir.multiply(slot, size), place)), op, replace(scope, edge=None))
-    return ir.block(
-        ready,
-        ir.Declare(first, row.begin),
-        ir.Declare(size, row.count),
-        ir.Allocate(copies, room),
-        ir.Fill(copies, ir.ZERO, room, identity),
-        wait,
-        over(stmt, scope, then),
-        wait,
-        ir.For(slot, ir.ZERO, count, ir.For(place, ir.ZERO, size, ir.when(mine, added))),
-        wait,
-        ir.Free(copies),
-    )
+    combined = in_turn(slot, count, ir.For(place, ir.ZERO, size, ir.when(mine, added)))
+    begun = ready, ir.Declare(first, row.begin), ir.Declare(size, row.count)
+    return ir.block(*begun, with_room([Room(copies, room, identity)], over(stmt, scope, then), combined, wait))
+
+
+_Form = tuple[Partial, Combined, Callable[[Forall, Scope], ir.Stmt | None]]
+_IN_PLACES: tuple[_Form, ...] = (
+    (Partial.ROWS, Combined.SHUFFLES, in_rows_of_block),
+    (Partial.REGISTER, Combined.SEGMENTS, in_segments),
+    (Partial.EDGES, Combined.IN_ORDER, _in_carries),
+    (Partial.COPY, Combined.IN_ORDER, _in_copies),
+)
+_IN_SCALARS: tuple[_Form, ...] = ((Partial.REGISTER, Combined.SHUFFLES, _by_shuffles), (Partial.SLOT, Combined.IN_ORDER, _in_slots))

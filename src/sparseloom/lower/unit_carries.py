@@ -22,6 +22,7 @@ from sparseloom.iteration.region import written
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.carries import carried_by, cleared, opened, reducing
 from sparseloom.lower.forall import over
+from sparseloom.lower.split import Room, with_room
 from sparseloom.notation.nodes import Forall, IndexVar, Stmt, Unit, Where
 from sparseloom.relations.relation import Positions
 from sparseloom.schedule.units import GPU_UNITS
@@ -80,18 +81,10 @@ def in_units(stmt: Forall, relation: Positions, scope: Scope) -> ir.Stmt:
     begun = replace(scope, edge=None, carry=replace(carry, units=units))
     made = _in_groups(stmt, begun) if grouped and len(units) > 1 else in_unit(stmt, begun)
     scope.remark(f"{stmt.var}: each block carries what its first and last run share with others, joined in order")
-    return ir.block(
-        ready,
-        sized,
-        ir.Declare(slots, count),
-        ir.Allocate(carry.values, ir.multiply(slots, carry.size)),
-        ir.Allocate(carry.begins, slots),
-        ir.Fill(carry.begins, ir.ZERO, slots, _NOWHERE),  # blocks without positions are not run
-        made,
-        _joined(carry, slots, reducing(stmt), scope.view(written(stmt)).values, scope),
-        ir.Free(carry.values),
-        ir.Free(carry.begins),
-    )
+    # Blocks without positions are not run.
+    rooms = (Room(carry.values, ir.multiply(slots, carry.size)), Room(carry.begins, slots, _NOWHERE))
+    joined = _joined(carry, slots, reducing(stmt), scope.view(written(stmt)).values, scope)
+    return ir.block(ready, sized, ir.Declare(slots, count), with_room(rooms, made, joined))
 
 
 def in_unit(stmt: Forall, scope: Scope) -> ir.Stmt:

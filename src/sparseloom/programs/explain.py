@@ -66,7 +66,8 @@ def _tagged(stages: Stages) -> Iterator[str]:
     for n in walk(stages.lowered.function, ir.Stmt):
         match n:
             case ir.For():
-                left.setdefault(n.origin or n.var.name, set()).add(n.kind)
+                for name in {n.origin, n.var.name}:
+                    left.setdefault(name, set()).add(n.kind)
             case ir.While(factor=factor) if factor:
                 left.setdefault(n.origin, set()).add(LoopKind.UNROLLED)
     for loop in dict.fromkeys(n for n in walk(stages.concrete.stmt) if isinstance(n, Forall)):
@@ -76,7 +77,8 @@ def _tagged(stages: Stages) -> Iterator[str]:
             yield str(outcomes[name])
         elif unit is not None:
             kind, words = _UNITS[unit]
-            yield f"{name}: {words}{'' if kind in kinds else _GONE}"
+            shared = "".join(f"; {split}" for split in stages.lowered.splits if split.loop == name)
+            yield f"{name}: {words}{shared}{'' if kind in kinds else _GONE}"
         elif factor:
             yield f"{name}: unrolled by {factor}{'' if LoopKind.UNROLLED in kinds else _GONE}"
 

@@ -11,6 +11,7 @@ from sparseloom.iteration.formula import ALWAYS, Formula
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.rows import SHORT_ROWS, RowChoice
 from sparseloom.loops import nodes as ir
+from sparseloom.loops.splits import Split
 from sparseloom.notation.nodes import Access, IndexVar, TensorVar
 from sparseloom.relations.relation import Positions
 from sparseloom.scope.views import Sizes
@@ -52,7 +53,7 @@ class Conflicts:
 
 @dataclass(frozen=True)
 class Context:
-    """The facts of one lowering. ``names`` gives out names, and ``remarks`` collects; nothing else in it changes."""
+    """The facts of one lowering. ``names`` gives out names, ``remarks`` and ``splits`` collect; nothing else in it changes."""
 
     names: Names
     sizes: Sizes
@@ -66,6 +67,7 @@ class Context:
     drops: bool = False  # whether entries of the result that equal its fill are left out
     conflicts: Conflicts = Conflicts()
     remarks: list[Remark] = field(default_factory=list)
+    splits: list[Split] = field(default_factory=list)
     origins: Mapping[str, str] = field(default_factory=dict)  # what the names that passes made stand for
 
     def origin_of(self, made: IndexVar | TensorVar) -> str:
