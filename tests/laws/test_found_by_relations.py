@@ -91,3 +91,15 @@ def test_a_compiled_result_in_blocks_that_are_cut() -> None:
     matrix = np.arange(12).reshape(3, 4)
     made = sl.program("R(i,j) = 2 * A(i,j)", {"A": "dd", "R": "dsds:0,1,0,1/2,3"})(matrix)
     assert made.to_numpy().tolist() == (2 * matrix).tolist()
+
+
+@pytest.mark.parametrize("races", ("Temporary", "ParallelReduction"))
+@pytest.mark.parametrize("form", ("ds", "dsd", "ss:1,0"))
+def test_threads_may_sum_below_loops_that_insert_a_result(form: str, races: str) -> None:
+    """The pieces that threads insert were looked for in the sum, and counts of the result's rows were never read."""
+    rng = np.random.default_rng(3)
+    blocks, scales = rng.integers(0, 3, (2, 3, 40)), rng.integers(1, 3, 2)
+    text = "t(w,s) = E(s,w,b) + c(s)" if form != "dsd" else "t(w,s,k) = E(s,w,b) * d(k) + c(s) * d(k)"
+    kernel = sl.program(text, {"t": form, "E": "spu"}, f"parallelize(b,CPUThread,{races})", target="interpret")
+    given = {"E": blocks, "c": scales} | ({"d": np.array([1, 2])} if form == "dsd" else {})
+    assert np.array_equal(kernel(given).to_numpy(), sl.program(text, {}, "", target="interpret")(given).to_numpy())

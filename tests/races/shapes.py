@@ -21,6 +21,7 @@ RACES = ("NoRaces", "Atomics", "Temporary", "ParallelReduction")
 FORMS = {
     "outer": "parallelize(i,CPUThread,{races})",
     "inner": "parallelize(j,CPUThread,{races})",
+    "innermost": "parallelize({{inner}},CPUThread,{races})",
     "blocks": "split(i,i0,i1,2) parallelize(i0,CPUThread,{races})",
     "within blocks": "split(i,i0,i1,4) parallelize(i1,CPUThread,{races})",
     "entries": "divide(i,i0,i1,3,A(i,j)) parallelize(i0,CPUThread,{races})",

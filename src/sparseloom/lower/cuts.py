@@ -37,12 +37,14 @@ def cut_into_slots(concrete: Concrete, count: int) -> Concrete:
     loops = _thread_loops(stmt)
     if not loops:
         return concrete
-    if isinstance(concrete.making, Inserted):
-        return replace(concrete, stmt=_inserting(concrete, loops[0], count))
     resolved = ((c.var, c.assign.lhs.tensor, c.resolved) for c in analyse(stmt))
     private = {(var, tensor) for var, tensor, how in resolved if how is not None and how[1] is not Races.Atomics}
     graph, cut = Provenance.of(stmt), []
     for loop in loops:
+        if isinstance(concrete.making, Inserted) and written(loop) == concrete.assign.lhs:
+            if graph.extent(loop.var) is None and has_own_places(loop, graph, concrete.assign.lhs):
+                cut.append(loop)
+            continue
         outer = next(outside for outside, found in places(stmt, loop.var) if found == loop)
         meets = (loop.var, written(loop).tensor) in private and not _reduces_scalar(stmt, loop, outer)
         carries = written(loop) == concrete.assign.lhs and isinstance(concrete.making, Dense)
@@ -51,13 +53,6 @@ def cut_into_slots(concrete: Concrete, count: int) -> Concrete:
     for var in dict.fromkeys(loop.var for loop in cut):
         stmt = _divided(stmt, [loop for loop in cut if loop.var == var], "slot", count)
     return concrete if stmt is concrete.stmt else replace(concrete, stmt=stmt)
-
-
-def _inserting(concrete: Concrete, loop: Forall, count: int) -> Stmt:
-    """A statement that inserts, with few iterations that each have places of their own in every row."""
-    stmt, graph = concrete.stmt, provenance(concrete.stmt)
-    is_short = graph.extent(loop.var) is not None
-    return stmt if is_short or not has_own_places(loop, graph, concrete.assign.lhs) else _divided(stmt, [loop], "slot", count)
 
 
 def _thread_loops(stmt: Stmt) -> list[Forall]:

@@ -117,11 +117,13 @@ def _pieces(concrete: Concrete, scope: Scope) -> tuple[ir.Stmt, Scope, ir.Expr |
     """How many pieces threads insert that have places of their own in every row; None if they do not."""
     if not isinstance(concrete.making, Inserted):
         return ir.block(), scope, None
-    loops = [n for n in walk(concrete.stmt) if isinstance(n, Forall) and n.tag.unit is Unit.CPUThread]
-    if not loops or not has_own_places(loops[0], scope.provenance, concrete.assign.lhs):
+    lhs, graph = concrete.assign.lhs, scope.provenance
+    threads = (n for n in walk(concrete.stmt) if isinstance(n, Forall) and n.tag.unit is Unit.CPUThread)
+    loop = next((n for n in threads if written(n) == lhs and has_own_places(n, graph, lhs)), None)
+    if loop is None:
         return ir.block(), scope, None
-    ranges, scope = find_ranges(loops[0].var, scope)
-    return ranges, scope, scope.ranges.extent(loops[0].var)
+    ranges, scope = find_ranges(loop.var, scope)
+    return ranges, scope, scope.ranges.extent(loop.var)
 
 
 def _start(concrete: Concrete, target: Target, int32_limit: int, origins: Mapping[str, str] | None = None) -> Scope:
