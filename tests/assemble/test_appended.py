@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +9,8 @@ import pytest
 from lower.conditions import Conditions, conditions, numbered, stored_at
 from lower.filling import Arrays, Maker, Passing, filled, maker, packed, without_counts
 
-from sparseloom.assemble.append import AppendResult
-from sparseloom.assemble.counted import CountedResult
-from sparseloom.assemble.parts import PartedResult
-from sparseloom.assemble.refill import RefillResult
-from sparseloom.assemble.structure import StructureResult
+from sparseloom.assemble.appended import AppendedResult, Stage, Visits
+from sparseloom.assemble.parts import JoinedParts, arranged, begin_counted, end_counted
 from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
 from sparseloom.loops import nodes as ir
@@ -81,17 +77,26 @@ def check_copies(made: Maker, storages: list[Storage]) -> None:
         assert without_counts(made.on({"A": storage})) == packed(made.given, storage)
 
 
-def twice(given: Conditions, result: CountedResult) -> ir.Stmt:
+def result_of(
+    given: Conditions, stage: Stage = Stage.GROW, gaps: bool = False, certain: bool = False, leaves: bool = False, parts: int | None = None
+) -> AppendedResult:
+    """A result of entries that come in order."""
+    count = None if parts is None else ir.index(parts)
+    return AppendedResult(given.scope, given.lhs, 0, Visits(gaps, certain), stage, leaves, count)
+
+
+def twice(given: Conditions, counting: AppendedResult) -> ir.Stmt:
     """Loops that count, and loops that fill in."""
-    counted = ir.block(result.begin_part(ir.ZERO), filled(given, result), result.end_part(ir.ZERO), result.fill_next())
-    return ir.block(counted, result.begin_part(ir.ZERO), filled(given, result), result.end_part(ir.ZERO))
+    filling = counting.at(Stage.FILL)
+    counted = ir.block(begin_counted(counting, ir.ZERO), filled(given, counting), end_counted(counting, ir.ZERO), arranged(counting))
+    return ir.block(counted, begin_counted(filling, ir.ZERO), filled(given, filling), end_counted(filling, ir.ZERO))
 
 
 @pytest.mark.parametrize(("order", "source", "target", "gaps"), ALL)
 def test_entries_are_appended(order: int, source: str, target: str, gaps: bool, rng: np.random.Generator) -> None:
     """What stands there afterwards is what packing makes; arrays grow from room for one entry."""
     given = copying(order, source, target)
-    result = AppendResult(given.scope, given.lhs, 0, gaps, certain=False)
+    result = result_of(given, gaps=gaps)
     check_copies(maker(given, result, filled(given, result)), drawn_for(order, source, rng))
 
 
@@ -99,7 +104,7 @@ def test_entries_are_appended(order: int, source: str, target: str, gaps: bool, 
 def test_entries_are_counted_and_then_filled_in(order: int, source: str, target: str, gaps: bool, rng: np.random.Generator) -> None:
     """The same loops twice: nothing grows."""
     given = copying(order, source, target)
-    result = CountedResult(given.scope, given.lhs, 0, gaps, certain=False)
+    result = result_of(given, Stage.COUNT, gaps)
     check_copies(maker(given, result, twice(given, result)), drawn_for(order, source, rng))
 
 
@@ -120,24 +125,23 @@ def part_of(given: Conditions, part: ir.Expr, count: int) -> Range:
 def test_parts_are_counted_and_filled(order: int, source: str, target: str, gaps: bool, count: int, rng: np.random.Generator) -> None:
     """Every part is counted and filled by whoever comes, and stands where it belongs."""
     given = copying(order, source, target)
-    result, part = CountedResult(given.scope, given.lhs, 0, gaps, certain=False), ir.Var("part")
-    result.parts, result.in_parts = ir.index(count), True
+    counting, part = result_of(given, Stage.COUNT, gaps, parts=count), ir.Var("part")
     runs: list[ir.Stmt] = []
-    for _ in range(2):
+    for result in (counting, counting.at(Stage.FILL)):
         loops = filled(given, result, rows=part_of(given, part, count))
-        body = ir.block(result.begin_part(part), loops, result.end_part(part))
+        body = ir.block(begin_counted(result, part), loops, end_counted(result, part))
         runs += [ir.For(part, ir.ZERO, ir.index(count), body, ir.LoopKind.THREADS)]
-        runs += [result.fill_next()] if result.is_counting else []
-    check_copies(maker(given, result, ir.block(*runs)), drawn_for(order, source, rng))
+        runs += [arranged(counting)] if result is counting else []
+    check_copies(maker(given, counting, ir.block(*runs)), drawn_for(order, source, rng))
 
 
-def in_parts(given: Conditions, whole: AppendResult, count: int) -> ir.Stmt:
+def in_parts(given: Conditions, whole: AppendedResult, count: int) -> ir.Stmt:
     """Loops of threads that append so many parts, which are then joined."""
-    part, parts = ir.Var("part"), PartedResult(whole, ir.index(count), given.scope)
+    part, parts = ir.Var("part"), JoinedParts(whole, ir.index(count))
     thread = parts.thread
     loops = filled(given, thread, rows=part_of(given, part, count))
-    body = ir.block(thread.begin_part(part), loops, thread.end_part(part))
-    team = ir.Team(thread.begin(), ir.For(part, ir.ZERO, ir.index(count), body, ir.LoopKind.THREADS), thread.keep())
+    body = ir.block(parts.begin_part(part), loops, parts.end_part(part))
+    team = ir.Team(thread.begin(), ir.For(part, ir.ZERO, ir.index(count), body, ir.LoopKind.THREADS), parts.keep())
     return ir.block(parts.open(), team, parts.join())
 
 
@@ -146,7 +150,7 @@ def in_parts(given: Conditions, whole: AppendResult, count: int) -> ir.Stmt:
 def test_parts_are_appended_and_joined(order: int, source: str, target: str, gaps: bool, count: int, rng: np.random.Generator) -> None:
     """Each thread has arrays of its own, which are put behind each other in the order of the parts."""
     given = copying(order, source, target)
-    whole = AppendResult(given.scope, given.lhs, 0, gaps, certain=False)
+    whole = result_of(given, gaps=gaps, parts=count)
     check_copies(maker(given, whole, in_parts(given, whole, count)), drawn_for(order, source, rng))
 
 
@@ -156,7 +160,7 @@ REFILLED = (*((*case, False) for case in IN_ORDER if case[1] == case[2]), (2, "c
 @pytest.mark.parametrize(("order", "source", "target", "gaps"), REFILLED)
 def test_a_structure_that_is_known_gets_its_values(order: int, source: str, target: str, gaps: bool, rng: np.random.Generator) -> None:
     given = copying(order, source, target)
-    result = RefillResult(given.scope, given.lhs, 0, gaps, certain=False)
+    result = result_of(given, Stage.REFILL, gaps)
     made = maker(given, result, filled(given, result))
     for storage in drawn_for(order, source, rng):
         structure = convert(storage, given.lhs.tensor.format)
@@ -170,7 +174,7 @@ STRUCTURES = (("csr", "coo", False), ("coo", "csr", True), ("dcsr", "csr", True)
 def test_what_stands_above_the_last_level_is_made(source: str, target: str, gaps: bool, rng: np.random.Generator) -> None:
     """The last coordinates and the values are the operand's own."""
     given = copying(2, source, target)
-    result = StructureResult(given.scope, given.lhs, 0, gaps, certain=False)
+    result = result_of(given, gaps=gaps, leaves=True)
     made = maker(given, result, filled(given, result))
     for storage in drawn_for(2, source, rng):
         found = without_counts(made.on({"A": storage}))
@@ -194,32 +198,32 @@ PICTURES: tuple[tuple[str, str, bool, Arrays], ...] = (
 @pytest.mark.parametrize(("source", "target", "gaps", "picture"), PICTURES)
 def test_appended_arrays_look_like_this(source: str, target: str, gaps: bool, picture: Arrays) -> None:
     given = copying(2, source, target)
-    result = AppendResult(given.scope, given.lhs, 0, gaps, certain=False)
+    result = result_of(given, gaps=gaps)
     storage = stored_at(source, (3, 5), {(0, 1): 1, (0, 4): 2, (2, 0): 3})
     assert maker(given, result, filled(given, result)).on({"A": storage}) == picture
 
 
-@pytest.mark.parametrize("kind", [AppendResult, CountedResult])
+@pytest.mark.parametrize("stage", [Stage.GROW, Stage.COUNT])
 @pytest.mark.parametrize(("certain", "rows"), [(False, [0, 2]), (True, [0, 1, 2])])
-def test_a_block_is_kept_if_something_was_written_or_must_be(kind: Callable[..., AppendResult], certain: bool, rows: list[int]) -> None:
+def test_a_block_is_kept_if_something_was_written_or_must_be(stage: Stage, certain: bool, rows: list[int]) -> None:
     """Below each row stands a block of values; where nothing is written, it is left out, unless it has its first values in any case."""
     given = copying(2, "csr", "sd")
-    result = kind(given.scope, given.lhs, 7, False, certain)
-    body = twice(given, result) if isinstance(result, CountedResult) else filled(given, result)
+    result = AppendedResult(given.scope, given.lhs, 7, Visits(certain=certain), stage)
+    body = twice(given, result) if stage is Stage.COUNT else filled(given, result)
     found = maker(given, result, body).on({"A": stored_at("csr", (3, 2), {(0, 1): 1, (2, 0): 3})})
     blocks = {0: [7, 1], 1: [7, 7], 2: [3, 7]}
     assert found["crd1"] == rows
     assert found["values"] == [value for row in rows for value in blocks[row]]
 
 
-@pytest.mark.parametrize("kind", [AppendResult, CountedResult])
+@pytest.mark.parametrize("stage", [Stage.GROW, Stage.COUNT])
 @pytest.mark.parametrize("limit", [2, 3])
-def test_too_many_entries_for_narrow_positions_end_the_kernel(kind: Callable[..., AppendResult], limit: int) -> None:
+def test_too_many_entries_for_narrow_positions_end_the_kernel(stage: Stage, limit: int) -> None:
     """Three entries: one more than the limit, or just as many."""
     given = copying(2, "csr", "csr")
     narrow = replace(given, scope=replace(given.scope, context=replace(given.scope.context, int32_limit=limit)))
-    result = kind(narrow.scope, given.lhs, 0, False, False)
-    made = maker(narrow, result, twice(narrow, result) if isinstance(result, CountedResult) else filled(narrow, result))
+    result = AppendedResult(narrow.scope, given.lhs, 0, Visits(), stage)
+    made = maker(narrow, result, twice(narrow, result) if stage is Stage.COUNT else filled(narrow, result))
     storage = stored_at("csr", (2, 3), {(0, 1): 1, (1, 0): 2, (1, 2): 3})
     if limit == 3:
         assert without_counts(made.on({"A": storage})) == packed(given, storage)
@@ -231,7 +235,7 @@ def test_too_many_entries_for_narrow_positions_end_the_kernel(kind: Callable[...
 def test_what_is_absent_is_not_appended() -> None:
     """Every second entry is there: a level above is appended only if something was appended below it."""
     given = copying(2, "csr", "dcsr")
-    result = AppendResult(given.scope, given.lhs, 0, False, False)
+    result = result_of(given)
     even = ir.compare("equal", ir.Op("remainder", (ir.Var("j"), ir.index(2))), ir.ZERO)
 
     class Even(Passing):
@@ -246,7 +250,7 @@ def test_what_is_absent_is_not_appended() -> None:
 @pytest.mark.parametrize(("gaps", "demands"), [(False, "i"), (True, "")])
 def test_rows_that_cannot_be_left_out_are_demanded_unless_others_end_them(gaps: bool, demands: str) -> None:
     given = copying(2, "csr", "csr")
-    result = AppendResult(given.scope, given.lhs, 0, gaps, False)
+    result = result_of(given, gaps=gaps)
     assert [var.name for var in result.variables if result.demands_all(var)] == list(demands)
 
 
@@ -254,26 +258,26 @@ def test_a_variable_that_repeats_is_appended_at_both_levels() -> None:
     """B(i,i): each level has its coordinate, and rows that nothing was written to end too."""
     for form in ("csr", "dcsr", "coo"):
         given = conditions("B(i,i) = A(i)", f"A:s B:{form}", loops="i")
-        result = AppendResult(given.scope, given.lhs, 0, True, False)
+        result = result_of(given, gaps=True)
         found = maker(given, result, filled(given, result)).on({"A": stored_at("s", (4,), {(1,): 5, (3,): 6})})
         assert without_counts(found) == packed(given, stored_at(form, (4, 4), {(1, 1): 5, (3, 3): 6}))
 
 
-SHARED = {
-    AppendResult: Sharing.PARTS,
-    CountedResult: Sharing.COUNTED,
-    StructureResult: Sharing.NOT,
-    RefillResult: Sharing.ROWS,
-}
-
-
-@pytest.mark.parametrize("kind", SHARED)
-def test_threads_share_it_so(kind: Callable[..., AppendResult]) -> None:
-    given = copying(2, "csr", "csr")
-    assert kind(given.scope, given.lhs, 0, False, False).sharing is SHARED[kind]
+@pytest.mark.parametrize(
+    ("stage", "leaves", "sharing"),
+    [
+        (Stage.GROW, False, Sharing.PARTS),
+        (Stage.GROW, True, Sharing.NOT),
+        (Stage.COUNT, False, Sharing.COUNTED),
+        (Stage.FILL, False, Sharing.COUNTED),
+        (Stage.REFILL, False, Sharing.ROWS),
+    ],
+)
+def test_threads_share_it_so(stage: Stage, leaves: bool, sharing: Sharing) -> None:
+    assert result_of(copying(2, "csr", "csr"), stage, leaves=leaves).sharing is sharing
 
 
 @pytest.mark.parametrize(("target", "sharing"), [("csr", Sharing.ROWS), ("dcsr", Sharing.NOT), ("coo", Sharing.NOT)])
 def test_rows_are_refilled_by_whoever_comes_where_each_has_a_place(target: str, sharing: Sharing) -> None:
     given = copying(2, "csr", target)
-    assert RefillResult(given.scope, given.lhs, 0, False, False).sharing is sharing
+    assert result_of(given, Stage.REFILL).sharing is sharing

@@ -14,10 +14,11 @@ from lower.conditions import Row, conditions, drawn, note, stored_at, valued
 from lower.filling import Passing, filled, maker
 
 from sparseloom.assemble import hashed, listing
+from sparseloom.assemble.accumulated import Accumulated
+from sparseloom.assemble.appended import AppendedResult, Stage, Visits
 from sparseloom.assemble.block_row import BlockRow
 from sparseloom.assemble.hashed import HashRow
 from sparseloom.assemble.listing import ListWorkspace, unsorted_levels
-from sparseloom.assemble.refill import Accumulated, RefillResult
 from sparseloom.assemble.workspace import Scatter, Workspace
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
@@ -262,7 +263,7 @@ def test_a_row_is_added_up_and_taken_at_the_coordinates_that_a_result_has(rng: n
     """What a row has is reset as it is taken, so that the next one begins with nothing."""
     given = conditions("C(i,j) = A(i,j)", "A:du~ C:csr", loops="i j")
     access = temporary(Scattered())
-    result = RefillResult(given.scope, given.lhs, 0, False, False)
+    result = AppendedResult(given.scope, given.lhs, 0, Visits(), Stage.REFILL)
     added = Assign(access, given.concrete.assign.rhs, "add")
     row = Accumulated(given.scope, access, added)
 

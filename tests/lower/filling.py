@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from lower.conditions import Conditions
 
-from sparseloom.assemble.result import Result
 from sparseloom.formats.pack import convert
 from sparseloom.formats.storage import Storage
 from sparseloom.loops import interpret
@@ -85,7 +84,7 @@ class Maker:
         return {f"{slot.part}{'' if slot.level is None else slot.level + 1}": np.atleast_1d(worth).tolist() for slot, worth in handed}
 
 
-def maker(given: Conditions, result: Result, body: ir.Stmt) -> Maker:
+def maker(given: Conditions, result: Sink, body: ir.Stmt) -> Maker:
     """What fills a result, between its beginning and its end, ready to run."""
     home = given.scope.home
     params = [*result.parameters(), *_inputs(given.scope)]

@@ -25,7 +25,6 @@ from collections.abc import Mapping
 from copy import copy
 
 from sparseloom.assemble.places import Places
-from sparseloom.assemble.result import Result
 from sparseloom.core.dtypes import INT32, INT64
 from sparseloom.formats.level import Query, load_index
 from sparseloom.loops import nodes as ir
@@ -33,14 +32,14 @@ from sparseloom.loops import routines
 from sparseloom.notation.nodes import Access, Assign, IndexVar
 from sparseloom.scope.expression import cast
 from sparseloom.scope.ranges import least, subtract
-from sparseloom.scope.scope import Scope, Sharing, Value
+from sparseloom.scope.scope import Scope, Sharing, Sink, Value
 from sparseloom.scope.views import Slot
 
 AHEAD = 12  # entries
 _ASKED = {Query.COUNT: "add", Query.LEAST: "minimum", Query.MOST: "maximum"}
 
 
-class InsertedResult(Result):
+class InsertedResult(Sink):
     """Entries are put where they belong. The loops see no result to append to.
 
     ``driver`` is the operand whose entries come one after another, if they tell their rows. One that ``takes_leaves`` has the last
@@ -52,8 +51,8 @@ class InsertedResult(Result):
     def __init__(
         self, scope: Scope, lhs: Access, driver: Access | None = None, takes_leaves: bool = False, places: ir.Expr | None = None
     ) -> None:
-        super().__init__(scope, lhs)
-        self._stored, self.variables = self.variables, ()
+        self.context, self.lhs, self.view = scope.context, lhs, scope.view(lhs)
+        self._stored = scope.provenance.stored(lhs)
         self._kinds, self._last = lhs.tensor.format.levels, self.view.levels[-1]
         self._kind = self._kinds[-1]
         self._driver, self._takes_leaves = driver, takes_leaves

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from sparseloom.assemble.append import AppendResult
-from sparseloom.assemble.counted import CountedResult
+from dataclasses import replace
+
+from sparseloom.assemble.appended import AppendedResult, Stage, Visits
 from sparseloom.assemble.inserted import InsertedResult
-from sparseloom.assemble.refill import RefillResult
-from sparseloom.assemble.result import DenseResult, Result, SharedResult
-from sparseloom.assemble.structure import StructureResult
+from sparseloom.assemble.result import DenseResult, SharedResult
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.errors import CompilerBug
@@ -15,18 +14,18 @@ from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.making import Appended, Counted, Dense, Filled, Inserted, Refilled, Shared
 from sparseloom.iteration.provenance import Provenance
-from sparseloom.iteration.region import innermost, is_skippable
+from sparseloom.iteration.region import innermost, is_skippable, written
 from sparseloom.iteration.sharing import is_bounded
 from sparseloom.loops import nodes as ir
 from sparseloom.notation.dtyping import dtype_of, fill_of, reduced_dtype
-from sparseloom.notation.nodes import Access, Forall, IndexVar, Sequence, Stmt, SuchThat, Where
+from sparseloom.notation.nodes import Access, Forall, IndexVar, Sequence, Stmt, SuchThat, Unit, Where
 from sparseloom.schedule.laws import cut_row
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.scope.expression import cast
-from sparseloom.scope.scope import Scope
+from sparseloom.scope.scope import Scope, Sink
 
 
-def make_result(scope: Scope, concrete: Concrete, pieces: ir.Expr | None = None) -> Result:
+def make_result(scope: Scope, concrete: Concrete, pieces: ir.Expr | None = None) -> Sink:
     """The result of a statement; threads insert so many ``pieces``, if each has places of its own."""
     assign, stmt, lhs, combines = concrete.assign, concrete.stmt, concrete.assign.lhs, scope.combines
     first = first_value(stmt, lhs)
@@ -41,19 +40,19 @@ def make_result(scope: Scope, concrete: Concrete, pieces: ir.Expr | None = None)
             return InsertedResult(scope, lhs, driver, takes_leaves, pieces)
     repeated = len(set(lhs.indices)) < len(lhs.indices)
     gaps = repeated or any(r.positions is not None or r.nest for r in scope.provenance.relations)
-    made = innermost(stmt)
-    certain = combines and made.op is not None and not is_skippable(made.rhs, made.op)
-    first = first if combines else lhs.tensor.fill
+    made, first = innermost(stmt), first if combines else lhs.tensor.fill
+    visits = Visits(gaps, certain=combines and made.op is not None and not is_skippable(made.rhs, made.op))
+    threads = any(isinstance(n, Forall) and n.tag.unit is Unit.CPUThread and written(n) == lhs for n in walk(stmt))
+    parts = ir.index(scope.context.target.parts) if threads else None
     match concrete.making:
         case Refilled():
-            return RefillResult(scope, lhs, first, gaps, certain)
+            return AppendedResult(scope, lhs, first, visits, Stage.REFILL)
         case Counted():
-            return CountedResult(scope, lhs, first, gaps, certain)
-        case Appended(takes_leaves=True):
-            return StructureResult(scope, lhs, first, gaps, certain, is_bounded(assign, stmt))
-        case Appended():
-            goes_on = cut_row(stmt, lhs) is not None
-            return AppendResult(scope, lhs, first, gaps, certain, is_bounded(assign, stmt) and not goes_on, goes_on=goes_on)
+            return AppendedResult(scope, lhs, first, visits, Stage.COUNT, parts=parts)
+        case Appended(takes_leaves=takes_leaves):
+            goes_on = not takes_leaves and cut_row(stmt, lhs) is not None
+            visits = replace(visits, bounded=not goes_on and is_bounded(assign, stmt), goes_on=goes_on)
+            return AppendedResult(scope, lhs, first, visits, takes_leaves=takes_leaves, parts=parts)
     raise CompilerBug(concrete.making, "a way to make a result")
 
 

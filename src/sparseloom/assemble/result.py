@@ -1,15 +1,13 @@
-"""Where results go: into a dense array, beside an operand's structure, appended in order, or counted and filled.
+"""Where results go whose places exist before the loops run: a dense array, or values beside an operand's structure.
 
-DenseResult     every location exists; it is initialised as late as the loops allow
-SharedResult    the entries are an operand's; only values are written
-AppendResult    coordinates and values are appended as the loops find them (in ``append.py``)
-InsertResult    rows are counted, then filled in whatever order the loops come (in ``insert.py``)
-FilledResult    every entry has its place, and is put there in whatever order the loops come (in ``filled.py``)
+DenseResult       every location exists; it is initialised as late as the loops allow
+SharedResult      the entries are an operand's; only values are written
+InsertedResult    every row has its place, and entries come in any order (in ``inserted.py``)
+AppendedResult    entries come in the order of storage, one behind the other (in ``appended.py``)
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
 
 from sparseloom.core import algebra
@@ -22,60 +20,27 @@ from sparseloom.notation.nodes import Access, Assign, IndexVar, TensorVar
 from sparseloom.scope.device import barrier
 from sparseloom.scope.expression import cast
 from sparseloom.scope.scope import Brought, Row, Scope, Sharing, Sink, Value
-from sparseloom.scope.views import Slot, TensorView
+from sparseloom.scope.views import Slot
 
 
-class Result(Sink):
-    """What a kernel hands out, in addition to taking values: its parameters."""
-
-    def __init__(self, scope: Scope, lhs: Access, view: TensorView | None = None) -> None:
-        self.context = scope.context
-        self.lhs = lhs
-        self.view = scope.view(lhs) if view is None else view
-        self.variables = scope.provenance.stored(lhs)
-
-    def own(self, *stmts: ir.Stmt) -> ir.Stmt:
-        """Statements that are there for the result, whatever loop they stand in."""
-        return stamped(ir.block(*stmts), self.lhs.tensor.name)
-
-    def parameters(self) -> list[tuple[ir.Param, Slot]]:
-        """The kernel parameters through which the result goes out."""
-        return [(ir.Param(self.view.values, ir.Role.OUTPUT), Slot(self.lhs.tensor.name, "values"))]
+def owned(lhs: Access, *stmts: ir.Stmt) -> ir.Stmt:
+    """Statements that are there for a result, whatever loop they stand in."""
+    return stamped(ir.block(*stmts), lhs.tensor.name)
 
 
-class LocatedResult(Result):
-    """A result whose locations exist before anything is written."""
-
-    sharing = Sharing.PLACES
-
-    def __init__(self, scope: Scope, lhs: Access, fill: Scalar) -> None:
-        super().__init__(scope, lhs)
-        self.fill = fill
-
-    def size_below(self, depth: int) -> ir.Expr:
-        """How many values stand below one position of the first levels, where full ones follow."""
-        count: ir.Expr = ir.ONE
-        for level in self.view.levels[depth:]:
-            count = ir.multiply(count, level.size)
-        return count
-
-    @abstractmethod
-    def location(self, scope: Scope) -> ir.Expr:
-        """The index of the value that the scope's coordinates select."""
-
-    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
-        """Store, or combine with what is there when an outer loop reduces too."""
-        array, where, dtype = self.view.values, self.location(scope), self.view.values.dtype
-        if scope.brought is not None and scope.brought.tensor == self.lhs.tensor:
-            return bring(scope.brought, where, assign, value)
-        array, where = placed(self.lhs.tensor, array, where, scope)
-        # A location that full loops have just reached for the first time holds nothing to combine with.
-        if not scope.combines or scope.uninitialised is not None or assign.op is None:
-            return ir.Store(array, where, cast(value.full, dtype))
-        if value.present in (ir.TRUE, ir.FALSE):
-            whole = value.whole and algebra.same_value(self.fill, algebra.identity(assign.op, dtype))
-            return combine(self.lhs.tensor, array, where, cast(value.full, dtype), assign.op, scope, whole)
-        return ir.If(value.present, combine(self.lhs.tensor, array, where, cast(value.computed, dtype), assign.op, scope))
+def located(lhs: Access, array: ir.Array, where: ir.Expr, first: Scalar, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+    """Store a value at a place of a result that holds ``first``, or combine it with what is there when an outer loop reduces too."""
+    dtype = array.dtype
+    if scope.brought is not None and scope.brought.tensor == lhs.tensor:
+        return bring(scope.brought, where, assign, value)
+    array, where = placed(lhs.tensor, array, where, scope)
+    # A location that full loops have just reached for the first time holds nothing to combine with.
+    if not scope.combines or scope.uninitialised is not None or assign.op is None:
+        return ir.Store(array, where, cast(value.full, dtype))
+    if value.present in (ir.TRUE, ir.FALSE):
+        whole = value.whole and algebra.same_value(first, algebra.identity(assign.op, dtype))
+        return combine(lhs.tensor, array, where, cast(value.full, dtype), assign.op, scope, whole)
+    return ir.If(value.present, combine(lhs.tensor, array, where, cast(value.computed, dtype), assign.op, scope))
 
 
 def placed(tensor: TensorVar, array: ir.Array, where: ir.Expr, scope: Scope) -> tuple[ir.Array, ir.Expr]:
@@ -112,20 +77,27 @@ def combine(tensor: TensorVar, array: ir.Array, where: ir.Expr, value: ir.Expr, 
     return shared if edge is None else ir.If(edge.either, shared, plain)
 
 
-class DenseResult(LocatedResult):
+class DenseResult(Sink):
     """A dense array. Leading modes that full loops cover are initialised row by row, just before they are reduced into.
 
     ``outside`` is what the places hold that a repeated variable, as in ``B(i,i)``, does not reach.
     """
 
+    sharing = Sharing.PLACES
+
     def __init__(self, scope: Scope, lhs: Access, fill: Scalar, outside: Scalar) -> None:
-        super().__init__(scope, lhs, fill)
+        self.context, self.lhs, self.fill = scope.context, lhs, fill
+        self.view, self.variables = scope.view(lhs), scope.provenance.stored(lhs)
         self._outside = outside
+
+    def parameters(self) -> list[tuple[ir.Param, Slot]]:
+        """The values."""
+        return [(ir.Param(self.view.values, ir.Role.OUTPUT), Slot(self.lhs.tensor.name, "values"))]
 
     def row(self, scope: Scope) -> Row:
         """What stands below the leading modes whose coordinates are known."""
         known = next((k for k, var in enumerate(self.variables) if var not in scope.coordinates), len(self.variables))
-        count = self.size_below(known)
+        count = self.view.size_below(known)
         return Row(self.view.values, ir.multiply(self._offset(scope, known), count), count)
 
     def holds(self, place: ir.Expr, scope: Scope) -> ir.Expr:
@@ -152,22 +124,23 @@ class DenseResult(LocatedResult):
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Where a place has its first value and this one is absent, nothing is written: positions may visit a place in vain."""
+        where, values = self.location(scope), self.view.values
         if assign.op is not None or scope.uninitialised is not None or value.constant or value.fill is None:
-            return super().write(assign, value, scope)
-        return ir.when(value.present, super().write(assign, replace(value, present=ir.TRUE), scope))
+            return located(self.lhs, values, where, self.fill, assign, value, scope)
+        return ir.when(value.present, located(self.lhs, values, where, self.fill, assign, replace(value, present=ir.TRUE), scope))
 
     def initialise(self, scope: Scope) -> ir.Stmt:
         """Fill the rows below the modes that are covered by full loops."""
         depth = scope.uninitialised
         if depth is None:
             return ir.block()
-        count = self.size_below(depth)
+        count = self.view.size_below(depth)
         begin = ir.multiply(self._offset(scope, depth), count)
         values = self.view.values
         if len(set(self.variables)) == len(self.variables) or algebra.same_value(self.fill, self._outside):
-            return self.own(ir.Fill(values, begin, count, ir.constant(self.fill, values.dtype)), barrier(scope))
+            return owned(self.lhs, ir.Fill(values, begin, count, ir.constant(self.fill, values.dtype)), barrier(scope))
         filled = ir.Fill(values, begin, count, ir.constant(self._outside, values.dtype))
-        return self.own(filled, self._reset_diagonal(scope), barrier(scope))
+        return owned(self.lhs, filled, self._reset_diagonal(scope), barrier(scope))
 
     def _reset_diagonal(self, scope: Scope) -> ir.Stmt:
         """Give the places that a repeated variable reaches the value from which they are reduced."""
@@ -181,14 +154,17 @@ class DenseResult(LocatedResult):
         return stmt
 
 
-class SharedResult(LocatedResult):
+class SharedResult(Sink):
     """Values beside the structure of an operand with the same pattern, or in blocks below its first levels.
 
     ``at_once`` says that the loops come to each of its positions once, where its block can get its first values.
     """
 
+    sharing = Sharing.PLACES
+
     def __init__(self, scope: Scope, lhs: Access, fill: Scalar, taken: Shared, at_once: bool = False) -> None:
-        super().__init__(scope, lhs, fill)
+        self.context, self.lhs, self.fill = scope.context, lhs, fill
+        self.view, self.variables = scope.view(lhs), scope.provenance.stored(lhs)
         self.operand, self.depth = taken.operand, taken.depth
         self._combines = scope.combines
         self._at_once = at_once and self.depth < len(self.view.levels)
@@ -197,7 +173,8 @@ class SharedResult(LocatedResult):
     def parameters(self) -> list[tuple[ir.Param, Slot]]:
         """The values, and how many there are."""
         name = self.lhs.tensor.name
-        return [*super().parameters(), (ir.Param(self._size, ir.Role.SIZE), Slot(name, "count"))]
+        values = (ir.Param(self.view.values, ir.Role.OUTPUT), Slot(name, "values"))
+        return [values, (ir.Param(self._size, ir.Role.SIZE), Slot(name, "count"))]
 
     @property
     def _is_written_whole(self) -> bool:
@@ -218,8 +195,8 @@ class SharedResult(LocatedResult):
         if not self._at_once or self._is_written_whole or var != self.variables[self.depth - 1]:
             return body
         position, present = self._position(scope)
-        size = self.size_below(self.depth)
-        return ir.block(self.own(ir.when(present, self._first_values(ir.multiply(position, size), size))), body)
+        size = self.view.size_below(self.depth)
+        return ir.block(owned(self.lhs, ir.when(present, self._first_values(ir.multiply(position, size), size))), body)
 
     def _position(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
         """The operand's position at the last level that is taken over, and whether it is there."""
@@ -238,7 +215,7 @@ class SharedResult(LocatedResult):
         known = self.depth
         while known < len(self.variables) and self.variables[known] in scope.coordinates:
             known += 1
-        count = self.size_below(known)
+        count = self.view.size_below(known)
         return Row(self.view.values, ir.multiply(self._offset(scope, known), count), count)
 
     def location(self, scope: Scope) -> ir.Expr:
@@ -253,4 +230,5 @@ class SharedResult(LocatedResult):
 
     def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
         """Only where the operand has an entry is there a place to write to."""
-        return ir.when(self._position(scope)[1], super().write(assign, value, scope))
+        stored = located(self.lhs, self.view.values, self.location(scope), self.fill, assign, value, scope)
+        return ir.when(self._position(scope)[1], stored)

@@ -76,29 +76,29 @@ class Refilled(Making):
 
 
 @dataclass(frozen=True)
-class CountedFirst(Making):
-    """Entries are counted before they are filled in. ``counting`` is the statement that counts them, once it is chosen."""
+class Counted(Making):
+    """The entries of all levels are counted, in order; threads count and fill parts. ``counting`` is the statement that counts them."""
 
     words = "counted and then filled"
     counting: Stmt | None = None
 
 
 @dataclass(frozen=True)
-class Counted(CountedFirst):
-    """The entries of all levels are counted, in order; threads count and fill parts."""
-
-
-@dataclass(frozen=True)
-class Inserted(CountedFirst):
-    """The entries of rows are counted; the loops then come in the ``order`` of these variables, whatever the levels' is.
+class Inserted(Making):
+    """What rows need to know of their entries is found first; the loops come in the ``order`` of these variables, whatever the levels' is.
 
     ``driver`` is the operand whose entries come one after another, if they tell their rows. One that ``takes_leaves`` has the last
     coordinates and the values of its only operand, which is in the same order, so that rows are only counted.
     """
 
+    words = "counted and then filled"
+    counting: Stmt | None = None
     order: tuple[IndexVar, ...] = ()
     driver: Access | None = None
     takes_leaves: bool = False
+
+
+CountedFirst = Counted | Inserted
 
 
 def choose_making(form: Format, shared: Shared | None = None, inserted: tuple[IndexVar, ...] = ()) -> Making:

@@ -18,7 +18,7 @@ from sparseloom.formats.level import Query
 from sparseloom.formats.named import dense
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.foralls import body_of, fresh_variables, provenance, relations_of
-from sparseloom.iteration.making import CountedFirst, Inserted
+from sparseloom.iteration.making import Counted, Inserted
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Reduce, Stmt, Tag, TensorVar
 from sparseloom.schedule.primitives.fuse import Fuse
@@ -31,7 +31,7 @@ def count_first(concrete: Concrete) -> Concrete:
         case Inserted() as making if (found := _counting(concrete.stmt, concrete.assign.lhs)) is not None:
             counting, driver = found
             return replace(concrete, making=replace(making, counting=counting, driver=driver))
-        case CountedFirst() as making:
+        case Counted() | Inserted() as making:
             return replace(concrete, making=replace(making, counting=concrete.stmt))
     return concrete
 

@@ -6,11 +6,13 @@ forall i (CPUThread)       parallel for part        each thread has workspaces a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from sparseloom.assemble.append import AppendResult
-from sparseloom.assemble.counted import CountedResult
-from sparseloom.assemble.parts import PartedResult, ThreadResult
+from sparseloom.assemble.appended import AppendedResult, Stage
+from sparseloom.assemble.parts import JoinedParts, arranged, begin_counted, end_counted
+from sparseloom.assemble.result import owned
 from sparseloom.core.errors import CompilerBug
 from sparseloom.loops import nodes as ir
 from sparseloom.lower.forall import find_ranges, over_here, with_team, with_threads
@@ -20,46 +22,45 @@ from sparseloom.scope.context import Home
 from sparseloom.scope.ranges import ceil_divide
 from sparseloom.scope.scope import Scope
 
+Noted = Callable[[ir.Expr], ir.Stmt]
+
 
 def in_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
-    """Threads append rows of their own, in parts that are joined afterwards. Workspaces are a thread's own, too."""
-    whole, count = scope.result, scope.context.target.parts
-    if not isinstance(whole, AppendResult):
-        raise CompilerBug(stmt, "only what is appended has parts")
+    """Threads append parts of the rows, which are joined, or count and then fill them. Workspaces are a thread's own."""
+    whole = scope.result
+    if not isinstance(whole, AppendedResult) or whole.parts is None:
+        raise CompilerBug(stmt, "only what is appended or counted in order has parts")
     ranges, scope = find_ranges(stmt.var, scope)
-    parts = PartedResult(whole, ir.index(count), scope)
-    scope.remark(f"{_cut(stmt, scope).parents[0]}: in {count} parts, each appended by one thread, then joined")
-    made, home = _part_by_part(stmt, replace(scope, result=parts.thread, sink=parts.thread), parts.thread)
-    at_a_time = _at_a_time(home)
-    first, last = whole.own(parts.thread.begin()), whole.own(parts.thread.keep())
-    team = with_team(made, Home([first, *home.first], [*home.last, last]), at_a_time)
-    return ir.block(ranges, whole.own(parts.open()), team, whole.own(parts.join()))
+    what = "counted by one thread, then filled in by one" if whole.stage is Stage.COUNT else "appended by one thread, then joined"
+    scope.remark(f"{_cut(stmt, scope).parents[0]}: in {scope.context.target.parts} parts, each {what}")
+    return ir.block(ranges, _counted(stmt, whole, scope) if whole.stage is Stage.COUNT else _joined(stmt, whole, whole.parts, scope))
 
 
-def in_counted_parts(stmt: Forall, scope: Scope) -> ir.Stmt:
-    """Threads count the entries of parts of the rows, and then fill them in where they belong. Workspaces are a thread's own, too."""
-    result, count = scope.result, scope.context.target.parts
-    if not isinstance(result, CountedResult):
-        raise CompilerBug(stmt, "only what is counted first has counted parts")
-    ranges, scope = find_ranges(stmt.var, scope)
-    result.parts, result.in_parts = ir.index(count), True
-    scope.remark(f"{_cut(stmt, scope).parents[0]}: in {count} parts, each counted by one thread, then filled in by one")
-    runs: list[ir.Stmt] = []
-    while len(runs) < 2:
-        made, home = _part_by_part(stmt, scope, result)
-        runs.append(ir.block(with_team(made, home, _at_a_time(home)), result.own(result.fill_next()) if result.is_counting else None))
-    return ir.block(ranges, *runs)
+def _joined(stmt: Forall, whole: AppendedResult, count: ir.Expr, scope: Scope) -> ir.Stmt:
+    parts = JoinedParts(whole, count)
+    made, home = _part_by_part(stmt, parts.thread, parts.begin_part, parts.end_part, scope)
+    first, last = owned(whole.lhs, parts.thread.begin()), owned(whole.lhs, parts.keep())
+    team = with_team(made, Home([first, *home.first], [*home.last, last]), _at_a_time(home))
+    return ir.block(owned(whole.lhs, parts.open()), team, owned(whole.lhs, parts.join()))
 
 
-def _part_by_part(stmt: Forall, scope: Scope, result: ThreadResult | CountedResult) -> tuple[ir.Stmt, Home]:
+def _counted(stmt: Forall, whole: AppendedResult, scope: Scope) -> ir.Stmt:
+    runs = []
+    for result in (whole, whole.at(Stage.FILL)):
+        made, home = _part_by_part(stmt, result, partial(begin_counted, result), partial(end_counted, result), scope)
+        runs.append(with_team(made, home, _at_a_time(home)))
+    return ir.block(runs[0], owned(whole.lhs, arranged(whole)), runs[1])
+
+
+def _part_by_part(stmt: Forall, result: AppendedResult, begin: Noted, end: Noted, scope: Scope) -> tuple[ir.Stmt, Home]:
     """A loop cut into parts, and what a thread does before its first part and after its last."""
-    cut, scope = _cut(stmt, scope), replace(scope, home=Home())
-    used = ceil_divide(scope.ranges.extent(cut.parents[0]), scope.ranges.extent(cut.children[-1]))
+    cut, scope = _cut(stmt, scope), replace(scope, home=Home(), result=result, sink=result)
+    used = ceil_divide(scope.ranges.extent(cut.parent), cut.block_size(scope.ranges))
 
     def then(inner: Scope) -> ir.Stmt:
         number = inner.coordinates[stmt.var]
-        begin = result.own(result.begin_part(number))
-        return ir.block(begin, inner.ways.statement(stmt.body, inner), result.own(result.end_part(number)))
+        begun = owned(result.lhs, begin(number))
+        return ir.block(begun, inner.ways.statement(stmt.body, inner), owned(result.lhs, end(number)))
 
     made = over_here(stmt, scope, then)
     # Parts behind the last row are nobody's, so that threads that take as many each have as much to do.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from sparseloom.assemble.counted import CountedResult
+from sparseloom.assemble.appended import AppendedResult, Stage
 from sparseloom.assemble.inserted import InsertedResult
 from sparseloom.assemble.make_result import first_statement, make_result, reduces_outside
-from sparseloom.assemble.result import DenseResult, Result
+from sparseloom.assemble.parts import arranged, begin_counted, end_counted
+from sparseloom.assemble.result import DenseResult
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import widest
 from sparseloom.core.names import Names
@@ -32,7 +33,7 @@ from sparseloom.schedule.races import analyse, has_own_places
 from sparseloom.schedule.units import GPU_UNITS
 from sparseloom.scope.context import Conflicts, Context, Remark
 from sparseloom.scope.ranges import Ranges
-from sparseloom.scope.scope import Scope
+from sparseloom.scope.scope import Scope, Sink
 from sparseloom.scope.views import Sizes, Slot, TensorView, input_parameters, view_tensor
 from sparseloom.targets.target import Target
 
@@ -184,7 +185,7 @@ def _inputs(scope: Scope) -> list[tuple[ir.Param, Slot]]:
     return params + [(ir.Param(size, ir.Role.SIZE), Slot(None, var.name)) for var, size in scope.context.sizes.params.items()]
 
 
-def _loops(concrete: Concrete, result: Result, scope: Scope) -> ir.Stmt:
+def _loops(concrete: Concrete, result: Sink, scope: Scope) -> ir.Stmt:
     """The loops; where entries are counted first, other loops do that, or the same ones run twice."""
     stmt, name = concrete.stmt, scope.context.lhs.tensor.name
     match result, concrete.making:
@@ -198,7 +199,7 @@ def _loops(concrete: Concrete, result: Result, scope: Scope) -> ir.Stmt:
                 how = "these loops run twice, to count the entries of each row and to fill them in"
             scope.remark(f"{name}: {how}")
             return loops
-        case CountedResult(), _:
+        case AppendedResult(stage=Stage.COUNT), _:
             loops = _in_two_runs(stmt, result, scope)
             scope.remark(f"{name}: these loops run twice, to count the entries and to fill them in")
             return loops
@@ -213,11 +214,11 @@ def _counted(counting: Stmt, filling: Stmt, scope: Scope) -> ir.Stmt:
     return lower_statement(counting, replace(scope, provenance=graph, context=replace(scope.context, everything=graph, remarks=[])))
 
 
-def _in_two_runs(stmt: Stmt, result: CountedResult, scope: Scope) -> ir.Stmt:
+def _in_two_runs(stmt: Stmt, result: AppendedResult, scope: Scope) -> ir.Stmt:
     """Loops that count, and loops that fill in; threads do both for parts of the loop they share."""
-    begin = result.begin_part(ir.ZERO)
-    counted = lower_statement(stmt, scope)
-    if result.in_parts:
-        return counted
-    stmts = [begin, counted, result.end_part(ir.ZERO), result.fill_next(), result.begin_part(ir.ZERO), lower_statement(stmt, scope)]
-    return ir.block(*stmts, result.end_part(ir.ZERO))
+    if result.parts is not None:
+        return lower_statement(stmt, scope)
+    filling, first = result.at(Stage.FILL), ir.ZERO
+    counted = ir.block(begin_counted(result, first), lower_statement(stmt, scope), end_counted(result, first), arranged(result))
+    filled = lower_statement(stmt, replace(scope, sink=filling, result=filling))
+    return ir.block(counted, begin_counted(filling, first), filled, end_counted(filling, first))

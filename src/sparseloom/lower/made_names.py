@@ -10,7 +10,7 @@ from __future__ import annotations
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.foralls import relations_of
-from sparseloom.iteration.making import CountedFirst
+from sparseloom.iteration.making import Counted, Inserted
 from sparseloom.notation.nodes import IndexVar, Stmt, TensorVar
 
 
@@ -31,6 +31,6 @@ def origins_of(concrete: Concrete, settled: Concrete) -> dict[str, str]:
 def _statements(settled: Concrete) -> list[Stmt]:
     """The statement, and the one that counts, if it is another."""
     match settled.making:
-        case CountedFirst(counting=Stmt() as counting) if counting is not settled.stmt:
+        case Counted(counting=Stmt() as counting) | Inserted(counting=Stmt() as counting) if counting is not settled.stmt:
             return [settled.stmt, counting]
     return [settled.stmt]

@@ -22,7 +22,7 @@ from sparseloom.loops.splits import Combined, Partial, Split
 from sparseloom.lower.accumulation import Own, own_of
 from sparseloom.lower.carries import carried_by, in_carries
 from sparseloom.lower.forall import find_ranges, forall, is_gone, over
-from sparseloom.lower.in_parts import in_counted_parts, in_parts
+from sparseloom.lower.in_parts import in_parts
 from sparseloom.lower.in_pieces import in_rows
 from sparseloom.lower.rows_of_block import in_rows_of_block
 from sparseloom.lower.segments import in_segments
@@ -35,7 +35,7 @@ from sparseloom.scope.ranges import ceil_divide, subtract
 from sparseloom.scope.scope import Accumulator, Scope, Sharing
 
 _COMBINING = 256  # threads of a GPU that combine what blocks leave
-_BY_THREADS = {Sharing.ROWS: in_rows, Sharing.PARTS: in_parts, Sharing.COUNTED: in_counted_parts}
+_BY_THREADS = {Sharing.ROWS: in_rows, Sharing.PARTS: in_parts, Sharing.COUNTED: in_parts}
 
 
 def over_iterations(stmt: Forall, scope: Scope) -> ir.Stmt:

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sparseloom.assemble.accumulated import Accumulated, takes_whole_row
+from sparseloom.assemble.appended import AppendedResult
 from sparseloom.assemble.block_row import BlockRow
 from sparseloom.assemble.hashed import HashRow
 from sparseloom.assemble.listing import ListWorkspace
 from sparseloom.assemble.make_result import first_value, reduces_outside
-from sparseloom.assemble.refill import Accumulated, RefillResult, takes_whole_row
 from sparseloom.assemble.workspace import Scatter, SpreadRow, Workspace
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
@@ -149,7 +150,7 @@ def _collected(consumer: Stmt, producer: Stmt, scope: Scope, row: _Collects, why
 def _accumulated(producer: Stmt, scope: Scope) -> ir.Stmt:
     """Add up a row of a result whose coordinates are known, and move it there."""
     temporary, result = written(producer), scope.result
-    if not isinstance(result, RefillResult):
+    if not isinstance(result, AppendedResult):
         raise CompilerBug(producer, "a row is moved into a structure that is known")
     row = Accumulated(scope, temporary, innermost(producer))
     scope.remark(f"{temporary.tensor.name}: a row in a dense workspace, read at the coordinates that {result.lhs.tensor} has")

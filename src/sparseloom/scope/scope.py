@@ -21,7 +21,7 @@ from sparseloom.notation.nodes import Access, Assign, Forall, IndexVar, Stmt, Te
 from sparseloom.scope.context import Conflicts, Context, Home, Remark, Runs
 from sparseloom.scope.ranges import Range, Ranges
 from sparseloom.scope.style import Style
-from sparseloom.scope.views import TensorView
+from sparseloom.scope.views import Slot, TensorView
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,10 @@ class Sink(ABC):
     needs_presence = False  # whether a reduction must tell if anything was reduced
     variables: tuple[IndexVar, ...] = ()  # those whose loops make its levels
     sharing = Sharing.NOT
+
+    def parameters(self) -> list[tuple[ir.Param, Slot]]:
+        """The kernel parameters through which a result goes out; a workspace has none."""
+        return []
 
     def begin(self) -> ir.Stmt:
         """What runs before it is filled."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sparseloom.core.dtypes import FLOAT32, is_half, widest
 from sparseloom.core.names import Names
@@ -24,6 +24,18 @@ class TensorView:
     values: ir.Array
     mask: ir.Array | None = None
     starts: tuple[ir.Expr, ...] | None = None
+
+    def size_below(self, depth: int) -> ir.Expr:
+        """How many values stand below one position of the first levels, where full ones follow."""
+        count: ir.Expr = ir.ONE
+        for level in self.levels[depth:]:
+            count = ir.multiply(count, level.size)
+        return count
+
+    def renamed(self, names: Mapping[ir.Array, ir.Array]) -> TensorView:
+        """The same tensor with other arrays in place of some."""
+        levels = [replace(level, arrays={part: names.get(a, a) for part, a in level.arrays.items()}) for level in self.levels]
+        return replace(self, levels=tuple(levels), values=names.get(self.values, self.values))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from sparseloom.formats.named import name_of
 from sparseloom.iteration.assembly import can_insert
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.foralls import provenance, result, tensors
-from sparseloom.iteration.making import Appended, Counted, CountedFirst, Inserted
+from sparseloom.iteration.making import Appended, Counted, Inserted
 from sparseloom.notation.nodes import Assembly, Stmt
 from sparseloom.notation.printer import show
 from sparseloom.schedule.primitive import Primitive, primitive
@@ -62,9 +62,9 @@ class Assemble(Primitive):
         """The loops stay as they are; an order in which they insert already is kept."""
         order = concrete.inserted or tuple(dict.fromkeys(provenance(concrete.stmt).stored(concrete.assign.lhs)))
         match concrete.making, self.way:
-            case Appended() | CountedFirst(), Assembly.Append:
+            case Appended() | Counted() | Inserted(), Assembly.Append:
                 return replace(concrete, making=Appended())
-            case Appended() | CountedFirst(), Assembly.Insert:
+            case Appended() | Counted() | Inserted(), Assembly.Insert:
                 return replace(concrete, making=Inserted(order=order) if can_insert(concrete.assign) else Counted())
         return concrete
 
