@@ -16,10 +16,11 @@ from lower.filling import Passing, filled, maker
 from sparseloom.assemble import hashed, listing
 from sparseloom.assemble.accumulated import Accumulated
 from sparseloom.assemble.appended import AppendedResult, Stage, Visits
-from sparseloom.assemble.block_row import BlockRow
+from sparseloom.assemble.block_row import block_row
 from sparseloom.assemble.hashed import HashRow
 from sparseloom.assemble.listing import ListWorkspace, unsorted_levels
-from sparseloom.assemble.workspace import Scatter, Workspace
+from sparseloom.assemble.row_list import RowList, scattered_row
+from sparseloom.assemble.workspace import Workspace
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.formats.format import Format
@@ -85,20 +86,20 @@ def repeating(rng: np.random.Generator, shape: tuple[int, int]) -> Storage:
     return drawn(rng, "du~", shape, repeats=True)[0]
 
 
-class Prepared(Scatter):
+def prepared(scope: Scope, written: Access, op: str = "add") -> RowList:
     """A row whose places hold what changes nothing before it begins."""
+    rows = RowChoice(RowKind.DENSE, "as asked", prepared=True)
+    row = scattered_row(replace(scope, context=replace(scope.context, rows=rows)), written, op)
+    assert row.is_prepared
+    return row
 
-    def __init__(self, scope: Scope, written: Access, op: str = "add") -> None:
-        rows = RowChoice(RowKind.DENSE, "as asked", prepared=True)
-        super().__init__(replace(scope, context=replace(scope.context, rows=rows)), written, op)
-        assert self.is_prepared
 
-
-KINDS: tuple[tuple[type[Scatter] | type[HashRow], Scattered], ...] = (
-    (Scatter, Scattered()),
-    (Scatter, Scattered(ordered=False)),
-    (Prepared, Scattered()),
-    (Prepared, Scattered(ordered=False)),
+Maker = Callable[..., RowList | HashRow]
+KINDS: tuple[tuple[Maker, Scattered], ...] = (
+    (scattered_row, Scattered()),
+    (scattered_row, Scattered(ordered=False)),
+    (prepared, Scattered()),
+    (prepared, Scattered(ordered=False)),
     (HashRow, Scattered(hashed=True)),
     (HashRow, Scattered(ordered=False, hashed=True)),
 )
@@ -107,12 +108,12 @@ KINDS: tuple[tuple[type[Scatter] | type[HashRow], Scattered], ...] = (
 @pytest.mark.parametrize("op", REDUCE)
 @pytest.mark.parametrize(("kind", "level"), KINDS)
 def test_a_row_is_built_in_any_order(
-    kind: type[Scatter] | type[HashRow], level: Scattered, op: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+    kind: Maker, level: Scattered, op: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Coordinates come once each, sorted or as they were met. A hash table begins with four places, and grows as it is filled."""
     monkeypatch.setattr(hashed, "FIRST_BITS", 2)
     given, access = conditions("y(i,j) = A(i,j)", "A:du~", loops="i j"), temporary(level)
-    row = Prepared(given.scope, access, op) if kind is Prepared else kind(given.scope, access)
+    row = prepared(given.scope, access, op) if kind is prepared else kind(given.scope, access)
     assert row.needs_presence and row.is_sorted == level.ordered
     loops = filled(given, RowByRow(row, lambda: read_list(row.view)), assign=Assign(access, given.concrete.assign.rhs, op))
     notes = given.notes(loops, 3)
@@ -125,7 +126,7 @@ def test_a_row_is_built_in_any_order(
 
 
 @pytest.mark.parametrize(("kind", "level"), KINDS)
-def test_what_is_not_reduced_has_no_row(kind: type[Scatter] | type[HashRow], level: Scattered) -> None:
+def test_what_is_not_reduced_has_no_row(kind: Maker, level: Scattered) -> None:
     given, access = conditions("y(i,j) = A(i,j)", "A:csr"), temporary(level)
     with pytest.raises(CompilerBug, match="is reduced into"):
         kind(given.scope, access).write(Assign(access, access), Value(ir.ONE, ir.TRUE, 0), given.scope)
@@ -238,7 +239,7 @@ def test_blocks_are_built_a_row_at_a_time(rng: np.random.Generator) -> None:
     """Blocks of 2 x 3 in any order, sorted before they are read; the first entry of a block gives the others their first value."""
     given = conditions("C(i,j) = A(i,j)", "A:csr C:bcsr(2,3)")
     (where,) = [n for n in walk(given.concrete.stmt) if isinstance(n, Where)]
-    row = BlockRow(given.scope, written(where.producer), 9)
+    row = block_row(given.scope, written(where.producer), 9)
     at, element, block = ir.Var("entry"), ir.Var("element"), ir.Var("block")
     size, sizes = ir.index(6), given.scope.context.sizes
     value = ir.Load(row.view.values, ir.add(ir.multiply(ir.Var("number"), size), element))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from sparseloom.assemble.appended import AppendedResult, Stage
 from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
-from sparseloom.formats.level import LevelView
-from sparseloom.formats.levels.scattered import Scattered
+from sparseloom.formats.level import Collector, LevelView
 from sparseloom.loops import nodes as ir
 from sparseloom.notation.dtyping import reduced_dtype
 from sparseloom.notation.nodes import Access, Assign, Forall, Stmt
@@ -60,7 +59,5 @@ def takes_whole_row(consumer: Stmt, temporary: Access, result: Sink) -> bool:
 
 
 def _is_dense_row(access: Access) -> bool:
-    match access.tensor.format.levels:
-        case (Scattered(hashed=False), *_):
-            return True
-    return False
+    levels = access.tensor.format.levels
+    return bool(levels) and levels[0].collector is Collector.ROW

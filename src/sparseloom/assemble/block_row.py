@@ -19,47 +19,39 @@ from sparseloom.scope.scope import Scope, Value
 from sparseloom.scope.views import TensorView
 
 
-class BlockRow(RowList):
-    """Takes entries in any order and keeps the blocks that they fall into. ``first`` is what an entry holds before it is written."""
+def block_row(scope: Scope, written: Access, first: Scalar) -> RowList:
+    """A row that takes entries in any order and keeps the blocks that they fall into. ``first`` is what an entry holds at first."""
+    tensor, order = written.tensor, written.tensor.order
+    stored = scope.provenance.stored(written)
+    sizes = [scope.context.sizes.of(var) for var in stored]
+    inside = list(zip(stored, sizes, strict=True))[order:]
+    block: ir.Expr = ir.ONE
+    for _, size in inside:
+        block = ir.multiply(block, size)
 
-    needs_presence = True
+    def place(inner: Scope) -> tuple[ir.Expr, ir.Expr]:
+        """The number of an entry's block in the row, and where in the values the entry stands."""
+        form, indices = tensor.format, written.indices
+        mode = form.modes[order - 1]
+        number: ir.Expr = ir.Op("floor_divide", (inner.coordinates[indices[mode]], ir.index(form.blocks[mode])))
+        at = number
+        for mode, (within, size) in zip(form.modes[order:], inside, strict=True):
+            rest = ir.Op("remainder", (inner.coordinates[indices[mode]], ir.index(form.blocks[mode])))
+            at = ir.add(ir.multiply(at, size), inner.coordinates.get(within, rest))
+        return number, at
 
-    def __init__(self, scope: Scope, written: Access, first: Scalar) -> None:
-        tensor = written.tensor
-        self._first = first
-        self._access = written
-        sizes = [scope.context.sizes.of(var) for var in scope.provenance.stored(written)]
-        self._inside = list(zip(scope.provenance.stored(written), sizes, strict=True))[tensor.order :]
-        self._block: ir.Expr = ir.ONE
-        for _, size in self._inside:
-            self._block = ir.multiply(self._block, size)
-        count = sizes[tensor.order - 1]
-        self._values = ir.Array(scope.fresh(f"{tensor.name}_vals"), tensor.dtype)
-        scope.home.first.append(ir.Allocate(self._values, ir.multiply(count, self._block)))
-        scope.home.last.append(ir.Free(self._values))
-        super().__init__(scope, tensor.name, count)
-        levels = tuple(self.listed if k == tensor.order - 1 else LevelView(size, {}, {}) for k, size in enumerate(sizes))
-        self.view = TensorView(tensor, levels, self._values)
-
-    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
+    def put(row: RowList, assign: Assign, value: Value, inner: Scope) -> ir.Stmt:
         """Put an entry into its block, which is listed if it is new."""
-        block, place = self._place(scope)
-        first = ir.constant(self._first, self._values.dtype)
-        begin = ir.block(self.enlist(block), ir.Fill(self._values, ir.multiply(block, self._block), self._block, first))
+        number, at = place(inner)
+        filled = ir.Fill(row.values, ir.multiply(number, block), block, ir.constant(first, row.values.dtype))
         stored = ir.block(
-            ir.If(ir.Op("logical_not", (self.has(block),), BOOL), begin),
-            ir.Store(self._values, place, cast(value.computed, self._values.dtype), assign.op),
+            ir.If(ir.Op("logical_not", (row.has(number),), BOOL), ir.block(row.enlist(number), filled)),
+            ir.Store(row.values, at, cast(value.computed, row.values.dtype), assign.op),
         )
         return ir.when(value.present, stored)
 
-    def _place(self, scope: Scope) -> tuple[ir.Expr, ir.Expr]:
-        """The number of an entry's block in the row, and where in the values the entry stands."""
-        tensor, indices = self._access.tensor, self._access.indices
-        form = tensor.format
-        row = form.modes[tensor.order - 1]
-        block: ir.Expr = ir.Op("floor_divide", (scope.coordinates[indices[row]], ir.index(form.blocks[row])))
-        place = block
-        for mode, (within, size) in zip(form.modes[tensor.order :], self._inside, strict=True):
-            rest = ir.Op("remainder", (scope.coordinates[indices[mode]], ir.index(form.blocks[mode])))
-            place = ir.add(ir.multiply(place, size), scope.coordinates.get(within, rest))
-        return block, place
+    count = sizes[order - 1]
+    row = RowList(scope, written, put, count, ir.multiply(count, block))
+    levels = tuple(row.listed if k == order - 1 else LevelView(size, {}, {}) for k, size in enumerate(sizes))
+    row.view = TensorView(tensor, levels, row.values)
+    return row

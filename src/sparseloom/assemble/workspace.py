@@ -8,10 +8,8 @@ Where an entry that was never written must count as absent, a mask says which we
 from __future__ import annotations
 
 from sparseloom.assemble.result import combine, placed
-from sparseloom.assemble.row_list import RowList
 from sparseloom.core import algebra
 from sparseloom.core.dtypes import BOOL
-from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import walk
 from sparseloom.formats.level import LevelView
 from sparseloom.iteration.provenance import Provenance
@@ -136,71 +134,6 @@ def mark_shared(tensor: TensorVar, mask: ir.Array, place: ir.Expr, scope: Scope)
     if private or any(written == tensor for written, _ in scope.atomic):
         return ir.Store(mask, place, ir.TRUE, "logical_or", atomic=True)
     return ir.Store(mask, place, ir.TRUE)
-
-
-class Scatter(RowList):
-    """A row under construction: its entries come in any order, are listed as they are met, and stand at their coordinate.
-
-    One that is ``prepared`` holds at every coordinate what changes nothing, before and after each row.
-    """
-
-    needs_presence = True
-
-    def __init__(self, scope: Scope, written: Access, op: str | None = None) -> None:
-        tensor, (self.values, extent) = written.tensor, _by_coordinate(scope, written)
-        super().__init__(scope, tensor.name, extent, tensor.format.levels[0].ordered)
-        self.view = TensorView(tensor, (self.listed,), self.values)
-        neutral = algebra.neutral(op, tensor.dtype) if scope.context.rows.prepared and op is not None else None
-        self._neutral = None if neutral is None else ir.constant(neutral, tensor.dtype)
-        self.is_prepared = self._neutral is not None
-        if self._neutral is not None:
-            scope.home.first.append(ir.Fill(self.values, ir.ZERO, extent, self._neutral))
-
-    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
-        """Combine with what the row has at this coordinate, or list the coordinate."""
-        if assign.op is None:
-            raise CompilerBug(assign, "a scattered row is reduced into")
-        place = scope.coordinates[assign.lhs.indices[0]]
-        new = cast(value.computed, self.values.dtype)
-        combined = ir.Store(self.values, place, new, assign.op)
-        if self._neutral is not None:
-            return ir.when(value.counts, ir.block(combined, self.enlist_if_new(place)))
-        first = ir.block(ir.Store(self.values, place, new), self.enlist(place))
-        return ir.when(value.counts, ir.If(self.has(place), combined, first))
-
-    def forget(self, coordinate: ir.Expr) -> ir.Stmt:
-        """Prepare the place for another row."""
-        return ir.block() if self._neutral is None else ir.Store(self.values, coordinate, self._neutral)
-
-
-class SpreadRow(RowList):
-    """A row of an operand, set out by coordinate before loops that would walk it again and again."""
-
-    def __init__(self, scope: Scope, written: Access) -> None:
-        tensor, (self.values, extent) = written.tensor, _by_coordinate(scope, written)
-        super().__init__(scope, tensor.name, extent, ordered=False)
-        arrays = {**self.listed.arrays, "set": self._mask}
-        self.view = TensorView(tensor, (LevelView(extent, arrays, self.listed.scalars),), self.values)
-
-    @property
-    def story(self) -> str:
-        """What it is, for ``explain``."""
-        return "a row set out by coordinate"
-
-    def write(self, assign: Assign, value: Value, scope: Scope) -> ir.Stmt:
-        """Put one entry at its coordinate; each comes once."""
-        place = scope.coordinates[assign.lhs.indices[0]]
-        stored = ir.Store(self.values, place, cast(value.computed, self.values.dtype))
-        return ir.when(value.counts, ir.block(stored, self.enlist(place)))
-
-
-def _by_coordinate(scope: Scope, written: Access) -> tuple[ir.Array, ir.Expr]:
-    """Room for a value at every coordinate of a row, made once for each thread; and how many there are."""
-    tensor, extent = written.tensor, scope.context.sizes.of(written.indices[0])
-    values = ir.Array(scope.fresh(f"{tensor.name}_vals"), tensor.dtype)
-    scope.home.first.append(ir.Allocate(values, extent))
-    scope.home.last.append(ir.Free(values))
-    return values, extent
 
 
 def _first_value(made: Assign) -> algebra.Scalar:

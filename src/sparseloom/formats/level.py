@@ -89,6 +89,15 @@ class Query(Enum):
     MOST = "most"  # the largest coordinate; -1 where there is none
 
 
+class Collector(Enum):
+    """How a workspace takes entries in any order."""
+
+    ROW = "row"  # values at their coordinates, with a list of these
+    HASH = "hash"  # values beside their coordinates, which are found through a hash table
+    SPREAD = "spread"  # a row of an operand, set out by coordinate
+    LIST = "list"  # one after another, sorted before they are read
+
+
 class Level(Node):
     """One storage level. Members are nodes, so that levels are equal when they store alike.
 
@@ -123,6 +132,11 @@ class Level(Node):
     counted_in: ClassVar[str | None] = None
 
     # Properties, because some levels let the user choose: those have fields of these names.
+
+    @property
+    def collector(self) -> Collector | None:
+        """How a workspace collects entries at this level; None for what is stored."""
+        return None
 
     @property
     def ordered(self) -> bool:

@@ -9,7 +9,7 @@ from sparseloom.core import algebra
 from sparseloom.core.names import Names
 from sparseloom.core.trees import rewrite
 from sparseloom.formats.format import Format
-from sparseloom.formats.level import Level
+from sparseloom.formats.level import Collector, Level
 from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.levels.singleton import Singleton
@@ -204,7 +204,7 @@ def make_workspace(expr: Expr, names: Names, variables: tuple[IndexVar, ...], ki
 def _workspace(expr: Expr, names: Names, used: tuple[IndexVar, ...], kind: Scattered | Listed) -> Access:
     dtype, fill = dtype_of(expr), fill_of(expr)
     levels: tuple[Level, ...] = (kind,)
-    if isinstance(kind, Listed) and len(used) > 1:
+    if kind.collector is Collector.LIST and len(used) > 1:
         levels = (Listed(unique=False), *(Singleton(unique=False),) * (len(used) - 2), Singleton())
     form = Format(levels, tuple(range(len(used))))
     return Access(TensorVar(names.fresh("w"), len(used), form, dtype, fill=0 if fill is None else fill), used)

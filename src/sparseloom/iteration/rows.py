@@ -56,7 +56,7 @@ class RowChoice:
 
 def lists_entries(form: Format) -> bool:
     """Whether a workspace takes entries one after another, and notes which it has."""
-    return any(isinstance(level, Scattered | Listed) for level in form.levels)
+    return any(level.collector is not None for level in form.levels)
 
 
 SHORT_ROWS = RowChoice(RowKind.DENSE, "chosen because rows are short")

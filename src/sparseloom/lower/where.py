@@ -15,16 +15,15 @@ from dataclasses import replace
 
 from sparseloom.assemble.accumulated import Accumulated, takes_whole_row
 from sparseloom.assemble.appended import AppendedResult
-from sparseloom.assemble.block_row import BlockRow
+from sparseloom.assemble.block_row import block_row
 from sparseloom.assemble.hashed import HashRow
 from sparseloom.assemble.listing import ListWorkspace
 from sparseloom.assemble.make_result import first_value, reduces_outside
-from sparseloom.assemble.workspace import Scatter, SpreadRow, Workspace
+from sparseloom.assemble.row_list import RowList, scattered_row, spread_row
+from sparseloom.assemble.workspace import Workspace
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
-from sparseloom.formats.levels.listed import Listed
-from sparseloom.formats.levels.scattered import Scattered
-from sparseloom.formats.levels.spread import Spread
+from sparseloom.formats.level import Collector
 from sparseloom.iteration.foralls import paths
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import annihilating, innermost, written
@@ -37,20 +36,20 @@ from sparseloom.notation.dtyping import Absence, absence_of
 from sparseloom.notation.nodes import Access, Apply, Forall, Stmt
 from sparseloom.scope.scope import NOBODY, Place, Scope
 
-_Collects = Scatter | SpreadRow | BlockRow | HashRow | ListWorkspace
+_Collects = RowList | HashRow | ListWorkspace
 FIRST_LIST = 63  # how many entries a list has room for at first, where it is one of many
 
 
 def lower_where(consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
     """Fill a temporary, then read it."""
     temporary, made = written(producer), innermost(producer)
-    levels = temporary.tensor.format.levels
-    if any(isinstance(level, Scattered) for level in levels):
+    collectors = {level.collector for level in temporary.tensor.format.levels} - {None}
+    if Collector.LIST in collectors:
+        return _listed(consumer, producer, scope)
+    if collectors:
         if takes_whole_row(consumer, temporary, scope.result):
             return _accumulated(producer, scope)
         return _scattered(consumer, producer, scope)
-    if any(isinstance(level, Listed) for level in levels):
-        return _listed(consumer, producer, scope)
     if temporary.indices or made.op is None:
         return _with_workspace(consumer, producer, scope)
     return _with_scalar(consumer, producer, scope)
@@ -114,14 +113,14 @@ def _scattered(consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:
     """Build a row in any order, then read it in order."""
     temporary = written(producer)
     if temporary.tensor.format.blocks:
-        blocks = BlockRow(scope, temporary, first_value(producer, temporary))
+        blocks = block_row(scope, temporary, first_value(producer, temporary))
         return _collected(consumer, producer, scope, blocks, "the only kind for blocks")
-    match temporary.tensor.format.levels[0]:
-        case Spread():
-            return _collected(consumer, producer, scope, SpreadRow(scope, temporary), "not to be walked again for each of the rows below")
-        case Scattered(hashed=True):
+    match temporary.tensor.format.levels[0].collector:
+        case Collector.SPREAD:
+            return _collected(consumer, producer, scope, spread_row(scope, temporary), "not to be walked again for each of the rows below")
+        case Collector.HASH:
             return _collected(consumer, producer, scope, HashRow(scope, temporary), scope.context.rows.reason)
-    scattered = Scatter(scope, temporary, innermost(producer).op)
+    scattered = scattered_row(scope, temporary, innermost(producer).op)
     return _collected(consumer, producer, scope, scattered, scope.context.rows.reason)
 
 

@@ -28,10 +28,9 @@ from sparseloom.core.settings import settings
 from sparseloom.core.trees import walk
 from sparseloom.formats import pack
 from sparseloom.formats.format import Format
-from sparseloom.formats.level import LevelData
+from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
-from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.formats.named import coo, name_of
 from sparseloom.formats.parts import is_tree, where
 from sparseloom.formats.room import require_room
@@ -135,12 +134,14 @@ def _is_sorted_by_rows(storage: Storage, format: Format) -> bool:
     if format.order != 2 or given.blocks or format.blocks or not format.is_unique:
         return False
     is_loose = not all(level.ordered for level in given.levels)
-    walks = (given.levels[0].full or given.chains[-1][0] == 0) and isinstance(given.levels[-1], _LISTED)
-    makes = (format.levels[0].full or isinstance(format.levels[0], _LISTED)) and isinstance(format.levels[-1], _LISTED)
+    walks = (given.levels[0].full or given.chains[-1][0] == 0) and _is_listed(given.levels[-1])
+    makes = (format.levels[0].full or _is_listed(format.levels[0])) and _is_listed(format.levels[-1])
     return is_loose and walks and makes and sum(storage.shape) <= len(storage.values)
 
 
-_LISTED = Compressed | Singleton
+def _is_listed(level: Level) -> bool:
+    """Whether a level stores the coordinates of its entries one behind the other."""
+    return level.compact and level.can_append
 
 
 def _sorted_by_rows(storage: Storage, format: Format, drop_zeros: bool) -> Storage | None:

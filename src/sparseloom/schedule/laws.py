@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from sparseloom.formats.format import Format
-from sparseloom.formats.levels.scattered import Scattered
+from sparseloom.formats.level import Collector
 from sparseloom.formats.named import name_of
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.foralls import Path, paths, provenance, reads, relations_of, result, temporaries
@@ -147,7 +147,7 @@ def unvisited(stmt: Stmt) -> Refusal | None:
     graph = provenance(stmt)
     for path in paths(stmt):
         lhs, op = path.assign.lhs, path.assign.op
-        lists = any(isinstance(level, Scattered) for level in lhs.tensor.format.levels)
+        lists = any(level.collector not in (None, Collector.LIST) for level in lhs.tensor.format.levels)
         if op is None or not lists or is_skippable(path.assign.rhs, op):
             continue
         inside = path.variables[path.temporaries.get(lhs.tensor.name, 0) :]

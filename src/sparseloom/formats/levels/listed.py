@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sparseloom.core.trees import node
-from sparseloom.formats.level import Level, LevelView
+from sparseloom.formats.level import Collector, Level, LevelView
 from sparseloom.loops.nodes import ZERO, Expr
 
 
@@ -28,6 +28,10 @@ class Listed(Level):
     scalar_names: ClassVar[tuple[str, ...]] = ("count",)
 
     letter = "l"
+
+    @property
+    def collector(self) -> Collector | None:
+        return Collector.LIST
 
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         return ZERO, view.scalars["count"]

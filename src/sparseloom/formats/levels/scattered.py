@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sparseloom.core.trees import node
-from sparseloom.formats.level import Level, LevelView, load_index
+from sparseloom.formats.level import Collector, Level, LevelView, load_index
 from sparseloom.loops.nodes import ZERO, Expr
 
 
@@ -30,6 +30,10 @@ class Scattered(Level):
     @property
     def letter(self) -> str:
         return "h" if self.hashed else "w"
+
+    @property
+    def collector(self) -> Collector | None:
+        return Collector.HASH if self.hashed else Collector.ROW
 
     def bounds(self, view: LevelView, parent: Expr) -> tuple[Expr, Expr]:
         return ZERO, view.scalars["count"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sparseloom.core.trees import node
-from sparseloom.formats.level import LevelView
+from sparseloom.formats.level import Collector, LevelView
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.loops.nodes import Expr, Load
 
@@ -24,6 +24,10 @@ class Spread(Scattered):
     array_names: ClassVar[tuple[str, ...]] = ("crd", "set")
     truth_names: ClassVar[tuple[str, ...]] = ("set",)
     can_locate: ClassVar[bool] = True
+
+    @property
+    def collector(self) -> Collector | None:
+        return Collector.SPREAD
 
     def locate(self, view: LevelView, parent: Expr, coordinate: Expr) -> tuple[Expr, Expr]:
         return coordinate, Load(view.arrays["set"], coordinate)
