@@ -194,7 +194,7 @@ def test_kernels_make_it_from_what_it_asks(text: str, source: str, target: str) 
 def test_conversions_and_statements(text: str) -> None:
     x, csr = np.arange(1.0, 6.0), sl.asarray(A, format="csr")
     tensor = sl.asarray(A, format=text)
-    for other in ("csr", "csc", "coo", "dcsr", "ell", "db", "dia", "bcsr(2,2)", "dense(2)", *STACKS[2]):
+    for other in ("csc", "coo", "db", "dense(2)"):
         np.testing.assert_array_equal(tensor.to(other).to_numpy(), A)
         np.testing.assert_array_equal(sl.asarray(A, format=other).to(text).to_numpy(), A)
     np.testing.assert_array_equal(sl.evaluate("y(i) = A(i,j) * x(j)", A=tensor, x=x).to_numpy(), A @ x)

@@ -28,7 +28,6 @@ from enum import Enum
 from sparseloom.assemble.result import owned
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import BOOL, INT32, INT64
-from sparseloom.formats.level import load_index
 from sparseloom.iteration.layout import has_row_places
 from sparseloom.loops import nodes as ir
 from sparseloom.loops import routines
@@ -138,7 +137,16 @@ class AppendedResult(Sink):
     @property
     def rows_array(self) -> ir.Array:
         """The array in which rows of the first head begin."""
-        return self.view.levels[self.heads[0]].arrays["pos"]
+        return self.pos(self.heads[0])
+
+    def pos(self, head: int) -> ir.Array:
+        """The array in which the rows of a head begin."""
+        return self.view.levels[head].arrays[str(self.lhs.tensor.format.levels[head].counted_in)]
+
+    def stored(self, level: int) -> list[ir.Array]:
+        """The arrays of a level that have an element for each position."""
+        above = self.lhs.tensor.format.levels[level].parent_arrays
+        return [array for part, array in self.view.levels[level].arrays.items() if part not in above]
 
     def every_array(self) -> list[ir.Array]:
         """Every array of the result."""
@@ -146,7 +154,7 @@ class AppendedResult(Sink):
 
     def arrays(self) -> list[ir.Array]:
         """The arrays that are made here: not those that an operand lends, nor the counts of rows that threads share."""
-        taken = [self.view.levels[-1].arrays["crd"], self.view.values] if self._takes_leaves else []
+        taken = [*self.stored(len(self.view.levels) - 1), self.view.values] if self._takes_leaves else []
         shared = [self.rows_array] if self.counts_rows and self.stage is Stage.GROW else []
         return [array for array in self.every_array() if array not in (*taken, *shared)]
 
@@ -197,7 +205,7 @@ class AppendedResult(Sink):
             stmts += [ir.Declare(capacity, self._first_capacity(array)), ir.Allocate(array, capacity)]
         for head in self.heads:
             stmts.append(ir.Declare(self.cursor[head], ir.ZERO))
-            pos = self.view.levels[head].arrays["pos"]
+            pos = self.pos(head)
             if pos in self.arrays():
                 stmts.append(ir.Store(pos, ir.ZERO, ir.Literal(0, pos.dtype)))
         stmts += [ir.Declare(ended, ir.ZERO) for ended in self.ended.values()]
@@ -279,7 +287,7 @@ class AppendedResult(Sink):
         appended = ir.compare("greater", self.cursor[below], begin)
         append: ir.Stmt = ir.If(appended, ir.block(self._append(head, scope), self._advance(head)))
         if self.visits.goes_on:
-            pos = self.view.levels[below].arrays["pos"]
+            pos = self.pos(below)
             later = ir.Store(pos, self.cursor[head], cast(self.cursor[below], pos.dtype))
             append = ir.If(self._is_last(head, scope), later, append)
         return ir.block(owned(self.lhs, ir.Declare(begin, self.cursor[below])), body, owned(self.lhs, append))
@@ -294,8 +302,9 @@ class AppendedResult(Sink):
         """Whether the row that was appended last is this one, which goes on, as the row above does or is being made."""
         cursor, place = self.cursor[head], self.heads.index(head)
         before = ir.Op("subtract", (cursor, ir.ONE))
-        crds = [(load_index(self.view.levels[k].arrays["crd"], before), scope.coordinates[self.variables[k]]) for k in self.chain(head)]
-        same = [ir.compare("equal", there, here) for there, here in crds]
+        levels = self.lhs.tensor.format.levels
+        there = {k: levels[k].coordinate(self.view.levels[k], ir.ZERO, before) for k in self.chain(head)}
+        same = [ir.compare("equal", last, scope.coordinates[self.variables[k]]) for k, last in there.items()]
         if place == 0:
             return ir.both(ir.compare("greater", cursor, ir.ZERO), *same)
         above = self._is_last(self.heads[place - 1], scope)
@@ -321,12 +330,13 @@ class AppendedResult(Sink):
 
     def _append(self, head: int, scope: Scope, *beside: ir.Array) -> ir.Stmt:
         """Append the coordinates of a head and the singletons below it; ``beside`` has as many elements, and grows with them."""
-        made = [k for k in self.chain(head) if self.view.levels[k].arrays["crd"] in self.arrays()]
+        made = [k for k in self.chain(head) if not (self._takes_leaves and k + 1 == len(self.view.levels))]
         if self.stage in (Stage.COUNT, Stage.REFILL) or not made:
             return ir.block()
         cursor, levels = self.cursor[head], self.lhs.tensor.format.levels
         stored = [levels[k].append(self.view.levels[k], cursor, scope.coordinates[self.variables[k]]) for k in made]
-        return ir.block(self.grow(ir.add(cursor, ir.ONE), *(self.view.levels[k].arrays["crd"] for k in made), *beside), *stored)
+        grown = [array for k in made for array in self.stored(k)]
+        return ir.block(self.grow(ir.add(cursor, ir.ONE), *grown, *beside), *stored)
 
     def _advance(self, head: int) -> ir.Stmt:
         """Go on to the next position of a head."""
@@ -345,7 +355,7 @@ class AppendedResult(Sink):
         """Write where the row of a head ends that is under construction; or count its entries, if they are in the first head."""
         if level not in self.heads or self.stage is Stage.REFILL:
             return ir.block()
-        pos, cursor, parent = self.view.levels[level].arrays["pos"], self.cursor[level], self.position(level - 1, scope)
+        pos, cursor, parent = self.pos(level), self.cursor[level], self.position(level - 1, scope)
         is_first, end = level == self.heads[0], ir.add(parent, ir.ONE)
         if is_first and self.counts_rows and level:
             stood = self.stood[level]
@@ -366,7 +376,7 @@ class AppendedResult(Sink):
         """Rows that were passed over end where the last one before them did, which may be of another part."""
         if head not in self.ended:
             return ir.block()
-        pos, ended = self.view.levels[head].arrays["pos"], self.ended[head]
+        pos, ended = self.pos(head), self.ended[head]
         following = ir.add(ended, ir.ONE)
         there = cast(self.stood[head], pos.dtype) if self.stage is Stage.FILL else ir.Load(pos, ended)
         empty = ir.block(ir.Store(pos, following, there), ir.Assign(ended, following))
@@ -398,7 +408,7 @@ class AppendedResult(Sink):
     def end_all(self, head: int) -> ir.Stmt:
         """End every row of a head that has not ended."""
         rows = self.rows(head)
-        room = self.grow(ir.add(rows, ir.ONE), self.view.levels[head].arrays["pos"]) if head != self.heads[0] else None
+        room = self.grow(ir.add(rows, ir.ONE), self.pos(head)) if head != self.heads[0] else None
         return ir.block(room, self.end_rows(head, rows))
 
 

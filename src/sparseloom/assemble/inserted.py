@@ -178,7 +178,7 @@ class InsertedResult(Sink):
 
     def _fetched_ahead(self, scope: Scope) -> ir.Stmt:
         """Fetch the place of an entry that comes later; the last ones fetch that of the very last."""
-        if self._driver is None or self._pos is None:
+        if self._driver is None or self._pos is None or self._kind.coordinate_array is None:
             return ir.block()
         form, levels = self._driver.tensor.format, scope.view(self._driver).levels
         begin, _ = form.chains[-1]
@@ -196,7 +196,7 @@ class InsertedResult(Sink):
         return ir.block(
             ir.Declare(later, least(ir.add(scope.at(self._driver).position, ir.index(AHEAD)), last)),
             ir.Declare(place, load_index(*self._next(row, self._pos, scope))),
-            routines.prefetch(self._last.arrays[str(self._kind.coordinate_array)], place),
+            routines.prefetch(self._last.arrays[self._kind.coordinate_array], place),
             routines.prefetch(self.view.values, place),
         )
 

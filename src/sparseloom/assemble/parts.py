@@ -71,8 +71,8 @@ class JoinedParts:
         above: tuple[routines.Parts, ir.Expr] | None = None
         for head, parts in self.of.items():
             if above is not None:
-                stmts.append(joined(whole.view.levels[head].arrays["pos"], *above, below=parts))
-            stmts += [joined(whole.view.levels[k].arrays["crd"], parts) for k in whole.chain(head)]
+                stmts.append(joined(whole.pos(head), *above, below=parts))
+            stmts += [joined(array, parts) for k in whole.chain(head) for array in whole.stored(k)]
             above = parts, _positions_below(whole, whole.chain(head).stop)
         stmts.append(joined(whole.view.values, self.of[whole.last], whole.block()))
         return ir.block(*stmts, *(ir.Free(array) for array in self._notes()))
@@ -102,11 +102,11 @@ def arranged(result: AppendedResult) -> ir.Stmt:
     """What runs between counting and filling: where each part begins, and room for all of them."""
     stmts, first = [add_up(result, result.starts, result.parts or ir.ONE)], result.heads[0]
     for head in result.heads:
-        pos = result.view.levels[head].arrays["pos"]
+        pos = result.pos(head)
         if head != first:
             size = ir.add(result.rows(head, result.counts), ir.ONE)
             stmts += [ir.Allocate(pos, size), ir.Store(pos, ir.ZERO, ir.Literal(0, pos.dtype))]
-        stmts += [ir.Allocate(result.view.levels[k].arrays["crd"], result.counts[head]) for k in result.chain(head)]
+        stmts += [ir.Allocate(array, result.counts[head]) for k in result.chain(head) for array in result.stored(k)]
     return ir.block(*stmts, ir.Allocate(result.view.values, ir.multiply(result.counts[result.last], result.block())))
 
 

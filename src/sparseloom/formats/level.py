@@ -126,7 +126,8 @@ class Level(Node):
     can_append: ClassVar[bool] = False
     can_insert: ClassVar[bool] = False
     # How a kernel makes the arrays of a level that ``can_insert``: what must be known of each parent, and which arrays follow from that;
-    # the others have an element for each position. ``counted_in`` names the one that is the running sum of the counts, if that is all.
+    # the others have an element for each position. ``counted_in`` names the one that is the running sum of the counts, if that is all;
+    # entries can only be appended to such a level, or to one that is branchless.
     queries: ClassVar[tuple[Query, ...]] = ()
     parent_arrays: ClassVar[tuple[str, ...]] = ()
     counted_in: ClassVar[str | None] = None
@@ -290,8 +291,10 @@ class Level(Node):
 
         It is where ``locate`` says; if the level cannot locate, entries of a parent have the positions from its ``begin`` on, in turn.
         """
-        if not self.can_insert or self.coordinate_array is None:
+        if not self.can_insert:
             raise CompilerBug(self, "this level cannot insert a coordinate")
+        if self.coordinate_array is None:
+            return self.append(view, position, coordinate)
         return store_index(view.arrays[self.coordinate_array], position, coordinate)
 
 
