@@ -55,7 +55,7 @@ def _counted(stmt: Forall, whole: AppendedResult, scope: Scope) -> ir.Stmt:
 def _part_by_part(stmt: Forall, result: AppendedResult, begin: Noted, end: Noted, scope: Scope) -> tuple[ir.Stmt, Home]:
     """A loop cut into parts, and what a thread does before its first part and after its last."""
     cut, scope = _cut(stmt, scope), replace(scope, home=Home(), result=result, sink=result)
-    used = ceil_divide(scope.ranges.extent(cut.parent), cut.block_size(scope.ranges))
+    used = ceil_divide(scope.ranges.extent(cut.parents[0]), scope.ranges.extent(cut.children[-1]))
 
     def then(inner: Scope) -> ir.Stmt:
         number = inner.coordinates[stmt.var]
