@@ -78,22 +78,22 @@ class Cyclic(Primitive):
 
     i: IndexVar
     lane: IndexVar
-    turn: IndexVar
+    step: IndexVar
     count: int
 
     def check(self, stmt: Stmt) -> Refusal | None:
         return (
             no_loop("S9951", stmt, self.i)
-            or not_fresh("S9952", stmt, self.lane.name, self.turn.name)
+            or not_fresh("S9952", stmt, self.lane.name, self.step.name)
             or is_tagged("S9953", stmt, self.i, "cyclic")
         )
 
     def apply(self, stmt: Stmt) -> Stmt:
-        return replace_nest(stmt, (self.i,), (self.lane, self.turn), self.relation)
+        return replace_nest(stmt, (self.i,), (self.lane, self.step), self.relation)
 
     @property
     def relation(self) -> CyclicRelation:
-        return CyclicRelation(self.i, self.lane, self.turn, self.count)
+        return CyclicRelation(self.i, self.lane, self.step, self.count)
 
     @classmethod
     def candidates(cls, stmt: Stmt, rng: Random) -> Iterator[Cyclic]:

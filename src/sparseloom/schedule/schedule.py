@@ -244,7 +244,12 @@ def candidates(stmt: Stmt, rng: Random) -> Iterable[Primitive]:
 
 
 def _as_object(step: Primitive) -> dict[str, object]:
-    return {"step": step.word()} | {name: _as_value(getattr(step, name)) for name in field_names(type(step))}
+    return {"step": step.word()} | {_key(name): _as_value(getattr(step, name)) for name in field_names(type(step))}
+
+
+def _key(name: str) -> str:
+    """What an argument is called in JSON, where ``step`` is the name of the primitive."""
+    return f"{name}_" if name == "step" else name
 
 
 def _as_value(value: object) -> object:
@@ -263,7 +268,7 @@ def _from_objects(text: str) -> Iterable[tuple[type[Primitive], tuple[object, ..
         raise ScheduleError(f"[S008] cannot read the schedule: it is not JSON: {fault}") from None
     for item in found if isinstance(found, list) else [found]:
         step = PRIMITIVES.get(str(item.get("step"))) if isinstance(item, dict) else None
-        if step is None or set(item) != {"step", *field_names(step)}:
-            wanted = listed(("step", *field_names(step))) if step else f"step, one of {listed(sorted(PRIMITIVES))}"
+        if step is None or set(item) != {"step", *map(_key, field_names(step))}:
+            wanted = listed(("step", *map(_key, field_names(step)))) if step else f"step, one of {listed(sorted(PRIMITIVES))}"
             raise ScheduleError(f"[S009] cannot read the schedule: {json.dumps(item)} is not a step\n  help: its keys must be {wanted}")
-        yield step, tuple(item[name] for name in field_names(step))
+        yield step, tuple(item[_key(name)] for name in field_names(step))
