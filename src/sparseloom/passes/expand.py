@@ -1,14 +1,17 @@
 """Scalar expansion and interchange: what the iterations of a loop have for themselves, side by side in an array.
 
-    for v in 0 : 4                            allocate acc_of: float64[4] local
-      k = t * 4 + v                           for v in 0 : 4
-      acc = 0.0                                 acc_of[v] = 0.0
-      for p in first : last          ==>      for p in first : last
-        j = crd[p]                              j = crd[p]
-        acc = acc + A[p] * B[j, k]              for v in 0 : 4
-      C[i, k] = acc                               acc_of[v] += A[p] * B[j, t * 4 + v]
-                                              for v in 0 : 4
-                                                C[i, t * 4 + v] = acc_of[v]
+    for v in 0 : 4  [unrolled 4]              allocate acc_of: float64[4] local
+      k: int64 = s * 4 + v                    for v in 0 : 4  [unrolled 4]
+      acc: float64 = 0.0                        acc_of[v] = 0.0
+      for p in 0 : m                          for p in 0 : m
+        j: int64 = crd[p]              ==>      j: int64 = crd[p]
+        acc = acc + A[p] * B[j + k]             for v in 0 : 4  [unrolled 4]
+      C[k] = acc                                  k: int64 = s * 4 + v
+                                                  acc_of[v] += A[p] * B[j + k]
+                                              for v in 0 : 4  [unrolled 4]
+                                                k: int64 = s * 4 + v
+                                                C[k] = acc_of[v]
+                                              free acc_of
 
 The loop goes into the loops and branches of its body that are the same for all of its iterations. What does not differ between them is
 done once. A scalar that differs gets an element for each iteration, unless it is used in one place only, or is index arithmetic, which is

@@ -1,11 +1,14 @@
 """Places that a loop adds to again and again, a few beside each other: they are kept by the thread until the loop has ended.
 
-for p in first : last                    allocate C_kept: float32[4] local; fill it with 0
-  for q in 0 : 4  [unrolled]             for p in first : last
-    C[i * n + q] += A[p] * ...    ==>      for q in 0 : 4  [unrolled]
-                                             C_kept[q] += A[p] * ...
-                                         for q in 0 : 4  [unrolled]
-                                           C[i * n + q] += C_kept[q]
+    for p in 0 : m                           allocate C_kept: float64[4] local
+      for q in 0 : 4  [unrolled 4]           for q in 0 : 4  [unrolled 4]
+        C[t * 4 + q] += A[p + q]      ==>      C_kept[q] = 0.0
+                                             for p in 0 : m
+                                               for q in 0 : 4  [unrolled 4]
+                                                 C_kept[q] += A[p + q]
+                                             for q in 0 : 4  [unrolled 4]
+                                               C[t * 4 + q] += C_kept[q]
+                                             free C_kept
 
 A loop may add to several rows of places, and in several arrays, if it does nothing else with these.
 """

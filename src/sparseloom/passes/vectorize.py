@@ -1,11 +1,16 @@
 """Vector loops: strip-mined, with the lanes innermost, and a sum for each lane where iterations sum.
 
-    for k  [vector]                     for k_block
-      acc = 0                             acc[lane] = 0                       for every lane
-      for p                       ==>     for p
-        acc += A[p] * B[p, k]               acc[lane] += A[p] * B[p, k]       for every lane
-      C[k] = acc                          C[k] = acc[lane]                    for every lane
-                                        and what is left, one k after another
+    for k in 0 : 8  [vector 4]                    for k_block in 0 : 2
+      acc: float64 = 0.0                            k_base: int64 = k_block * 4
+      for p in 0 : m                                allocate acc_lanes: float64[4] local
+        acc = acc + A[p] * B[p * 8 + k]    ==>      for k_lane in 0 : 4  [lanes 4]
+      C[k] = acc                                      acc_lanes[k_lane] = 0.0
+                                                    for p in 0 : m
+                                                      for k_lane in 0 : 4  [lanes 4]
+                                                        acc_lanes[k_lane] = acc_lanes[k_lane] + A[p] * B[p * 8 + k_base + k_lane]
+                                                    for k_lane in 0 : 4  [lanes 4]
+                                                      C[k_base + k_lane] = acc_lanes[k_lane]
+                                                    free acc_lanes
 
     for p in begin : end  [vector, + sum]        for block                      as many whole blocks as fit
       sum = sum + A[p] * x[crd[p]]        ==>      sums[lane] += A[.. + lane] * x[crd[.. + lane]]     for every lane

@@ -1,9 +1,11 @@
 """Neighbours that a thread reads or writes in an unrolled loop are read and written at once.
 
-for v in 0 : 4  [unrolled]                    for q in 0 : 4  [wide]
-  acc[v] += a * B[j * 32 + t * 4 + v]   ==>     B_wide[q] = B[j * 32 + t * 4 + q]
-                                              for v in 0 : 4  [unrolled]
-                                                acc[v] += a * B_wide[v]
+    for v in 0 : 4  [unrolled 4]            allocate A_wide: float64[4] local
+      C[t + v * 4] = A[t * 4 + v]           for q in 0 : 4  [wide 4]
+                                     ==>      A_wide[q] = A[t * 4 + q]
+                                            for v in 0 : 4  [unrolled 4]
+                                              C[t + v * 4] = A_wide[v]
+                                            free A_wide
 """
 
 from __future__ import annotations
