@@ -222,7 +222,6 @@ def tensors(entries: int) -> Iterator[Contest]:
         "stack": (lambda: sl.stack([t, t]), lambda: sparse.stack([s, s])),
         "roll": (lambda: sl.roll(t, 3, 1), lambda: sparse.roll(s, 3, 1)),
         "tril": (lambda: sl.tril(t), lambda: sparse.tril(s)),
-        "argmax(axis=2)": (lambda: t.argmax(axis=2), lambda: sparse.argmax(s, axis=2)),
     }
     for name, (ours, theirs) in same.items():
         yield Contest("tensors", name, ours, {"PyData/Sparse": theirs})

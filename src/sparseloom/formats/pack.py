@@ -148,6 +148,13 @@ def pattern(storage: Storage) -> Mask:
     return present
 
 
+def entries_alone(storage: Storage) -> Values:
+    """The values of the stored entries, as ``unpack`` gives them."""
+    format = storage.format
+    is_plain = not format.blocks and not format.shares_values and all(level.compact for level in format.levels)
+    return storage.values[: position_counts(storage)[-1]] if is_plain else _mode_columns(storage)[1]
+
+
 def stored_count(storage: Storage) -> int:
     """How many entries are stored, repeated ones included; unused places do not count."""
     format = storage.format

@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from sparseloom.core.dtypes import INT32
 from sparseloom.formats.format import Format
 from sparseloom.formats.level import Index, LevelData, Mask
 from sparseloom.formats.levels import Compressed, Dense, Singleton
@@ -36,6 +37,14 @@ def is_tree(format: Format) -> bool:
 def is_list(format: Format) -> bool:
     """Whether it is a list of entries, with a column of coordinates for each level, as coo is."""
     return is_tree(format) and isinstance(format.levels[0], Compressed) and all(isinstance(k, Singleton) for k in format.levels[1:])
+
+
+def below_one(storage: Storage, format: Format) -> Storage:
+    """A tree below a compressed level of one coordinate, for a new first mode of size 1."""
+    modes, width = tuple(mode + 1 for mode in storage.format.modes), storage.index_dtype or INT32
+    count = int(len(storage.values) > 0)
+    first = LevelData({"pos": np.array((0, count), width), "crd": np.zeros(count, width)})
+    return replace(storage, format=Format(format.levels, (0, *modes)), shape=(1, *storage.shape), levels=(first, *storage.levels))
 
 
 def within(storage: Storage, windows: Sequence[Window]) -> Storage:
@@ -63,6 +72,36 @@ def where(storage: Storage, mask: Mask) -> Storage:
     cut.levels = list(storage.levels)
     count = position_counts(storage)[-1]
     return cut.pruned(storage.values.take(cut.keep(len(cut.levels) - 1, mask[:count])))
+
+
+def joined(storages: Sequence[Storage], dtype: np.dtype[np.generic], width: np.dtype[np.signedinteger]) -> Storage:
+    """Trees of one format behind each other along the mode of their first level, with indices of a given width."""
+    form, mode = storages[0].format, storages[0].format.modes[0]
+    counts = [position_counts(storage) for storage in storages]
+    ends = _ends(np.array([storage.shape[mode] for storage in storages]), width)
+    levels: list[LevelData] = []
+    for k, level in enumerate(form.levels):
+        if level.full:
+            levels.append(LevelData())
+            continue
+        data = [storage.levels[k].arrays for storage in storages]
+        before = _ends(np.array([count[k + 1] for count in counts]), width)
+        crds = [arrays["crd"][: count[k + 1]] for arrays, count in zip(data, counts, strict=True)]
+        crd = np.concatenate(crds, dtype=width)
+        if k == 0:
+            for begin, end, offset in zip(before[:-1], before[1:], ends[:-1], strict=True):
+                crd[begin:end] += offset
+        if "pos" not in data[0]:
+            levels.append(LevelData({"crd": crd}))
+        elif k == 0:
+            levels.append(LevelData({"pos": np.array((0, before[-1]), width), "crd": crd}))
+        else:
+            segments = [arrays["pos"][1:] + offset for arrays, offset in zip(data, before[:-1], strict=True)]
+            levels.append(LevelData({"pos": np.concatenate((np.zeros(1, width), *segments), dtype=width), "crd": crd}))
+    stored = [storage.values[: count[-1]] for storage, count in zip(storages, counts, strict=True)]
+    values = np.concatenate([each.astype(dtype, copy=False) for each in stored])
+    shape = tuple(int(ends[-1]) if m == mode else size for m, size in enumerate(storages[0].shape))
+    return Storage(form, shape, tuple(levels), values, storages[0].fill)
 
 
 def without_levels(storage: Storage, format: Format, shape: tuple[int, ...], dropped: Sequence[int]) -> Storage | None:

@@ -14,6 +14,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.room import require_array
 from sparseloom.formats.storage import apart
 from sparseloom.interop.arrays import plain_array
+from sparseloom.surface import structure
 from sparseloom.surface.entries import (
     Entries,
     along,
@@ -28,7 +29,6 @@ from sparseloom.surface.entries import (
     tensor_of,
 )  # fmt: skip
 from sparseloom.surface.shape import expand_dims, ravel, reshape
-from sparseloom.tensor.rows import has_rows, rows_below, rows_beside
 from sparseloom.tensor.table import offered
 from sparseloom.tensor.tensor import Tensor
 
@@ -39,10 +39,8 @@ def _joined(tensors: Sequence[Tensor], axis: int, what: str) -> Tensor:
     if any(len(shape) != len(first) or _without(shape, axis) != _without(first, axis) for shape in others):
         raise ShapeError(f"{what} cannot join the shapes {', '.join(map(str, (first, *others)))}: only mode {axis} may differ")
     fill = common_fill(tensors, what)
-    form = tensors[0].format
-    if has_rows(form) and all(tensor.format == form for tensor in tensors):
-        join = rows_below if axis == form.modes[0] else rows_beside
-        return Tensor(join([on_host(tensor) for tensor in tensors], _common(tensors)))
+    if (made := structure.joined_along([on_host(tensor) for tensor in tensors], axis, _common(tensors))) is not None:
+        return Tensor(made)
     parts = [entries_of(tensor) for tensor in tensors]
     ends = np.cumsum([0, *(shape[axis] for shape in (first, *others))])
     coordinates = np.concatenate([part.coordinates for part in parts], axis=1)

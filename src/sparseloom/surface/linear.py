@@ -12,9 +12,22 @@ import numpy as np
 from sparseloom.core.dtypes import promoted, value_dtype
 from sparseloom.core.errors import DTypeError, NotationError, ShapeError
 from sparseloom.formats.format import Format
+from sparseloom.formats.named import csc, csr
 from sparseloom.formats.room import require_array
 from sparseloom.notation.nodes import Apply, Reduce
-from sparseloom.surface.entries import Entries, are_dense, by_numpy, entries_of, in_format, mode_of, modes_of, tensor_of
+from sparseloom.surface import structure
+from sparseloom.surface.entries import (
+    Entries,
+    are_dense,
+    by_numpy,
+    entries_of,
+    format_for,
+    in_format,
+    mode_of,
+    modes_of,
+    on_host,
+    tensor_of,
+)  # fmt: skip
 from sparseloom.surface.shape import broadcast_to, expand_dims, ravel
 from sparseloom.tensor import functions
 from sparseloom.tensor.operators import Statement, variables
@@ -150,6 +163,13 @@ def kron(x: Any, y: Any, /, format: Format | str | None = None) -> Tensor:
     if are_dense(left, right) or left.fill != 0 or right.fill != 0:
         require_array(shape, common.itemsize)
         return in_format(by_numpy(np.kron, left, right), format)
+    if order == 2 and left.format == csc:
+        return in_format(kron(left.T, right.T).T, format)
+    if order == 2:
+        rowwise = [on_host(t if t.format == csr else t.to("csr")) for t in (left, right)]
+        like = right.format if left.format.is_dense else left.format
+        if (made := structure.kron(*rowwise)) is not None:
+            return in_format(Tensor(made), format_for(shape, len(made.values), like) if format is None else format)
     a, b = entries_of(left), entries_of(right)
     rows, columns = np.repeat(np.arange(a.count), b.count), np.tile(np.arange(b.count), a.count)
     values = a.values[rows] * b.values[columns]
@@ -173,6 +193,8 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
         raise ShapeError("a diagonal runs through two different modes")
     if are_dense(tensor):
         return by_numpy(np.diagonal, tensor, offset, one, other)  # type: ignore[no-any-return]
+    if (found := structure.on_diagonal(on_host(tensor), offset, one, other)) is not None:
+        return Tensor(found)
     entries = entries_of(tensor)
     kept = entries.chosen(entries.coordinates[other] - entries.coordinates[one] == offset)
     rest = [mode for mode in range(tensor.ndim) if mode not in (one, other)]
@@ -223,6 +245,8 @@ def _triangle(x: Any, k: int, lower: bool) -> Tensor:
     if are_dense(tensor) or tensor.fill != 0:
         require_array(tensor.shape, tensor.dtype.itemsize)
         return by_numpy(getattr(np, name), tensor, k)  # type: ignore[no-any-return]
+    if (made := structure.triangle(on_host(tensor), k, lower)) is not None:
+        return Tensor(made)
     entries = entries_of(tensor)
     apart = entries.coordinates[-1] - entries.coordinates[-2]
     return entries.chosen(apart <= k if lower else apart >= k).tensor()

@@ -12,6 +12,7 @@ import numpy as np
 
 from sparseloom.core.errors import ShapeError
 from sparseloom.formats.room import require_array
+from sparseloom.surface import structure
 from sparseloom.surface.entries import (
     Entries,
     are_dense,
@@ -20,11 +21,13 @@ from sparseloom.surface.entries import (
     linear,
     mode_of,
     modes_of,
+    on_host,
     reduced_modes,
     tensor_of,
     unraveled,
 )  # fmt: skip
 from sparseloom.tensor.operators import broadcast_shape
+from sparseloom.tensor.rows import has_rows
 from sparseloom.tensor.table import offered
 from sparseloom.tensor.tensor import Tensor
 
@@ -45,6 +48,8 @@ def reshape(x: Any, /, shape: Any, *more: int, order: str | None = "C", copy: bo
     if are_dense(tensor):
         made = by_numpy(np.reshape, tensor, sizes)
         return made.copy() if copy else made  # type: ignore[no-any-return]
+    if (merged := structure.merged(on_host(tensor), sizes)) is not None:
+        return Tensor(merged)
     entries = entries_of(tensor)
     return entries.moved(sizes, unraveled(linear(entries.coordinates, tensor.shape, "reshape"), sizes)).tensor()
 
@@ -92,6 +97,8 @@ def expand_dims(x: Any, /, axis: Any) -> Tensor:
     """
     tensor = tensor_of(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    if axis == 0 and (made := structure.below_first(on_host(tensor))) is not None:
+        return Tensor(made)
     places = modes_of(axis, tensor.ndim + count)
     rest = iter(tensor.shape)
     return reshape(tensor, [1 if place in places else next(rest) for place in range(tensor.ndim + count)])
@@ -229,9 +236,27 @@ def flip(x: Any, /, axis: Any = None) -> Tensor:
     modes = modes_of(axis, tensor.ndim)
     if are_dense(tensor):
         return by_numpy(np.flip, tensor, modes)  # type: ignore[no-any-return]
+    if (turned := _turned(tensor, modes)) is not None:
+        return turned
     entries = entries_of(tensor)
     sizes = zip(entries.coordinates, tensor.shape, strict=True)
     return entries.moved(tensor.shape, [size - 1 - c if mode in modes else c for mode, (c, size) in enumerate(sizes)]).tensor()
+
+
+def _turned(tensor: Tensor, modes: Sequence[int]) -> Tensor | None:
+    """A matrix that is stored by rows or by columns, with modes reversed: rows are copied, all arrays are read backwards, or both."""
+    both = structure.reversed_both(on_host(tensor)) if tensor.ndim == 2 and tensor.format.modes[1] in modes else None
+    if tensor.format.modes[:1] == tuple(modes) and has_rows(tensor.format):
+        return _rows_turned(tensor)
+    if both is None:
+        return None
+    return Tensor(both) if len(set(modes)) == 2 else _rows_turned(Tensor(both))
+
+
+def _rows_turned(tensor: Tensor) -> Tensor:
+    """The coordinates of the outermost mode reversed."""
+    key: Any = (slice(None),) * tensor.format.modes[0] + (slice(None, None, -1),)
+    return tensor[key]  # type: ignore[no-any-return]
 
 
 @offered("shape", methods=None)
@@ -270,9 +295,12 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
         axes = axes * len(shifts)
     if len(axes) != len(shifts):
         raise ShapeError(f"roll has {len(shifts)} shifts for {len(axes)} modes")
+    moves = [(operator.index(by), mode_of(one, tensor.ndim)) for by, one in zip(shifts, axes, strict=True)]
+    if len(moves) == 1 and (rolled := structure.rolled(on_host(tensor), *moves[0])) is not None:
+        return Tensor(rolled)
     entries = entries_of(tensor)
     columns = list(entries.coordinates)
-    for by, mode in ((by, mode_of(one, tensor.ndim)) for by, one in zip(shifts, axes, strict=True)):
-        columns[mode] = (columns[mode] + operator.index(by)) % max(tensor.shape[mode], 1)
+    for by, mode in moves:
+        columns[mode] = (columns[mode] + by) % max(tensor.shape[mode], 1)
     made = entries.moved(tensor.shape, columns).tensor()
     return made.to(tensor.format) if are_dense(tensor) else made

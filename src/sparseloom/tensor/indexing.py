@@ -48,9 +48,10 @@ def select(storage: Storage, key: Any) -> Storage:
         outer, inner = (selectors[mode] for mode in storage.format.modes)
         if outer == slice(None) and isinstance(inner, int):
             return _column(storage, selectors)
+        if isinstance(outer, slice) and outer.step not in (None, 1):
+            storage, selectors = _rows_in_steps(storage, selectors)
     if (made := _within(storage, selectors)) is not None:
         return made
-    storage, selectors = _in_steps(storage, selectors)
     return _select_entries(storage, selectors)
 
 
@@ -158,10 +159,8 @@ def _pick_modes(storage: Storage, parts: Sequence[Part]) -> Storage:
     return pick(storage, parts, storage.format if stays else None)
 
 
-def _in_steps(storage: Storage, selectors: list[int | slice]) -> tuple[Storage, list[int | slice]]:
-    """The rows of a CSR-like storage that a slice of them wants in any steps, and what is wanted of these."""
-    if not has_rows(storage.format):
-        return storage, selectors
+def _rows_in_steps(storage: Storage, selectors: list[int | slice]) -> tuple[Storage, list[int | slice]]:
+    """The rows of a CSR-like storage that a slice of them wants in any steps, run by run, and what is wanted of these."""
     picked, left = pick_rows(storage, selectors)
     return picked, [part for part in left if isinstance(part, (int, slice))]
 

@@ -85,9 +85,13 @@ class Statement:
         }
         doors.learn(door, given, self.special, places, numbers, by_value)
 
+    def product(self, factors: Sequence[Access]) -> Expr:
+        """The product of some operands."""
+        return Apply("multiply", tuple(factors))
+
     def run_product(self, variables: Sequence[IndexVar], summed: IndexVar, factors: Sequence[Access], sizes: Sequence[int]) -> Storage:
         """Compute the sum of a product."""
-        return self.run(variables, Reduce("add", (summed,), Apply("multiply", tuple(factors))), sizes)
+        return self.run(variables, Reduce("add", (summed,), self.product(factors)), sizes)
 
 
 def variables(count: int) -> tuple[IndexVar, ...]:

@@ -50,11 +50,11 @@ def pick(storage: Storage, parts: Sequence[Part], like: Format | None = None) ->
     shape = tuple(size for _, size in columns)
     made = [np.zeros(len(chosen), np.int64) if column is None else column for column, _ in columns]
     stacked = np.stack(made) if made else np.empty((0, len(chosen)), np.int64)
-    form = _format(storage.format, len(shape)) if like is None else like
+    form = picked_format(storage.format, len(shape)) if like is None else like
     return store(form, shape, stacked, values[chosen], storage.fill)
 
 
-def _format(format: Format, order: int) -> Format:
+def picked_format(format: Format, order: int) -> Format:
     """The same format where the order is the same and it is a usual one; a list for lists, else csr or csf."""
     form = plain(format)
     usual = all(type(level) in (Dense, Compressed, Singleton) for level in form.levels) and not form.levels[-1].full

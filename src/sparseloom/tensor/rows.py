@@ -77,18 +77,6 @@ def column_of(storage: Storage, column: int) -> tuple[Index, Any]:
     return np.searchsorted(pos, chosen, "right") - 1, storage.values[chosen]
 
 
-def rows_below(storages: Sequence[Storage], dtype: DType) -> Storage:
-    """The rows of matrices in one format, those of the first, then those of the next."""
-    first = storages[0]
-    counts = [len(storage.values) for storage in storages]
-    offsets = np.cumsum([0, *counts[:-1]])
-    segments = [storage.levels[1].arrays["pos"][1:].astype(np.int64) + offset for storage, offset in zip(storages, offsets, strict=True)]
-    columns = np.concatenate([storage.levels[1].arrays["crd"] for storage in storages])
-    values = np.concatenate([storage.values.astype(dtype, copy=False) for storage in storages])
-    rows = sum(storage.shape[first.format.modes[0]] for storage in storages)
-    return _of_rows(first, rows, np.concatenate([np.zeros(1, np.int64), *segments]), columns, values)
-
-
 def rows_beside(storages: Sequence[Storage], dtype: DType) -> Storage:
     """The rows of matrices in one format side by side: each row is one of the first, then one of the next."""
     first, inner = storages[0], storages[0].format.modes[1]

@@ -16,7 +16,7 @@ from sparseloom.core.dtypes import DType, is_bfloat16, value_dtype
 from sparseloom.core.errors import DeviceError, DTypeError, NotationError, ShapeError, SparseloomError, StorageError
 from sparseloom.core.signs import printable
 from sparseloom.formats.format import Format
-from sparseloom.formats.pack import stored_count, unpack
+from sparseloom.formats.pack import entries_alone, stored_count
 from sparseloom.formats.storage import Seal, Storage, apart, copied, derived, is_stored_alike, lend, open_up, open_values, with_own_values
 from sparseloom.formats.storage import with_values as revalued
 from sparseloom.formats.text import as_format
@@ -38,6 +38,7 @@ from sparseloom.tensor.giving import Giving
 from sparseloom.tensor.hints import missing_attribute
 from sparseloom.tensor.indexing import select, transposed
 from sparseloom.tensor.keys import Mask
+from sparseloom.tensor.masked import pick_where
 from sparseloom.tensor.operators import cast
 from sparseloom.tensor.ordered import ordered_entries
 from sparseloom.tensor.repr import html_of, inline_of, text_of
@@ -266,6 +267,8 @@ class Tensor(Arithmetic, Giving, Tabled):
         parts = key if isinstance(key, tuple) else (key,)
         if not any(isinstance(part, IndexVar) for part in parts):
             storage = self.storage
+            if isinstance(key, Tensor) and key.dtype.kind == "b" and (chosen := pick_where(storage, key.storage)) is not None:
+                return type(self)(chosen)
             part = select(storage, tuple(_plain(part) for part in parts))
             if not part.shape:
                 return part.values[0]
@@ -342,7 +345,7 @@ class Tensor(Arithmetic, Giving, Tabled):
         """How many values are not zero."""
         storage = self.storage
         absent = self.size - self.nnz if storage.fill != 0 else 0
-        return int(np.count_nonzero(unpack(storage)[1])) + absent
+        return int(np.count_nonzero(entries_alone(storage))) + absent
 
     def __len__(self) -> int:
         if not self.ndim:
