@@ -353,3 +353,29 @@ def test_fills_go_through_operators() -> None:
     a = full((3, 3), np.inf, "csr")
     np.testing.assert_array_equal((a + 1).to_numpy(), np.full((3, 3), np.inf))
     np.testing.assert_array_equal(np.minimum(a, 5.0).to_numpy(), np.full((3, 3), 5.0))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "complex128", "bool", "float16"])
+@pytest.mark.parametrize("rows", [1, 3, 4, 17])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_dense_rows_times_a_sparse_matrix(dtype: str, rows: int, order: Any, rng: np.random.Generator) -> None:
+    sparse = random((300, 90), 0.2, "csr", seed=3, dtype=np.int64).astype(dtype)
+    dense = np.asarray(rng.integers(0, 3, (rows, 300)).astype(dtype), order=order)
+    wide = "float64" if dtype == "float16" else dtype
+    expected = (dense.astype(wide) @ sparse.to_numpy().astype(wide)).astype(dtype)
+    for left in (dense, asarray(np.ascontiguousarray(dense))):
+        made = left @ sparse
+        same(made, expected)
+        assert made.format.is_dense
+        made.arrays["values"][:] = 0
+        same(left @ sparse, expected)
+
+
+@pytest.mark.parametrize("columns", range(1, 9))
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "dcsr", "bsr"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_products_with_few_columns(columns: int, format: str, dtype: str, rng: np.random.Generator) -> None:
+    sparse = random((400, 300), 0.1, "csr", seed=4, dtype=np.int64).astype(dtype)
+    dense = rng.integers(0, 3, (300, columns)).astype(dtype)
+    made = asarray(sp.bsr_array(sparse.to_scipy())) if format == "bsr" else sparse.to(format)
+    same(made @ dense, sparse.to_numpy() @ dense)

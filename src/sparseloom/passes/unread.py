@@ -17,12 +17,17 @@ from sparseloom.loops.simplify import simplify
 
 
 def drop_unread(function: ir.Function) -> ir.Function:
-    """Remove declarations from vector loops whose variables are not read."""
+    """Remove declarations from vector loops whose variables are not read, where some lane would search or add up."""
+    loops = [n for n in walk(function.body, ir.Stmt) if isinstance(n, ir.For) and n.kind is ir.LoopKind.VECTOR]
+    found = [loop.body for loop in loops if loop.reduces or [n for n in walk(loop.body) if isinstance(n, ir.Search)]]
+    bodies = {body: _without_unread(body) for body in found}
+    if list(bodies.values()) == list(bodies):
+        return function
 
     def rule(n: Node) -> Node | None:
         match n:
-            case ir.For(kind=ir.LoopKind.VECTOR) if (body := _without_unread(n.body)) is not n.body:
-                return replace(n, body=body)
+            case ir.For(kind=ir.LoopKind.VECTOR, body=body) if body in bodies:
+                return replace(n, body=bodies[body])
         return None
 
     return rewrite(function, rule, ir.Stmt)

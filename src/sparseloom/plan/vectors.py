@@ -97,7 +97,8 @@ def _decide(space: Space, leaf: Leaf, names: Names, may_move: bool) -> Decision 
     if leaf.driver is not None:
         return _gather(space, leaf, leaf.driver, steps)
     extent, var = space.extent(leaf.var), leaf.var
-    if extent < space.machine.vectors.shortest:
+    lanes = _few_lanes(space, leaf, may_move)
+    if extent < space.machine.vectors.shortest and not lanes:
         return None
     is_constant = extent <= CONSTANT
     if is_constant:
@@ -114,8 +115,17 @@ def _decide(space: Space, leaf: Leaf, names: Names, may_move: bool) -> Decision 
     order = _in_registers(space, leaf, var) if may_move and (is_constant or _walks(space, leaf)) else None
     if order is not None:
         steps.reorder(*order)
+    if lanes:
+        steps.unroll(var, lanes)
     steps.parallelize(var, Unit.CPUVector, Races.NoRaces)
     return Decision(steps.all(), "vectors" if order is None else "vectors that stay in registers while sums run", why)
+
+
+def _few_lanes(space: Space, leaf: Leaf, may_move: bool) -> int:
+    """How many results there are side by side, if they are fewer than the lanes of a vector, and stay in registers while sums run."""
+    extent, size = space.extent(leaf.var), leaf.path.assign.lhs.tensor.dtype.itemsize
+    fits = leaf.kind is Kind.ROW and may_move and 0 < extent < space.machine.vectors.vector // size
+    return extent if fits and _in_registers(space, leaf, leaf.var) is not None else 0
 
 
 def choose_rows(space: Space, names: Names) -> list[Decision]:

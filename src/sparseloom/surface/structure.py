@@ -35,16 +35,16 @@ _FEW_ROWS = 2**20  # so many ends of rows are no burden
 
 def triangle(storage: Storage, k: int, lower: bool) -> Storage | None:
     """The entries that are not above, or not below, the ``k``-th diagonal of the last two modes."""
-    apart = _apart(storage, len(storage.shape) - 2, len(storage.shape) - 1)
-    return None if apart is None else sealed(where(storage, apart <= k if lower else apart >= k))
+    behind = _behind(storage, len(storage.shape) - 2, len(storage.shape) - 1)
+    return None if behind is None else apart(where(storage, behind <= k if lower else behind >= k), storage, duplicate)
 
 
 def on_diagonal(storage: Storage, offset: int, one: int, other: int) -> Storage | None:
     """The diagonal of a matrix as a sparse vector."""
-    apart = _apart(storage, one, other) if len(storage.shape) == 2 else None
-    if apart is None:
+    behind = _behind(storage, one, other) if len(storage.shape) == 2 else None
+    if behind is None:
         return None
-    chosen = np.flatnonzero(apart == offset)
+    chosen = np.flatnonzero(behind == offset)
     first = coordinates_of(storage, storage.format.modes.index(one)).take(chosen)
     size = max(0, min(storage.shape[one] + min(offset, 0), storage.shape[other] - max(offset, 0)))
     along = first + min(offset, 0) if len(chosen) else first
@@ -56,7 +56,7 @@ def on_diagonal(storage: Storage, offset: int, one: int, other: int) -> Storage 
     return sealed(Storage(csf(1), (size,), (entries,), values, storage.fill))
 
 
-def _apart(storage: Storage, one: int, other: int) -> np.ndarray[tuple[int], np.dtype[np.signedinteger]] | None:
+def _behind(storage: Storage, one: int, other: int) -> np.ndarray[tuple[int], np.dtype[np.signedinteger]] | None:
     """How much the coordinates of one mode lie behind those of another, for every entry of a tree."""
     modes = storage.format.modes
     if not is_tree(storage.format) or not storage.format.is_unique or storage.device != "cpu":
@@ -66,7 +66,7 @@ def _apart(storage: Storage, one: int, other: int) -> np.ndarray[tuple[int], np.
 
 def merged(storage: Storage, shape: tuple[int, ...]) -> Storage | None:
     """A csr matrix with so many rows put behind each other in one as the new shape asks for."""
-    if storage.format != csr or len(shape) != 2 or not shape[0] or not storage.shape[1] or shape[1] % storage.shape[1]:
+    if storage.format != csr or len(shape) != 2 or not shape[0] or not storage.shape[1] or not shape[1] or shape[1] % storage.shape[1]:
         return None
     often, columns = shape[1] // storage.shape[1], storage.shape[1]
     pos, crd = storage.levels[1].arrays["pos"], storage.levels[1].arrays["crd"]

@@ -21,7 +21,7 @@ from sparseloom.formats.format import Format
 from sparseloom.formats.named import csc, csr
 from sparseloom.formats.pack import stored_count, unpack
 from sparseloom.formats.parts import is_tree, where
-from sparseloom.formats.storage import Storage, sealed, with_values
+from sparseloom.formats.storage import Storage, derived, with_values
 from sparseloom.interop.intake import enter_aloud
 from sparseloom.interop.numpy import dense_storage, to_numpy
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, IndexVar, Literal, Reduce
@@ -30,6 +30,7 @@ from sparseloom.plan.problem import declared
 from sparseloom.programs.conversion import convert
 from sparseloom.programs.dispatch import doors, specialized
 from sparseloom.programs.execution import Specialization
+from sparseloom.tensor.by_columns import by_columns
 from sparseloom.tensor.by_values import OFFERED, by_values
 from sparseloom.tensor.complex_order import compares_complex, in_order
 from sparseloom.tensor.indexing import by_rows, select
@@ -134,7 +135,7 @@ def _without_falsehoods(made: Storage) -> Storage:
     """Truth values that are stored only where they are true, so that ``(A != A).nnz`` is 0."""
     if made.fill or made.format.blocks or not all(level.compact for level in made.format.levels) or made.values.all():
         return made
-    return sealed(where(made, made.values)) if is_tree(made.format) else convert(made, made.format, drop_zeros=True)
+    return derived(where(made, made.values), made) if is_tree(made.format) else convert(made, made.format, drop_zeros=True)
 
 
 def _elementwise(op: str, given: Sequence[Given]) -> Storage:
@@ -161,7 +162,8 @@ def matmul(left: Array, right: Array) -> Storage:
     """``left @ right`` as NumPy's matmul: vectors are rows or columns, and modes before the last two broadcast."""
     if isinstance(left, Storage) and isinstance(right, Storage) and (left.format, right.format) in _MIXED:
         left, right = (by_rows(left), by_rows(right)) if left.device == right.device == "cpu" else (left, right)
-    made = doors.through("@", left, right)
+    made = by_columns(left, right, matmul) if isinstance(right, Storage) and len(left.shape) == 2 else None
+    made = doors.through("@", left, right) if made is None else made
     return _matmul(left, right) if made is None else made
 
 
