@@ -45,7 +45,7 @@ from sparseloom.programs.calling import BoundViolated
 from sparseloom.programs.cuda.arrays import copied_in, empty
 from sparseloom.programs.cuda.host_code import Argument, HostPlan, Number, StatusWord, Step, Temporary, run_host_code
 from sparseloom.programs.cuda.launching import Launches, load_module
-from sparseloom.targets.cuda import KernelOf, kernels_of
+from sparseloom.targets.cuda import CudaKernel, kernels_of
 
 y, w, pos = Array("y", FLOAT64), Array("w", FLOAT64), Array("pos", INT32)
 n, b, m = Var("n"), Var("b"), Var("m")
@@ -158,4 +158,4 @@ def test_what_is_no_host_code_is_a_bug() -> None:
         value(Cast(Load(w, ZERO), n.dtype))
     function = Function("f", PARAMS, launch(y, n))
     with pytest.raises(CompilerBug, match="there is one kernel for each of 1 launches, not 2"):
-        run_host_code(function, [KernelOf("k", launch(y, n), (y,), False)] * 2, (None, None, 1))
+        run_host_code(function, [CudaKernel("k", launch(y, n), (y,), False)] * 2, (None, None, 1))

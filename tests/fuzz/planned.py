@@ -14,7 +14,7 @@ from sparseloom.plan.compose import composed
 from sparseloom.plan.decision import Choice
 from sparseloom.plan.machine import this_machine
 from sparseloom.plan.space import Space
-from sparseloom.plan.statistics import Known, Spread, Statistics
+from sparseloom.plan.statistics import Evenness, OperandFacts, Statistics
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.interpret import INTERPRET
@@ -57,8 +57,8 @@ def made_up(job: Job) -> Statistics:
     return Statistics(1 << 20, tuple(job.storages), stored, known)
 
 
-def _known(levels: tuple[object, ...], random: Random) -> Known:
-    return Known(_fans(levels, random), random.choice(list(Spread)), 2.0, 0.25, longest=random.choice((0.0, 4096.0)))
+def _known(levels: tuple[object, ...], random: Random) -> OperandFacts:
+    return OperandFacts(_fans(levels, random), random.choice(list(Evenness)), 2.0, 0.25, longest=random.choice((0.0, 4096.0)))
 
 
 def _fans(levels: tuple[object, ...], random: Random) -> tuple[float, ...]:

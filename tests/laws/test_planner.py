@@ -17,7 +17,7 @@ from sparseloom.core.names import Names
 from sparseloom.plan.choose import choices
 from sparseloom.plan.machine import Machine, this_machine
 from sparseloom.plan.space import Space
-from sparseloom.plan.statistics import Spread, Statistics, known_of
+from sparseloom.plan.statistics import Evenness, Statistics, known_of
 from sparseloom.plan.vectors import choose_vectors
 
 LANES = "parallelize(j,CPUVector,ParallelReduction)"
@@ -48,13 +48,13 @@ def planned(statement: str, formats: dict[str, str], *operands: object) -> sl.Ke
 @pytest.mark.parametrize(
     ("lengths", "spread", "wanted"),
     [
-        (EVEN, Spread.EVEN, "divide(i,i0,i1,64)\nparallelize(i0,CPUThread,NoRaces)"),
-        (UNEVEN, Spread.UNEVEN, "divide(i,i0,i1,64,A(i,j))\nparallelize(i0,CPUThread,NoRaces)"),
-        (SHORT, Spread.UNEVEN, "divide(i,i0,i1,64,A(i,j),2)\nparallelize(i0,CPUThread,NoRaces)"),
-        (HEAVY, Spread.HEAVY, "fuse(i,j,f)\npos(f,p,A(i,j))\ndivide(p,p0,p1,64)\nparallelize(p0,CPUThread,Temporary)"),
+        (EVEN, Evenness.EVEN, "divide(i,i0,i1,64)\nparallelize(i0,CPUThread,NoRaces)"),
+        (UNEVEN, Evenness.UNEVEN, "divide(i,i0,i1,64,A(i,j))\nparallelize(i0,CPUThread,NoRaces)"),
+        (SHORT, Evenness.UNEVEN, "divide(i,i0,i1,64,A(i,j),2)\nparallelize(i0,CPUThread,NoRaces)"),
+        (HEAVY, Evenness.HEAVY, "fuse(i,j,f)\npos(f,p,A(i,j))\ndivide(p,p0,p1,64)\nparallelize(p0,CPUThread,Temporary)"),
     ],
 )
-def test_rows_decide_how_threads_share_them(lengths: np.ndarray, spread: Spread, wanted: str) -> None:
+def test_rows_decide_how_threads_share_them(lengths: np.ndarray, spread: Evenness, wanted: str) -> None:
     matrix, x = rows(lengths, 6000), np.ones(6000)
     assert known_of(matrix.storage).spread is spread
     kernel = planned(SPMV, {"A": "csr"}, matrix, x)

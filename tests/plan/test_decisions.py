@@ -16,7 +16,7 @@ from sparseloom.plan.gpu import choose_on_gpu
 from sparseloom.plan.space import Space
 from sparseloom.plan.sums import sum_inside
 from sparseloom.plan.threads import choose_threads, every_way
-from sparseloom.plan.vectors import Kind, choose_rows, choose_vectors, leaf_of
+from sparseloom.plan.vectors import LeafKind, choose_rows, choose_vectors, leaf_of
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.cuda import CUDA
 
@@ -34,12 +34,12 @@ def names_of(space: Space) -> Names:
 @pytest.mark.parametrize(
     ("heading", "kind", "driver"),
     [
-        (SPMV, Kind.GATHER, "A"),
-        ("y(i) = A(i,j) * x(j) | | i=500 j=500 |", Kind.DOT, None),
-        ("C(i,j) = A(i,j) + B(i,j) | | i=500 j=500 |", Kind.ROW, None),
+        (SPMV, LeafKind.GATHER, "A"),
+        ("y(i) = A(i,j) * x(j) | | i=500 j=500 |", LeafKind.DOT, None),
+        ("C(i,j) = A(i,j) + B(i,j) | | i=500 j=500 |", LeafKind.ROW, None),
     ],
 )
-def test_an_innermost_loop_is_a_row_a_dot_product_or_a_gather(heading: str, kind: Kind, driver: str | None) -> None:
+def test_an_innermost_loop_is_a_row_a_dot_product_or_a_gather(heading: str, kind: LeafKind, driver: str | None) -> None:
     _, space = space_of(heading)
     leaf = leaf_of(space, space.paths[0])
     assert leaf is not None and leaf.kind is kind and leaf.var == j

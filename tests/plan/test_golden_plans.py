@@ -18,7 +18,7 @@ from sparseloom.plan.choose import choices, variants
 from sparseloom.plan.decision import Choice
 from sparseloom.plan.machine import Machine
 from sparseloom.plan.space import Space
-from sparseloom.plan.statistics import Known, Spread, Statistics
+from sparseloom.plan.statistics import Evenness, OperandFacts, Statistics
 from sparseloom.targets.c import C
 from sparseloom.targets.cuda import CUDA
 from sparseloom.targets.target import Target
@@ -28,13 +28,14 @@ USUAL = Machine()
 MOST = 6  # choices that are written for each case
 
 
-def known_of(text: str) -> tuple[str, Known]:
+def known_of(text: str) -> tuple[str, OperandFacts]:
     """``A: uneven, fans 1000 20, longest 4000, scattered``."""
     name, _, rest = text.partition(":")
     told = {word: values for word, *values in (part.split() for part in rest.split(","))}
     number = {word: float(told[word][0]) for word in ("imbalance", "heaviest", "longest") if word in told}
-    spread = next(one for one in Spread if one.value in told)
-    return name.strip(), Known(tuple(map(float, told["fans"])), spread, scattered="scattered" in told, steady="steady" in told, **number)
+    spread = next(one for one in Evenness if one.value in told)
+    fans = tuple(map(float, told["fans"]))
+    return name.strip(), OperandFacts(fans, spread, scattered="scattered" in told, steady="steady" in told, **number)
 
 
 def space_of(heading: str, machine: Machine = USUAL, target: Target = C) -> tuple[Concrete, Space]:
@@ -48,7 +49,7 @@ def space_of(heading: str, machine: Machine = USUAL, target: Target = C) -> tupl
     return loops, Space(loops.stmt, sizes, statistics, machine.running(target))
 
 
-def _entries(known: Known) -> float:
+def _entries(known: OperandFacts) -> float:
     count = 1.0
     for fan in known.fans:
         count *= fan

@@ -12,7 +12,7 @@ from sanitize.tools import TOOLS
 
 from sparseloom.targets import c_stmt
 from sparseloom.targets.c_clauses import Clause
-from sparseloom.targets.loop_properties import Written
+from sparseloom.targets.loop_properties import WrittenProperties
 
 MANY, FEW = 24, 10  # cells, without ThreadSanitizer and with it
 KEPT = [Cell(result, "outer", races, "a workspace", op) for result in ("scalar", "vector") for races in RACES[1:] for op in ("sum", "all")]
@@ -59,7 +59,7 @@ def test_a_lost_reduction_is_found(seed: int, has_tsan: bool, tmp_path: Path, mo
         return [clause for clause in whole(*args) if "reduction" not in clause.says]  # type: ignore[arg-type]
 
     monkeypatch.setattr(c_stmt, "of_iterations", without)
-    monkeypatch.setattr(Written, "check", lambda self, root: None)
+    monkeypatch.setattr(WrittenProperties, "check", lambda self, root: None)
     found = Found()
     case = drawn(Cell("scalar", "outer", "Atomics", "a workspace", "sum"), seed, 0, found)
     assert case is not None

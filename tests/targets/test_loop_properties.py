@@ -22,7 +22,7 @@ from sparseloom.targets.c import emit
 from sparseloom.targets.c_clauses import Clause
 from sparseloom.targets.c_stmt import Statements
 from sparseloom.targets.cuda import translation_unit
-from sparseloom.targets.loop_properties import COUNTDOWN, FACTOR, Written, private, properties, reduction
+from sparseloom.targets.loop_properties import COUNTDOWN, FACTOR, WrittenProperties, private, properties, reduction
 
 i, k, n = (ir.Var(name) for name in "ikn")
 OWN, X, OUT = ir.Array("own", FLOAT64), ir.Array("x", FLOAT64), ir.Array("out", FLOAT64)
@@ -131,7 +131,7 @@ def test_an_atomic_update_that_is_lost_is_a_bug(monkeypatch: pytest.MonkeyPatch)
 def test_every_property_of_equal_loops_is_asked_for() -> None:
     first, second = (team_of(team()) for _ in range(2))
     assert first == second
-    written = Written()
+    written = WrittenProperties()
     for node, said in properties(first):
         written.note(node, said)
     written.check(first)

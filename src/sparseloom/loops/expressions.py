@@ -24,15 +24,15 @@ _UNDECIDED: DType = None  # type: ignore[assignment]  # the dtype of a constant 
 
 
 @dataclass(frozen=True)
-class Names:
+class KnownNames:
     """The scalars and arrays that a text may use at one place."""
 
     scalars: dict[str, ir.Var] = field(default_factory=dict)
     arrays: dict[str, ir.Array] = field(default_factory=dict)
 
-    def inner(self) -> Names:
+    def inner(self) -> KnownNames:
         """The names of a loop body or a branch, which may declare more."""
-        return Names(dict(self.scalars), dict(self.arrays))
+        return KnownNames(dict(self.scalars), dict(self.arrays))
 
     def declare(self, target: ir.Var | ir.Array) -> None:
         """Make a name known from here on."""
@@ -63,7 +63,7 @@ def unquoted(name: str) -> str:
 class Tokens:
     """What is left of one line."""
 
-    def __init__(self, line: str, names: Names) -> None:
+    def __init__(self, line: str, names: KnownNames) -> None:
         self.line, self.names = line, names
         self._tokens = list(self._cut(line))
         self._next = 0

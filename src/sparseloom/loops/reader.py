@@ -19,7 +19,7 @@ from typing import TypeVar
 from sparseloom.core.dtypes import BOOL, value_dtype
 from sparseloom.core.errors import NotationError
 from sparseloom.loops import nodes as ir
-from sparseloom.loops.expressions import NAME, Names, Tokens, unquoted
+from sparseloom.loops.expressions import NAME, KnownNames, Tokens, unquoted
 from sparseloom.loops.printer import SYMBOLS
 from sparseloom.loops.routines import ROUTINES, Call, Routine
 from sparseloom.loops.segments import Segments
@@ -53,12 +53,12 @@ def read(text: str, routines: Mapping[str, Routine] = ROUTINES) -> ir.Function:
     found = _HEAD.match(lines[0]) if lines else None
     if found is None:
         raise NotationError(f"a kernel begins with 'def name(parameters)', not with {lines[0] if lines else 'nothing'!r}")
-    names = Names()
+    names = KnownNames()
     params = tuple(_param(written, names) for written in found[2].split(", ") if written)
     return ir.Function(unquoted(found[1]), params, _Reader(lines[1:], routines).body(1, names))
 
 
-def _param(written: str, names: Names) -> ir.Param:
+def _param(written: str, names: KnownNames) -> ir.Param:
     found = _PARAM.match(written)
     if found is None:
         raise NotationError(f"{written!r} is not a parameter such as 'input x_vals: float64[]' or 'size n'")
@@ -92,7 +92,7 @@ class _Reader:
             raise NotationError(f"the line {line.strip()!r} is indented too far")
         return line[indent:] if line and indent == 2 * depth else None
 
-    def body(self, depth: int, names: Names) -> ir.Stmt:
+    def body(self, depth: int, names: KnownNames) -> ir.Stmt:
         """The statements of one depth; what they declare is added to the names."""
         stmts: list[ir.Stmt] = []
         while (line := self._line(depth)) is not None:
@@ -103,7 +103,7 @@ class _Reader:
                 stmts.append(self._stmt(line, depth, names))
         return ir.block(*stmts)
 
-    def _stmt(self, line: str, depth: int, names: Names) -> ir.Stmt:
+    def _stmt(self, line: str, depth: int, names: KnownNames) -> ir.Stmt:
         match line.split(" ")[0]:
             case "for":
                 return self._loop(line, depth, names)
@@ -125,7 +125,7 @@ class _Reader:
                 return self._team(depth, names)
         return self._simple(line, names)
 
-    def _team(self, depth: int, names: Names) -> ir.Stmt:
+    def _team(self, depth: int, names: KnownNames) -> ir.Stmt:
         inside = names.inner()
         first, loop = self.body(depth + 1, inside), self.body(depth, inside)
         if not isinstance(loop, ir.For) or self._line(depth) != "each thread last":
@@ -133,7 +133,7 @@ class _Reader:
         self.next += 1
         return ir.Team(first, loop, self.body(depth + 1, inside))
 
-    def _branch(self, condition: str, depth: int, names: Names) -> ir.Stmt:
+    def _branch(self, condition: str, depth: int, names: KnownNames) -> ir.Stmt:
         decided = Tokens(condition, names).expr(BOOL)
         then = self.body(depth + 1, names.inner())
         line = self._line(depth) or ""
@@ -145,7 +145,7 @@ class _Reader:
         self.next += 1
         return ir.If(decided, then, self.body(depth + 1, names.inner()))
 
-    def _loop(self, line: str, depth: int, names: Names) -> ir.Stmt:
+    def _loop(self, line: str, depth: int, names: KnownNames) -> ir.Stmt:
         found = _LOOP.match(line)
         if found is None:
             raise NotationError(f"cannot read the loop {line!r}")
@@ -166,7 +166,7 @@ class _Reader:
         how = _member(ir.LoopKind, said[1], "kind of loop"), int(said[2] or 0), reduces, Tokens(room, names).index() if room else None
         return ir.For(var, begin, end, self.body(depth + 1, inside), *how)
 
-    def _simple(self, line: str, names: Names) -> ir.Stmt:
+    def _simple(self, line: str, names: KnownNames) -> ir.Stmt:
         """A statement that holds no other statements."""
         word, _, rest = line.partition(" ")
         match word:
@@ -189,7 +189,7 @@ class _Reader:
             return self._call(self.routines[found[1]], found[2], names)
         return _written(line, names)
 
-    def _call(self, routine: Routine, written: str, names: Names) -> ir.Stmt:
+    def _call(self, routine: Routine, written: str, names: KnownNames) -> ir.Stmt:
         """A call: first its arrays, those that it allocates with their dtypes, then its arguments."""
         arrays: list[ir.Array] = []
         rest = written
@@ -211,14 +211,14 @@ class _Reader:
         return Call(routine, tuple(arrays), tuple(args))
 
 
-def _reduction(written: str, names: Names) -> ir.Reduction:
+def _reduction(written: str, names: KnownNames) -> ir.Reduction:
     found = _REDUCED.match(written)
     if found is None:
         raise NotationError(f"{written!r} is not a reduction such as '+ total'")
     return ir.Reduction(names.scalar(found[2]), _OPERATORS.get(found[1], found[1]))
 
 
-def _array(written: str, names: Names) -> tuple[ir.Array, str]:
+def _array(written: str, names: KnownNames) -> tuple[ir.Array, str]:
     """An array that is allocated, which is known from here on, and its size as text."""
     found = _ARRAY.match(written)
     if found is None:
@@ -229,7 +229,7 @@ def _array(written: str, names: Names) -> tuple[ir.Array, str]:
     return array, size
 
 
-def _written(line: str, names: Names) -> ir.Stmt:
+def _written(line: str, names: KnownNames) -> ir.Stmt:
     """What gives a scalar or elements of an array new values."""
     updates = ((one, line[: one.end(1)]) for one in _UPDATE.finditer(line))
     found = next((one for one, left in updates if left.count("[") == left.count("]")), _UPDATE.search(line))  # an index may compare

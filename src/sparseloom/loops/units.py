@@ -12,7 +12,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.routines import Call
 
 
-class Level(Enum):
+class UnitLevel(Enum):
     """The units that run a statement together, with scalars that are worth the same for each."""
 
     BLOCK = "block"
@@ -24,7 +24,7 @@ class Level(Enum):
 class Units:
     """The units that run a statement: their level, and the sizes of their launch."""
 
-    level: Level
+    level: UnitLevel
     threads: int
     lanes: int  # of what stands for a warp
     warp: int  # of a warp of the processor
@@ -32,7 +32,7 @@ class Units:
     @property
     def count(self) -> int:
         """How many threads run it."""
-        return {Level.BLOCK: self.threads, Level.WARP: self.lanes, Level.THREAD: 1}[self.level]
+        return {UnitLevel.BLOCK: self.threads, UnitLevel.WARP: self.lanes, UnitLevel.THREAD: 1}[self.level]
 
     def of_loop(self, kind: ir.LoopKind) -> int:
         """How many units there are for the iterations of a loop."""
@@ -42,9 +42,9 @@ class Units:
         """The units that run the body of a loop."""
         match loop.kind:
             case ir.LoopKind.GPU_WARP:
-                return replace(self, level=Level.WARP)
+                return replace(self, level=UnitLevel.WARP)
             case ir.LoopKind.GPU_THREAD:
-                return replace(self, level=Level.THREAD)
+                return replace(self, level=UnitLevel.THREAD)
         return self
 
 
@@ -55,7 +55,7 @@ def units_of(launch: ir.Launch) -> Units:
     """The units that run the body of a launch: blocks, each with so many threads."""
     if not isinstance(launch.threads, ir.Literal):
         raise TypeError(launch.threads)
-    return Units(Level.BLOCK, int(launch.threads.value.real), launch.lanes, launch.warp)
+    return Units(UnitLevel.BLOCK, int(launch.threads.value.real), launch.lanes, launch.warp)
 
 
 def over_launches(function: ir.Function, rule_of: Callable[[ir.Launch], Rule], settled: bool = False) -> ir.Function:

@@ -46,7 +46,7 @@ class _Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Written:
+class ScriptStatement:
     """A statement of a program, the line in which it begins, and the schedule below it; None if there is none."""
 
     parsed: ParsedStatement
@@ -63,11 +63,11 @@ class Written:
 class Script:
     """A program as it was read: its statements in order, and the formats that it declares."""
 
-    steps: tuple[Written, ...]
+    steps: tuple[ScriptStatement, ...]
     formats: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def last(self) -> Written:
+    def last(self) -> ScriptStatement:
         """The statement that makes the result."""
         return self.steps[-1]
 
@@ -92,8 +92,8 @@ def read_script(text: str, tensors: Collection[str] = ()) -> Script:
     """
     if not isinstance(text, str) or "\n" not in text.strip():
         bare = text if not isinstance(text, str) or "#" not in text else _without_comments(text).strip()
-        return Script((Written(parse(bare, tensors)),))
-    steps: list[Written] = []
+        return Script((ScriptStatement(parse(bare, tensors)),))
+    steps: list[ScriptStatement] = []
     formats: dict[str, str] = {}
     pieces = list(_pieces(_without_comments(text)))
     several = sum(kind is _Kind.STATEMENT for kind, _, _ in pieces) > 1
@@ -103,10 +103,10 @@ def read_script(text: str, tensors: Collection[str] = ()) -> Script:
             case _Kind.FORMATS:
                 _declare(formats, found, line)
             case _Kind.STATEMENT:
-                steps.append(Written(_parse(found, known, line, several), line))
+                steps.append(ScriptStatement(_parse(found, known, line, several), line))
                 known.add(steps[-1].parsed.result)
             case _Kind.SCHEDULE:
-                steps[-1] = Written(steps[-1].parsed, steps[-1].line, _schedule(found, line))
+                steps[-1] = ScriptStatement(steps[-1].parsed, steps[-1].line, _schedule(found, line))
     if not steps:
         raise NotationError("the program has no statement\n  help: write one such as y(i) = A(i,j) * x(j)")
     script = Script(tuple(steps), formats)
@@ -219,7 +219,7 @@ def _check(script: Script) -> None:
             raise _refuse(f"'{name}' is made in line {step.line}, but nothing reads it", step, name, help)
 
 
-def _check_made(step: Written, made: Mapping[str, Written], last: Written) -> None:
+def _check_made(step: ScriptStatement, made: Mapping[str, ScriptStatement], last: ScriptStatement) -> None:
     """Refuse a name that is made again, and a temporary that would be added to."""
     name = step.parsed.result
     if (first := made[name]) is not step:
@@ -230,7 +230,7 @@ def _check_made(step: Written, made: Mapping[str, Written], last: Written) -> No
         raise _refuse(f"'{name}' is a temporary, which holds nothing that could be added to", step, name, help)
 
 
-def _refuse(what: str, step: Written, name: str, help: str = "") -> NotationError:
+def _refuse(what: str, step: ScriptStatement, name: str, help: str = "") -> NotationError:
     text = step.parsed.text
     found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
     return refuse(f"cannot read the program: {what}", text, found.start() if found else 0, help)

@@ -46,7 +46,7 @@ CONSTANTS: dict[str, Scalar] = {"inf": math.inf, "nan": math.nan, "True": True, 
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class WrittenNumber:
     """A number, with its sign if it has one."""
 
     value: Scalar
@@ -66,7 +66,7 @@ class Element:
     """``A(i,3)``: a tensor at index variables and whole numbers. On the left side also a scalar, at none."""
 
     name: str
-    indices: tuple[Name | Number, ...]
+    indices: tuple[Name | WrittenNumber, ...]
     at: int
 
 
@@ -79,7 +79,7 @@ class Braces:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WrittenCall:
     """``f(a, b)``."""
 
     function: str
@@ -96,11 +96,11 @@ class Operation:
     at: int
 
 
-Syntax = Number | Name | Element | Braces | Call | Operation
+Syntax = WrittenNumber | Name | Element | Braces | WrittenCall | Operation
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class WrittenStatement:
     """``left = right`` or, if it ``accumulates``, ``left += right``."""
 
     left: Element
@@ -124,7 +124,7 @@ _FOREIGN = {
 }  # fmt: skip
 
 
-def read_statement(text: str, tensors: Collection[str]) -> Statement:
+def read_statement(text: str, tensors: Collection[str]) -> WrittenStatement:
     """Read a statement; ``tensors`` are names that are tensors although they are also functions."""
     return _Reader(text, tensors).statement()
 
@@ -143,7 +143,7 @@ def depth(root: Syntax) -> int:
     while stack:
         current, level = stack.pop()
         deepest = max(deepest, level)
-        if isinstance(current, Call | Operation):
+        if isinstance(current, WrittenCall | Operation):
             stack.extend((arg, level + 1) for arg in current.args)
     return deepest
 
@@ -193,7 +193,7 @@ class _Reader:
             raise self.refuse(f"expected '{symbol}' after {self.last}", help)
         self.advance()
 
-    def statement(self) -> Statement:
+    def statement(self) -> WrittenStatement:
         if self.token.kind == "end":
             raise self.refuse("it is empty", "write one such as y(i) = A(i,j) * x(j)")
         left = self.left_side()
@@ -206,7 +206,7 @@ class _Reader:
         self.expect_end()
         if depth(right) > DEEPEST:
             raise self.refuse(*TOO_DEEP, 0)
-        return Statement(left, right, accumulates)
+        return WrittenStatement(left, right, accumulates)
 
     def left_side(self) -> Element:
         if self.token.kind != "name":
@@ -214,7 +214,7 @@ class _Reader:
         name = self.advance()
         left = self.element(name) if self.follows("(", "[") else Element(name.text, (), name.at)
         for index in left.indices:
-            if isinstance(index, Number):
+            if isinstance(index, WrittenNumber):
                 help = "leave that mode out, and put what was computed in its place afterwards; operands may stand at numbers"
                 raise self.refuse(f"a result is made as a whole, so it cannot stand at {index.value}", help, index.at)
         return left
@@ -278,8 +278,8 @@ class _Reader:
         match operand:
             case _ if sign.text == "+":
                 return operand
-            case Number(value) if stands_alone:
-                return Number(-value if value == value else value, sign.at)  # one nan, so that equal trees compare equal
+            case WrittenNumber(value) if stands_alone:
+                return WrittenNumber(-value if value == value else value, sign.at)  # one nan, so that equal trees compare equal
         return Operation("negative", (operand,), sign.at)
 
     def power(self) -> Syntax:
@@ -314,13 +314,13 @@ class _Reader:
         is_constant = self.token.text in CONSTANTS and self.token.text not in self.tensors
         return is_constant and self.tokens[self.place + 1].text not in ("(", "[")
 
-    def number(self) -> Number:
+    def number(self) -> WrittenNumber:
         token = self.advance()
         if token.text in CONSTANTS:
-            return Number(CONSTANTS[token.text], token.at)
+            return WrittenNumber(CONSTANTS[token.text], token.at)
         if token.text.isdigit() and (len(token.text) > 20 or int(token.text) >= 2**64):
             raise self.refuse("the number does not fit in 64 bits", "write it as a float: 1e30", token.at)
-        return Number(number(token.text), token.at)
+        return WrittenNumber(number(token.text), token.at)
 
     def named(self) -> Syntax:
         name = self.advance()
@@ -336,9 +336,9 @@ class _Reader:
         self.expect(closing, "a tensor is followed by index variables, with commas between them")
         return Element(name.text, indices, name.at)
 
-    def places(self, owner: Token) -> tuple[Name | Number, ...]:
+    def places(self, owner: Token) -> tuple[Name | WrittenNumber, ...]:
         """Names and whole numbers with commas between them, up to but without the closing bracket."""
-        found: list[Name | Number] = []
+        found: list[Name | WrittenNumber] = []
         while True:
             found.append(self.place_number() if self.token.kind == "number" or self.follows("-") else self.index_name(owner))
             if not self.follows(","):
@@ -353,7 +353,7 @@ class _Reader:
             found.append(self.index_name(owner))
         return tuple(found)
 
-    def place_number(self) -> Number:
+    def place_number(self) -> WrittenNumber:
         """A number in the place of an index variable: it counts from the first coordinate, 0."""
         if self.follows("-"):
             raise self.refuse("an index counts from 0", "sizes are not known here, so that nothing can be counted from the end")
@@ -375,14 +375,14 @@ class _Reader:
             raise self.refuse(f"{owner} is not a function, so it cannot be applied to {name}", _instead_of(owner.text), owner.at)
         return Name(name.text, name.at)
 
-    def call(self, name: Token) -> Call:
+    def call(self, name: Token) -> WrittenCall:
         self.advance()
         args = [self.argument()]
         while self.follows(","):
             self.advance()
             args.append(self.argument())
         self.expect(")")
-        return Call(name.text, tuple(args), name.at)
+        return WrittenCall(name.text, tuple(args), name.at)
 
     def argument(self) -> Syntax:
         if not self.follows("{"):

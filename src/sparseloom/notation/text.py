@@ -18,7 +18,17 @@ from sparseloom.formats.named import dense
 from sparseloom.notation.caret import refuse
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Literal, Reduce, TensorVar
 from sparseloom.notation.printer import show
-from sparseloom.notation.syntax import Braces, Call, Element, Name, Number, Operation, Statement, Syntax, read_statement
+from sparseloom.notation.syntax import (
+    Braces,
+    Element,
+    Name,
+    Operation,
+    Syntax,
+    WrittenCall,
+    WrittenNumber,
+    WrittenStatement,
+    read_statement,
+)
 from sparseloom.notation.terms import check_scopes, combine, tensors_of
 
 # These names are reductions only; min and max of two values are also minimum and maximum.
@@ -89,7 +99,7 @@ def _modes(order: int) -> str:
 class _Meaning:
     """Decides what each name of a statement is, and builds the nodes."""
 
-    def __init__(self, text: str, statement: Statement) -> None:
+    def __init__(self, text: str, statement: WrittenStatement) -> None:
         self.text = text
         self.statement = statement
         elements = [found for side in (statement.left, statement.right) for found in _elements(side)]
@@ -108,7 +118,7 @@ class _Meaning:
     def value(self, syntax: Syntax) -> Expr:
         """The expression that ``syntax`` stands for where a value is wanted."""
         match syntax:
-            case Number(value):
+            case WrittenNumber(value):
                 return Literal(value)
             case Name(name, at):
                 if name in self.indices:
@@ -121,13 +131,13 @@ class _Meaning:
                 return Apply(op, (self.value(arg),))
             case Operation(op, args):
                 return reduce(partial(combine, op), map(self.value, args))
-            case Call():
+            case WrittenCall():
                 return self.call(syntax)
             case Braces(_, at):
                 raise self.refuse("variables in braces stand only at the start of a reduction", at, "write sum({i,j}, A(i,j))")
         assert_never(syntax)
 
-    def access(self, name: str, indices: tuple[Name | Number, ...], at: int) -> Access:
+    def access(self, name: str, indices: tuple[Name | WrittenNumber, ...], at: int) -> Access:
         if name in self.indices:
             raise self.refuse(f"'{name}' is an index variable, so it cannot be a tensor too", at, "rename one of them")
         before = self.orders.setdefault(name, len(indices))
@@ -135,22 +145,22 @@ class _Meaning:
             raise self.refuse(f"'{name}' has {_modes(before)} elsewhere, but {len(indices)} here", at)
         return Access(placeholder(name, len(indices)), tuple(map(_index, indices)))
 
-    def call(self, call: Call) -> Expr:
+    def call(self, call: WrittenCall) -> Expr:
         match call:
-            case Call("complex", (Number(real), Number(imaginary))) if not isinstance(real, complex) and not isinstance(imaginary, complex):
+            case WrittenCall("complex", (WrittenNumber(int() | float() as real), WrittenNumber(int() | float() as imaginary))):
                 return Literal(complex(real, imaginary))
-            case Call("complex", _, at):
+            case WrittenCall("complex", _, at):
                 raise self.refuse("complex takes two real numbers", at, "write complex(1, 2) or 1 + 2j")
-            case Call(_, (Braces(), *_)):
+            case WrittenCall(_, (Braces(), *_)):
                 return self.reduction(call)
-            case Call(function, (Name(name), *_)) if name in self.indices and operator(function).identity is not None:
+            case WrittenCall(function, (Name(name), *_)) if name in self.indices and operator(function).identity is not None:
                 return self.reduction(call)
-            case Call(function, _, at) if function in _ONLY_REDUCTIONS:
+            case WrittenCall(function, _, at) if function in _ONLY_REDUCTIONS:
                 help = f"write {function}(j, A(i,j)) or {function}({{i,j}}, A(i,j))"
                 raise self.refuse(f"'{function}' must say over which variables", at, help)
         return self.function(call)
 
-    def reduction(self, call: Call) -> Reduce:
+    def reduction(self, call: WrittenCall) -> Reduce:
         op = operator(call.function)
         if op.identity is None:
             raise self.refuse(f"'{call.function}' cannot reduce", call.at, "reductions are sum, prod, min, max, any and all")
@@ -162,7 +172,7 @@ class _Meaning:
         bound = tuple(IndexVar(found.name) for found in names if isinstance(found, Name))
         return Reduce(op.name, bound, self.value(body), written=True)
 
-    def function(self, call: Call) -> Expr:
+    def function(self, call: WrittenCall) -> Expr:
         op = operator(call.function)
         for arg in call.args:
             if isinstance(arg, Name) and arg.name in self.indices and all(isinstance(other, Name) for other in call.args):
@@ -178,12 +188,12 @@ class _Meaning:
         return Apply(op.name, tuple(args))
 
 
-def _index(written: Name | Number) -> IndexVar:
+def _index(written: Name | WrittenNumber) -> IndexVar:
     """The variable, or the number, at which a tensor stands."""
     match written:
         case Name(name):
             return IndexVar(name)
-        case Number(value):
+        case WrittenNumber(value):
             return Fixed(str(value), int(value.real))
     assert_never(written)
 
@@ -193,6 +203,6 @@ def _elements(syntax: Syntax) -> Iterator[Element | Braces]:
     match syntax:
         case Element() | Braces():
             yield syntax
-        case Call(_, args) | Operation(_, args):
+        case WrittenCall(_, args) | Operation(_, args):
             for arg in args:
                 yield from _elements(arg)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
-from sparseloom.loops.units import Level, Rule, Units, over_launches
+from sparseloom.loops.units import Rule, UnitLevel, Units, over_launches
 
 
 def place_barriers(function: ir.Function) -> ir.Function:
@@ -36,7 +36,7 @@ def _placing(launch: ir.Launch) -> Rule:
                 return _without_doubles(stmt)
             case _ if units.count == 1:
                 return stmt
-            case ir.For(kind=ir.LoopKind.GPU_THREAD) if units.level is Level.WARP and reread:
+            case ir.For(kind=ir.LoopKind.GPU_THREAD) if units.level is UnitLevel.WARP and reread:
                 return _between_barriers(stmt)
             case ir.Store(array) if array in reread:
                 return _between_barriers(stmt)

@@ -16,7 +16,7 @@ from typing import Any
 from sparseloom.core.trees import Node, field_names, rewrite, walk
 from sparseloom.loops import nodes as ir
 from sparseloom.loops.together import FindTogether
-from sparseloom.loops.units import Level, Units, over_launches
+from sparseloom.loops.units import UnitLevel, Units, over_launches
 
 
 def search_together(function: ir.Function) -> ir.Function:
@@ -27,7 +27,7 @@ def search_together(function: ir.Function) -> ir.Function:
 def _together(stmt: ir.Stmt, units: Units) -> ir.Stmt:
     lanes = _lanes(units)
     if isinstance(stmt, ir.Block):
-        found = _found(stmt.stmts, units) if units.level is Level.BLOCK and lanes > 1 else []
+        found = _found(stmt.stmts, units) if units.level is UnitLevel.BLOCK and lanes > 1 else []
         return ir.Block((FindTogether(tuple(found)), *stmt.stmts[len(found) :])) if found else stmt
     if lanes == 1:
         return stmt
@@ -44,9 +44,9 @@ def _lanes(units: Units) -> int:
     """How many lanes search together: those of a warp that all of its lanes run."""
     whole = units.threads % units.warp == 0
     match units.level:
-        case Level.BLOCK if whole:
+        case UnitLevel.BLOCK if whole:
             return units.warp
-        case Level.WARP if whole or units.lanes == units.warp:
+        case UnitLevel.WARP if whole or units.lanes == units.warp:
             return units.lanes
     return 1
 

@@ -20,11 +20,11 @@ from sparseloom.notation.printer import show
 from sparseloom.plan.compose import Steps
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import Space
-from sparseloom.plan.vectors import Kind, leaf_of
+from sparseloom.plan.vectors import LeafKind, leaf_of
 
 
 @dataclass(frozen=True)
-class Block:
+class RegisterBlock:
     """Loops over ``outer``, ``row``, the ``sums`` and ``lane``; ``shared`` is an operand that all rows read."""
 
     outer: tuple[IndexVar, ...]
@@ -55,13 +55,13 @@ def choose_blocks(space: Space, names: Names, in_threads: bool) -> list[Decision
     return found
 
 
-def block_of(space: Space) -> Block | None:
+def block_of(space: Space) -> RegisterBlock | None:
     """The loops, if rows of results outside of sums share an operand: all that is read is dense, and of one dtype."""
     path = space.paths[0]
     if len(space.paths) != 1 or space.spine != path.variables or space.graph.relations or path.assign.op is None:
         return None
     leaf, lhs, read = leaf_of(space, path), path.assign.lhs, accesses(path.assign.rhs)
-    if leaf is None or leaf.kind is not Kind.ROW or not _are_plain((lhs, *read)):
+    if leaf is None or leaf.kind is not LeafKind.ROW or not _are_plain((lhs, *read)):
         return None
     around = [var for var in path.variables[:-1] if var in lhs.indices]
     sums = tuple(var for var in path.variables[:-1] if var not in lhs.indices)
@@ -69,7 +69,7 @@ def block_of(space: Space) -> Block | None:
         return None
     *outer, row = around
     shared = next(_shared(read, row, leaf.var, sums), None)
-    block = None if shared is None else Block(tuple(outer), row, sums, leaf.var, shared)
+    block = None if shared is None else RegisterBlock(tuple(outer), row, sums, leaf.var, shared)
     return block if block is not None and _is_large(space, block) else None
 
 
@@ -86,23 +86,23 @@ def _are_plain(tensors: tuple[Access, ...]) -> bool:
     return plain and len(dtypes) == 1 and all(map(has_vectors, dtypes))
 
 
-def _is_large(space: Space, block: Block) -> bool:
+def _is_large(space: Space, block: RegisterBlock) -> bool:
     return space.extent(block.row) >= space.machine.blocks.rows and space.extent(block.lane) >= _width(space, block)
 
 
-def _width(space: Space, block: Block) -> int:
+def _width(space: Space, block: RegisterBlock) -> int:
     """How many results of a row stay in registers."""
     size, extent, limits = block.shared.tensor.dtype.itemsize, space.extent(block.lane), space.machine.blocks
     wide = limits.wide_bytes // size
     return wide if space.machine.masks and (extent % wide == 0 or extent >= limits.many * wide) else limits.lane_bytes // size
 
 
-def _bytes(space: Space, block: Block) -> int:
+def _bytes(space: Space, block: RegisterBlock) -> int:
     """How much of the operand all rows read."""
     return prod(space.extent(var) for var in block.shared.indices if var not in block.outer) * block.shared.tensor.dtype.itemsize
 
 
-def _in_place(steps: Steps, block: Block, width: int, rows: int) -> IndexVar:
+def _in_place(steps: Steps, block: RegisterBlock, width: int, rows: int) -> IndexVar:
     """Blocks of rows, with the operand as it is; and the loop that threads share."""
     outer, inner = steps.split(block.row, rows, f"{block.row}0", f"{block.row}1")
     steps.reorder(*block.outer, outer, block.lane, inner, *block.sums)
@@ -110,7 +110,7 @@ def _in_place(steps: Steps, block: Block, width: int, rows: int) -> IndexVar:
     return outer
 
 
-def _packed(steps: Steps, block: Block, width: int, rows: int) -> IndexVar:
+def _packed(steps: Steps, block: RegisterBlock, width: int, rows: int) -> IndexVar:
     """The same for panels of the lane, of which each is laid out first; and the loop that threads share."""
     panel, lane = steps.split(block.lane, width, f"{block.lane}0", f"{block.lane}1")
     own = (*(var for var in block.sums if var in block.shared.indices), lane)

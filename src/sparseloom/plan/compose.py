@@ -14,7 +14,7 @@ from sparseloom.relations.bound import BoundType
 from sparseloom.schedule.laws import breach
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.primitives import Bound, Divide, Fuse, Parallelize, Pos, Precompute, Prefetch, Reorder, Split, Unroll
-from sparseloom.schedule.schedule import Refused, Schedule
+from sparseloom.schedule.schedule import RejectedStep, Schedule
 from sparseloom.targets.interpret import INTERPRET
 from sparseloom.targets.target import Target
 
@@ -35,7 +35,7 @@ def after(loops: Concrete, steps: tuple[Primitive, ...]) -> Schedule | None:
         return Schedule(loops)
     before = after(loops, steps[:-1])
     made = None if before is None else before.attempt(steps[-1])
-    return None if isinstance(made, Refused) else made
+    return None if isinstance(made, RejectedStep) else made
 
 
 class Steps:

@@ -25,7 +25,7 @@ from sparseloom.plan.compose import Steps
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.machine import CONSTANT, GpuLimits
 from sparseloom.plan.space import Space
-from sparseloom.plan.vectors import Kind, Leaf, leaf_of
+from sparseloom.plan.vectors import Leaf, LeafKind, leaf_of
 
 BLOCK, WARP, THREAD = Unit.GPUBlock, Unit.GPUWarp, Unit.GPUThread
 
@@ -120,14 +120,14 @@ def _ways(nest: _Nest) -> Iterator[Decision]:
     space, walked = nest.space, nest.walked
     leaf = leaf_of(space, space.paths[0])
     first = space.spine[0]
-    if leaf is not None and leaf.kind is Kind.ROW and len(space.spine) > 1:
+    if leaf is not None and leaf.kind is LeafKind.ROW and len(space.spine) > 1:
         uneven = walked is not None and nest.is_uneven(walked)
         by_runs = [] if walked is None or walked.indices[-1:] == space.spine[-1:] else [_runs(nest, walked, leaf)]
         by_rows = [_rows_of_results(nest, leaf)] if nest.is_free(first) and leaf.path.assign.op is not None else []
         yield from [*by_runs, *by_rows] if uneven else [*by_rows, *by_runs]
-    elif leaf is not None and leaf.kind is Kind.GATHER and walked is not None and nest.is_free(first):
+    elif leaf is not None and leaf.kind is LeafKind.GATHER and walked is not None and nest.is_free(first):
         yield from _gathering(nest, walked, leaf)
-    elif leaf is not None and leaf.kind is Kind.DOT and len(space.spine) > 1 and all(map(nest.is_free, space.spine[:-1])):
+    elif leaf is not None and leaf.kind is LeafKind.DOT and len(space.spine) > 1 and all(map(nest.is_free, space.spine[:-1])):
         yield _dots(nest, walked, leaf)
     if all(map(nest.is_free, space.spine)):
         yield from _each(nest, walked)

@@ -18,7 +18,7 @@ from sparseloom.iteration.rows import lists_entries
 from sparseloom.lower.extents import Extents
 from sparseloom.notation.nodes import Access, Fixed, Forall, IndexVar, Stmt, Unit
 from sparseloom.plan.machine import Machine, this_machine
-from sparseloom.plan.statistics import Known, Statistics
+from sparseloom.plan.statistics import OperandFacts, Statistics
 
 NANOSECOND = 1e-9
 
@@ -74,7 +74,7 @@ class Space:
         levels = self.levels(access)
         return var not in levels[:-1] and (var in levels or self.graph.root(var) not in levels[:-1])
 
-    def known(self, access: Access) -> Known | None:
+    def known(self, access: Access) -> OperandFacts | None:
         """What is known of an operand; one that is converted first has the entries that it had."""
         return self.statistics.known(access.tensor.name)
 

@@ -33,7 +33,7 @@ HEAVY = 1 / 16  # the share of all entries that makes one row too large for one 
 Index = NDArray[np.signedinteger[Any]]
 
 
-class Spread(Enum):
+class Evenness(Enum):
     """How the entries of an operand are spread over the coordinates of its first level."""
 
     EVEN = "even"  # pieces of equally many coordinates have equally many entries
@@ -45,7 +45,7 @@ class Spread(Enum):
 
 
 @dataclass(frozen=True)
-class Known:
+class OperandFacts:
     """What is known of a sparse operand. ``fans`` says for every level how many positions there are below one of the level above.
 
     ``imbalance`` is how much more than its share the largest of sixteen equal pieces has, and ``heaviest`` the share of all entries that
@@ -55,7 +55,7 @@ class Known:
     """
 
     fans: tuple[float, ...]
-    spread: Spread = Spread.EVEN
+    spread: Evenness = Evenness.EVEN
     imbalance: float = 1.0
     heaviest: float | None = None
     scattered: bool = False
@@ -72,7 +72,7 @@ class Statistics:
     entries: int = 0
     cheapest: tuple[str, ...] = ()
     stored: tuple[tuple[str, int], ...] = ()
-    operands: tuple[tuple[str, Known], ...] = ()
+    operands: tuple[tuple[str, OperandFacts], ...] = ()
 
     @staticmethod
     def of(operands: Mapping[str, Storage], lengths: bool = False) -> Statistics:
@@ -90,7 +90,7 @@ class Statistics:
         stored = tuple((name, _rounded_down(counts[name])) for name in sparse)
         return Statistics(_rounded_down(sum(counts[name] for name in sparse)), tuple(cheapest), stored)
 
-    def known(self, name: str) -> Known | None:
+    def known(self, name: str) -> OperandFacts | None:
         """What is known of an operand."""
         return next((known for other, known in self.operands if other == name), None)
 
@@ -100,9 +100,9 @@ def _rounded_down(count: int) -> int:
 
 
 NOTHING_KNOWN = Statistics()
-_KNOWN: WeakKeyDictionary[Storage, Known] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Storage, OperandFacts] = WeakKeyDictionary()
 _LONGEST: WeakKeyDictionary[Storage, float] = WeakKeyDictionary()
-_IN_LEVELS: WeakKeyDictionary[LevelData, tuple[Hashable, Known]] = WeakKeyDictionary()
+_IN_LEVELS: WeakKeyDictionary[LevelData, tuple[Hashable, OperandFacts]] = WeakKeyDictionary()
 """What was found in the last level of a storage, and in which levels of which sizes: the transpose of a matrix has the same."""
 
 
@@ -113,7 +113,7 @@ def forget() -> None:
     _LONGEST.clear()
 
 
-def known_of(storage: Storage, lengths: bool = False) -> Known:
+def known_of(storage: Storage, lengths: bool = False) -> OperandFacts:
     """What is known of a storage. It is found out once: whoever changes index arrays later changes how fast things are, not what."""
     known = _KNOWN.get(storage)
     if known is None:
@@ -148,7 +148,7 @@ def known_alike(storage: Storage, like: Storage) -> None:
         _KNOWN[storage] = known_of(like)
 
 
-def _look_once(storage: Storage) -> Known:
+def _look_once(storage: Storage) -> OperandFacts:
     """What is known of a storage, or of another one with the same levels."""
     levels = storage.format.levels, storage.format.level_sizes(storage.shape), len(storage.values), storage.device
     same, known = _IN_LEVELS.get(storage.levels[-1], (None, None)) if storage.levels else (None, None)
@@ -159,12 +159,12 @@ def _look_once(storage: Storage) -> Known:
     return known
 
 
-def _look(storage: Storage) -> Known:
+def _look(storage: Storage) -> OperandFacts:
     counts = passed_counts(storage)
     fans = tuple(rounded(below / max(above, 1)) for above, below in pairwise(counts))
     if storage.device != "cpu":
-        return Known(fans)  # its arrays are not at hand
-    found = Known(fans, scattered=_is_scattered(storage, counts[-1]), steady=_is_steady(storage, counts[-1]))
+        return OperandFacts(fans)  # its arrays are not at hand
+    found = OperandFacts(fans, scattered=_is_scattered(storage, counts[-1]), steady=_is_steady(storage, counts[-1]))
     if counts[-1] < LARGE or not storage.format.levels[0].ordered:
         return found
     size = storage.format.level_sizes(storage.shape)[0]
@@ -172,7 +172,7 @@ def _look(storage: Storage) -> Known:
     if shares is None or (imbalance := float(shares.max()) * PIECES) <= EVEN:
         return found
     heaviest = _heaviest(storage, size)
-    spread = Spread.HEAVY if heaviest > HEAVY else Spread.UNEVEN
+    spread = Evenness.HEAVY if heaviest > HEAVY else Evenness.UNEVEN
     return replace(found, spread=spread, imbalance=rounded(imbalance), heaviest=rounded(heaviest))
 
 

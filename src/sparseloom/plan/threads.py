@@ -23,18 +23,18 @@ from sparseloom.notation.nodes import Access, IndexVar, Races, Unit
 from sparseloom.plan.compose import Steps
 from sparseloom.plan.decision import Decision
 from sparseloom.plan.space import NANOSECOND, Space
-from sparseloom.plan.statistics import Known, Spread
+from sparseloom.plan.statistics import Evenness, OperandFacts
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedLoop:
     """How threads share the work, and whether outer loops are fused for it."""
 
     decision: Decision
     in_one_loop: bool = False
 
 
-def choose_threads(space: Space, result: Access) -> list[Callable[[Names], Shared]]:
+def choose_threads(space: Space, result: Access) -> list[Callable[[Names], SharedLoop]]:
     """The ways in which threads can share the outermost loop, best first; each takes the names that it needs."""
     if not space.spine:
         return []
@@ -46,7 +46,7 @@ def choose_threads(space: Space, result: Access) -> list[Callable[[Names], Share
     return [partial(_by_rows, space, walked, weigh, Races.Temporary)] if _affords_copies(space, result) else []
 
 
-def every_way(space: Space, result: Access) -> list[Callable[[Names], Shared]]:
+def every_way(space: Space, result: Access) -> list[Callable[[Names], SharedLoop]]:
     """All ways in which threads can share the outermost loop, whatever the statistics say."""
     if not space.spine:
         return []
@@ -58,7 +58,7 @@ def every_way(space: Space, result: Access) -> list[Callable[[Names], Shared]]:
     return [*by_rows, *(_ways_by_positions(space, walked) if walked is not None else [])]
 
 
-def choose_places(space: Space, result: Access) -> list[Callable[[Names], Shared]]:
+def choose_places(space: Space, result: Access) -> list[Callable[[Names], SharedLoop]]:
     """The ways in which threads can put entries into rows in any order, best first: each piece counts its entries in every row."""
     rows = prod(map(space.extent, space.levels(result)[:-1]))
     entries = sum(space.iterations(path, path.variables) for path in space.paths)
@@ -75,7 +75,7 @@ def choose_places(space: Space, result: Access) -> list[Callable[[Names], Shared
     return [partial(_in_words, way, what, why) for way in ways]
 
 
-def _in_words(way: Callable[[Names], Shared], what: str, why: str, names: Names) -> Shared:
+def _in_words(way: Callable[[Names], SharedLoop], what: str, why: str, names: Names) -> SharedLoop:
     shared = way(names)
     return replace(shared, decision=replace(shared.decision, what=what, why=why))
 
@@ -85,7 +85,7 @@ def _is_free(space: Space, result: Access) -> bool:
     return space.is_over(space.spine[0], result)
 
 
-def _ways_by_positions(space: Space, walked: Access) -> list[Callable[[Names], Shared]]:
+def _ways_by_positions(space: Space, walked: Access) -> list[Callable[[Names], SharedLoop]]:
     chain = _chain(space, walked)
     return [partial(_by_positions, space, walked, chain, space.machine.threads.pieces)] if chain else []
 
@@ -108,22 +108,22 @@ def _chain(space: Space, access: Access) -> tuple[IndexVar, ...]:
 def _has_heavy_row(space: Space, access: Access) -> bool:
     """Whether one row of an operand is too much for a thread. Cutting it costs more where every entry makes a row of results."""
     known = space.known(access)
-    if known is None or known.spread is not Spread.HEAVY:
+    if known is None or known.spread is not Evenness.HEAVY:
         return False
     return space.spine[-1] == space.levels(access)[-1] or (known.heaviest or 0) >= space.machine.threads.very_heavy
 
 
-def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], pieces: int, names: Names) -> Shared:
+def _by_positions(space: Space, access: Access, chain: tuple[IndexVar, ...], pieces: int, names: Names) -> SharedLoop:
     """The entries of an operand in pieces."""
     steps = Steps(names)
     outer, _ = steps.divide(steps.pos(steps.fuse(*chain), access), pieces, "p0", "p1")
     steps.parallelize(outer, Unit.CPUThread, Races.Temporary)
     known = space.known(access)
     why = f"one {chain[0]} has about {known.heaviest or 0:.0%} of the entries of {access.tensor}" if known else ""
-    return Shared(Decision(steps.all(), f"threads take {pieces} pieces of entries", why, "pieces of rows"), in_one_loop=True)
+    return SharedLoop(Decision(steps.all(), f"threads take {pieces} pieces of entries", why, "pieces of rows"), in_one_loop=True)
 
 
-def _by_rows(space: Space, walked: Access | None, weigh: int | None, races: Races, names: Names, pieces: int = 0) -> Shared:
+def _by_rows(space: Space, walked: Access | None, weigh: int | None, races: Races, names: Names, pieces: int = 0) -> SharedLoop:
     """The outermost loop in pieces: of equal length, or of equal weight, where a row adds so much to that of its entries."""
     var = space.spine[0]
     limits, steps = space.machine.threads, Steps(names)
@@ -138,7 +138,7 @@ def _by_rows(space: Space, walked: Access | None, weigh: int | None, races: Race
     why = _why(space, var, walked, known)
     if walked is not None and weigh:
         why += f", and about {_below(space, walked):.2g} of them in a row"
-    return Shared(Decision(steps.all(), what, why, "" if weigh is None else "pieces of equal length"))
+    return SharedLoop(Decision(steps.all(), what, why, "" if weigh is None else "pieces of equal length"))
 
 
 def _of_weight(walked: Access, weigh: int | None) -> str:
@@ -151,7 +151,7 @@ def _weight(space: Space, walked: Access | None) -> int | None:
     Pieces of equal length have equally many rows, too. Others may have thousands of empty ones.
     """
     known = None if walked is None else space.known(walked)
-    if walked is None or known is None or known.spread is Spread.EVEN:
+    if walked is None or known is None or known.spread is Evenness.EVEN:
         return None
     return space.machine.threads.per_row if _below(space, walked) < space.machine.threads.short_row else 0
 
@@ -161,10 +161,10 @@ def _below(space: Space, access: Access) -> float:
     return prod(space.fan(access, depth) for depth in range(1, len(access.tensor.format.levels)))
 
 
-def _why(space: Space, var: IndexVar, walked: Access | None, known: Known | None) -> str:
+def _why(space: Space, var: IndexVar, walked: Access | None, known: OperandFacts | None) -> str:
     if walked is None or known is None:
         return f"{var} has {space.extent(var):,} values"
-    if known.spread is Spread.EVEN:
+    if known.spread is Evenness.EVEN:
         return f"entries of {walked.tensor} are spread evenly over {space.extent(var):,} values of {var}"
     return f"of 16 equal pieces of {var} the largest has about {known.imbalance:.1f} times its share of the entries of {walked.tensor}"
 

@@ -25,7 +25,7 @@ from sparseloom.plan.space import Space
 IN_LANES, IN_WORDS = ("add", "multiply", "minimum", "maximum"), "sums, products, minima and maxima"
 
 
-class Kind(Enum):
+class LeafKind(Enum):
     """What an innermost loop does."""
 
     ROW = "row"  # neighbouring values of a dense result
@@ -39,7 +39,7 @@ class Leaf:
 
     path: Path
     var: IndexVar
-    kind: Kind
+    kind: LeafKind
     driver: Access | None = None
 
 
@@ -53,7 +53,7 @@ def choose_vectors(space: Space, names: Names, may_move: bool = True) -> list[De
 
 def choose_lanes(space: Space) -> list[Decision]:
     """Sums of neighbouring values and of entries in vectors, without constants that would take a kernel for every extent."""
-    if len(space.paths) != 1 or (leaf := leaf_of(space, space.paths[0])) is None or leaf.kind is Kind.ROW:
+    if len(space.paths) != 1 or (leaf := leaf_of(space, space.paths[0])) is None or leaf.kind is LeafKind.ROW:
         return []
     extent, steps = space.extent(leaf.var), Steps(Names())
     if leaf.driver is not None:
@@ -77,16 +77,16 @@ def leaf_of(space: Space, path: Path) -> Leaf | None:
     sparse = [access for access in read if var in access.indices and not access.tensor.format.levels[-1].full]
     driver = sparse[0] if len(sparse) == 1 else None
     if space.is_over(var, lhs):
-        return Leaf(path, var, Kind.ROW) if not sparse and lhs.tensor.format.levels[-1].full else None
+        return Leaf(path, var, LeafKind.ROW) if not sparse and lhs.tensor.format.levels[-1].full else None
     if path.assign.op is None or len(sparse) > 1:
         return None
-    return Leaf(path, var, Kind.GATHER if sparse else Kind.DOT, driver)
+    return Leaf(path, var, LeafKind.GATHER if sparse else LeafKind.DOT, driver)
 
 
 def _is_around_sums(space: Space, leaf: Leaf) -> bool:
     """Whether a loop over neighbouring values of a result has sums inside, into numbers, that read neighbouring values too."""
     sums = [path for path in space.paths if path is not leaf.path]
-    if leaf.kind is not Kind.ROW or space.spine[-1:] != (leaf.var,) or any(path.assign.lhs.indices for path in sums):
+    if leaf.kind is not LeafKind.ROW or space.spine[-1:] != (leaf.var,) or any(path.assign.lhs.indices for path in sums):
         return False
     read = [access for path in sums for access in accesses(path.assign.rhs) if space.is_over(leaf.var, access)]
     return bool(read) and all(space.is_last(leaf.var, access) and access.tensor.format.levels[-1].full for access in read)
@@ -103,7 +103,7 @@ def _decide(space: Space, leaf: Leaf, names: Names, may_move: bool) -> Decision 
     is_constant = extent <= CONSTANT
     if is_constant:
         var = steps.bound(var, extent)
-    if leaf.kind is Kind.DOT:
+    if leaf.kind is LeafKind.DOT:
         steps.parallelize(var, Unit.CPUVector, Races.ParallelReduction)
         what, why = "vectors that are added up in the end", f"{leaf.var} has {extent:,} values side by side, which are added up"
         if _ask_ahead(space, steps):

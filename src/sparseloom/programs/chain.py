@@ -33,7 +33,7 @@ from sparseloom.notation.terms import close_over, semiring_zero, tensors_of
 from sparseloom.notation.text import declare
 from sparseloom.plan.contraction import Contraction, Path, Step, contract, contract_along, density
 from sparseloom.plan.problem import Problem, Shaped, declared, pose, pose_without_data
-from sparseloom.plan.statistics import Known, Statistics
+from sparseloom.plan.statistics import OperandFacts, Statistics
 from sparseloom.programs.binding import Call, aligned
 from sparseloom.programs.calling import IndexOverflow
 from sparseloom.programs.conversion import with_indices_as
@@ -116,7 +116,7 @@ def _linked(
     known: Mapping[str, TensorVar],
     shapes: Mapping[str, Shaped],
     counts: Mapping[str, int],
-    large: Mapping[str, Known],
+    large: Mapping[str, OperandFacts],
     setting: Setting,
 ) -> tuple[Specialization, ...]:
     """Each step made definite, with what the steps before it make among its operands."""

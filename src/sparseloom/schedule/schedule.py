@@ -30,7 +30,7 @@ from sparseloom.schedule.picture import bare, full
 from sparseloom.schedule.primitive import PRIMITIVES, Primitive, spell
 from sparseloom.schedule.races import Conflict, analyse
 from sparseloom.schedule.refusal import Refusal, listed
-from sparseloom.schedule.text import Call, instead_of, read_steps, unreadable
+from sparseloom.schedule.text import WrittenStep, instead_of, read_steps, unreadable
 from sparseloom.show.iteration_graph import IterationGraph
 from sparseloom.show.iteration_space import IterationSpace, draw
 from sparseloom.show.provenance_graph import ProvenanceGraph
@@ -42,7 +42,7 @@ Variables = Variable | Iterable[Variable]
 
 
 @dataclass(frozen=True)
-class Refused:
+class RejectedStep:
     """Why a step cannot be done, and the statement that it was to change."""
 
     refusal: Refusal
@@ -135,20 +135,20 @@ class Schedule:
 
     def _take(self, step: Primitive) -> Self:
         made = self.attempt(step)
-        if isinstance(made, Refused):
+        if isinstance(made, RejectedStep):
             raise self._refused(str(step), made.refusal, made.stmt)
         broken = breach(made.concrete, self.target)
         if broken is not None:
             raise self._refused(str(step), broken, made.stmt)
         return made
 
-    def attempt(self, step: Primitive) -> Self | Refused:
+    def attempt(self, step: Primitive) -> Self | RejectedStep:
         """The schedule after one more step, before the laws are checked; or why the step cannot be done."""
         names = renamings(self.concrete, step.new_names())
         before, now = (renamed(self.concrete, names), step.reading(names)) if names else (self.concrete, step)
         refusal = now.check_all(before)
         if refusal is not None:
-            return Refused(refusal, before.stmt)
+            return RejectedStep(refusal, before.stmt)
         return replace(self, concrete=now.apply_all(before), trace=(*self.trace, step))
 
     def _refused(self, step: str, refusal: Refusal, stmt: Stmt) -> ScheduleError:
@@ -213,7 +213,7 @@ class Schedule:
             made = made._take(made._read(call, text))
         return made
 
-    def _read(self, call: Call, text: str) -> Primitive:
+    def _read(self, call: WrittenStep, text: str) -> Primitive:
         """A step of a text, for the statement as it is now."""
         built = build(call.step, call.arguments, self.concrete)
         if isinstance(built, Refusal):

@@ -30,7 +30,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 @dataclass(frozen=True)
-class Call:
+class WrittenStep:
     """A step as it was written; ``places`` says where in the text it starts, and then each argument."""
 
     step: type[Primitive]
@@ -42,7 +42,7 @@ class Call:
         return self.places[0] if refusal.argument is None else self.places[refusal.argument + 1] + refusal.column
 
 
-def read_steps(text: str) -> Iterator[Call]:
+def read_steps(text: str) -> Iterator[WrittenStep]:
     """The steps of a schedule's text, in order."""
     bare = re.sub(r"#[^\n]*", lambda comment: " " * len(comment[0]), text)
     at = 0
@@ -60,7 +60,7 @@ def read_steps(text: str) -> Iterator[Call]:
         if opening is None:
             raise unreadable(text, word.end(), Refusal("S001", f"'(' was expected after {word[0]}", f"write {usage(step)}"))
         end, pieces = _arguments(text, bare, opening.end() - 1)
-        yield Call(step, tuple(piece for _, piece in pieces), (at, *(place for place, _ in pieces)))
+        yield WrittenStep(step, tuple(piece for _, piece in pieces), (at, *(place for place, _ in pieces)))
         at = end + 1
 
 

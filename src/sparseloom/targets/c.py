@@ -22,7 +22,7 @@ from sparseloom.targets.c_stmt import Statements, heap_arrays, may_fail, pieces_
 from sparseloom.targets.c_toolchain import C_TOOLCHAIN
 from sparseloom.targets.c_vectors import VECTOR_BYTES
 from sparseloom.targets.target import CPU_UNITS, Target
-from sparseloom.targets.toolchain import Allocator, Shelf
+from sparseloom.targets.toolchain import Allocator, ShelfSize
 
 _OURS = frozenset(["args", "caller", "status", "poll", "countdown", "larger", *DECLARED, *STATUS_NAMES])
 _WIDTH = 110
@@ -149,5 +149,5 @@ C = Target(
     atomic=atomic_way,
     vector_bytes=VECTOR_BYTES,
     toolchain=C_TOOLCHAIN,
-    allocator=Allocator("give_back", Shelf(HUGE_PAGE, PLACES)),
+    allocator=Allocator("give_back", ShelfSize(HUGE_PAGE, PLACES)),
 )

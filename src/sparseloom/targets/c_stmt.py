@@ -23,7 +23,7 @@ from sparseloom.targets.c_expr import PLUS, TIMES, UNARY, Expressions, Piece, c_
 from sparseloom.targets.c_names import remark
 from sparseloom.targets.c_prelude import atomic_way
 from sparseloom.targets.c_vectors import SMALLEST_REGISTER, VECTOR_BYTES, LaneExpressions, infix_symbol
-from sparseloom.targets.loop_properties import ATOMIC, FACTOR, THREADS, Written, private, private_arrays, reduction
+from sparseloom.targets.loop_properties import ATOMIC, FACTOR, THREADS, WrittenProperties, private, private_arrays, reduction
 from sparseloom.targets.target import Atomic
 
 
@@ -77,7 +77,7 @@ class Statements:
         self.origin = ""
         self.exit = Exit("status = {};", "fail")
         self.stacked: set[ir.Array] = set()
-        self.written = Written()
+        self.written = WrittenProperties()
         self.region: ir.Stmt | None = None  # the team or threads loop in which each thread has memory of its own
 
     def line(self, *texts: str) -> None:

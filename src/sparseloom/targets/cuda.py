@@ -28,7 +28,7 @@ try typeid typename using virtual warpSize wchar_t xor xor_eq
 
 
 @dataclass(frozen=True)
-class KernelOf:
+class CudaKernel:
     """One kernel of a function: what it is called, how it is launched, what it takes, and whether it may fail (see ``status`` there)."""
 
     name: str
@@ -37,11 +37,11 @@ class KernelOf:
     fails: bool
 
 
-def kernels_of(function: Function, entry: str) -> tuple[KernelOf, ...]:
+def kernels_of(function: Function, entry: str) -> tuple[CudaKernel, ...]:
     """The kernels of a function, in the order of its launches."""
     launches = [n for n in walk(function.body) if isinstance(n, Launch)]
     return tuple(
-        KernelOf(f"{legal(entry)}_{k}", launch, _taken(launch), any(isinstance(n, Fail) for n in walk(launch)))
+        CudaKernel(f"{legal(entry)}_{k}", launch, _taken(launch), any(isinstance(n, Fail) for n in walk(launch)))
         for k, launch in enumerate(launches)
     )
 

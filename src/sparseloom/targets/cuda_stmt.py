@@ -16,7 +16,7 @@ from sparseloom.loops import nodes as ir
 from sparseloom.loops.segments import Segments
 from sparseloom.loops.simplify import simplify
 from sparseloom.loops.together import FindTogether
-from sparseloom.loops.units import Level
+from sparseloom.loops.units import UnitLevel
 from sparseloom.targets.c_expr import PLUS, TIMES, Expressions, Piece, c_type, literal, operate, update_symbol
 from sparseloom.targets.c_stmt import Statements
 from sparseloom.targets.loop_properties import ATOMIC, TOTAL
@@ -46,12 +46,12 @@ class KernelStatements(Statements):
         self.threads, self.lanes, self.warp = int(launch.threads.value.real), launch.lanes, launch.warp  # type: ignore[attr-defined]
         if not launch.settled:
             raise CompilerBug(launch, "a launch is settled before its text is made: its barriers are placed")
-        self.level = Level.BLOCK
+        self.level = UnitLevel.BLOCK
 
     # What runs where
 
     @contextmanager
-    def _at(self, level: Level) -> Iterator[None]:
+    def _at(self, level: UnitLevel) -> Iterator[None]:
         outside, self.level = self.level, level
         yield
         self.level = outside
@@ -59,12 +59,12 @@ class KernelStatements(Statements):
     @property
     def _alone(self) -> bool:
         """Whether one thread runs this, so that nobody else does the same."""
-        return self.level is Level.THREAD or (self.lanes if self.level is Level.WARP else self.threads) == 1
+        return self.level is UnitLevel.THREAD or (self.lanes if self.level is UnitLevel.WARP else self.threads) == 1
 
     @property
     def _number(self) -> str:
         """Which thread of the block, or which lane of the warp, this is."""
-        return f"threadIdx.x % {self.lanes}" if self.level is Level.WARP and self.lanes < self.threads else "threadIdx.x"
+        return f"threadIdx.x % {self.lanes}" if self.level is UnitLevel.WARP and self.lanes < self.threads else "threadIdx.x"
 
     @property
     def _mask(self) -> str:
@@ -84,7 +84,7 @@ class KernelStatements(Statements):
     def _wait(self) -> None:
         """All who run this wait for each other."""
         if not self._alone:
-            self.line("__syncthreads();" if self.level is Level.BLOCK else f"__syncwarp({self._mask});")
+            self.line("__syncthreads();" if self.level is UnitLevel.BLOCK else f"__syncwarp({self._mask});")
 
     # Statements
 
@@ -157,7 +157,7 @@ class KernelStatements(Statements):
             raise CompilerBug(loop, f"a {loop.kind.value} loop runs on a CPU, not in a kernel of a GPU")
 
     @contextmanager
-    def _unit(self, loop: ir.For, number: str, count: int, level: Level) -> Iterator[None]:
+    def _unit(self, loop: ir.For, number: str, count: int, level: UnitLevel) -> Iterator[None]:
         """What one of so many units runs of a loop: the iteration with its number, if there is one."""
         here, name = self._iteration(loop, number), self.names.scalar(loop.var.name)
         is_whole = loop.begin == ir.ZERO and loop.end == ir.index(count)
@@ -175,16 +175,16 @@ class KernelStatements(Statements):
         """A loop over the warps of a block."""
         number = "threadIdx.x" if self.lanes == 1 else f"threadIdx.x / {self.lanes}"
         brought = self._brought(loop)
-        with self._unit(loop, number, self.threads // self.lanes, Level.WARP):
+        with self._unit(loop, number, self.threads // self.lanes, UnitLevel.WARP):
             self._bring(loop, brought)
         self._add_up(brought, self.lanes)
 
     def _threads_loop(self, loop: ir.For) -> None:
         """A loop over threads or lanes. Those that it leaves idle take part in its shuffles all the same."""
-        count = self.lanes if self.level is Level.WARP else self.threads
+        count = self.lanes if self.level is UnitLevel.WARP else self.threads
         brought, segments = self._brought(loop), [stmt for stmt in ir.stmts_of(loop.body) if isinstance(stmt, Segments)]
         places = [self._place_brought(stmt) for stmt in segments]
-        with self._unit(loop, self._number if count > 1 else "0", count, Level.THREAD):
+        with self._unit(loop, self._number if count > 1 else "0", count, UnitLevel.THREAD):
             self._bring(loop, brought)
             for stmt, (place, value) in zip(segments, places, strict=True):
                 self.line(f"{place} = {self.expressions.index(stmt.index)};", f"{value} = {self.expressions.value(stmt.value)};")
@@ -210,7 +210,7 @@ class KernelStatements(Statements):
     def _add_up(self, brought: dict[ir.Shuffle, str], each: int) -> None:
         """The totals of what was brought, the same by so many threads ``each``: in the end all who run this have them."""
         for stmt, name in brought.items():
-            if self.level is Level.WARP:
+            if self.level is UnitLevel.WARP:
                 self._shuffle(stmt, name, 1, self.lanes, self._mask)
             else:
                 near = min(self.threads, self.warp)
@@ -299,7 +299,7 @@ class KernelStatements(Statements):
         """All who run this fill a part each."""
         array, k = self.names.array(fill.array), self.names.fresh("k")
         private = self._alone or fill.array.space is ir.MemorySpace.LOCAL
-        step = "1" if private else str(self.lanes if self.level is Level.WARP else self.threads)
+        step = "1" if private else str(self.lanes if self.level is UnitLevel.WARP else self.threads)
         offset = "" if fill.begin == ir.ZERO else f"{self.expressions.index_piece(fill.begin).at(TIMES)} + "
         value = self.names.fresh("filling")
         self.line(f"const {c_type(fill.array.dtype)} {value} = {self.expressions.value(fill.value)};")
@@ -323,7 +323,7 @@ class KernelStatements(Statements):
             self.line(f"{kind} {name}[{max(size, 1)}];")
         elif array.space is not ir.MemorySpace.SHARED:
             raise CompilerBug(array, "memory of all is made before a kernel")
-        elif self.level is Level.WARP and self.threads > self.lanes:
+        elif self.level is UnitLevel.WARP and self.threads > self.lanes:
             every = self.names.fresh(f"{name}_of_warps")
             self.line(f"__shared__ {kind} {every}[{self.threads // self.lanes * max(size, 1)}];")
             self.line(f"{kind} *const {name} = {every} + threadIdx.x / {self.lanes} * {max(size, 1)};")

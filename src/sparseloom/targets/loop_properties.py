@@ -76,7 +76,7 @@ def _polls(region: ir.Stmt) -> bool:
     return any(isinstance(n, ir.Poll) for n in walk(region))
 
 
-class Written:
+class WrittenProperties:
     """The properties that a text says so far. Nodes are told apart by identity: loops that are equal each need their own words."""
 
     def __init__(self) -> None:

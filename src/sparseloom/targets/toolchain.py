@@ -55,7 +55,7 @@ class Toolchain:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class ShelfSize:
     """The memory of freed results that kernels keep for the next ones: whole pages of so many bytes, in so many places."""
 
     page: int
@@ -71,4 +71,4 @@ class Allocator:
     """
 
     free: str
-    shelf: Shelf | None = None
+    shelf: ShelfSize | None = None

@@ -10,8 +10,7 @@ import ctypes
 from collections.abc import Callable
 
 from sparseloom.core.settings import kept_memory
-from sparseloom.targets import toolchain
-from sparseloom.targets.toolchain import Allocator
+from sparseloom.targets.toolchain import Allocator, ShelfSize
 from sparseloom.toolchain.ending import keep_for_ever
 from sparseloom.toolchain.loading import TAKES_ADDRESS, TAKES_NOTHING, Library
 
@@ -19,7 +18,7 @@ from sparseloom.toolchain.loading import TAKES_ADDRESS, TAKES_NOTHING, Library
 class Shelf:
     """The shelf of one allocator in this process."""
 
-    def __init__(self, facts: toolchain.Shelf) -> None:
+    def __init__(self, facts: ShelfSize) -> None:
         # As kernels see it: an address and a number of pages in one word for every mapping.
         fields = [("limit", ctypes.c_int64), ("next", ctypes.c_int64), ("kept", ctypes.c_size_t * facts.places)]
         self._words = type("_Words", (ctypes.Structure,), {"_fields_": fields})()
