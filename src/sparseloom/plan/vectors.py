@@ -124,7 +124,7 @@ def _decide(space: Space, leaf: Leaf, names: Names, may_move: bool) -> Decision 
 def _few_lanes(space: Space, leaf: Leaf, may_move: bool) -> int:
     """How many results there are side by side, if they are fewer than the lanes of a vector, and stay in registers while sums run."""
     extent, size = space.extent(leaf.var), leaf.path.assign.lhs.tensor.dtype.itemsize
-    fits = leaf.kind is Kind.ROW and may_move and 0 < extent < space.machine.vectors.vector // size
+    fits = leaf.kind is LeafKind.ROW and may_move and 0 < extent < space.machine.vectors.vector // size
     return extent if fits and _in_registers(space, leaf, leaf.var) is not None else 0
 
 
