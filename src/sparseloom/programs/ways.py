@@ -112,7 +112,8 @@ class Sharing:
     def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage | None:
         """The result; None if the lender is not a tensor, whose index arrays are copied as they enter."""
         given = operands[self.lender]
-        source = given if type(given) is Storage else getattr(given, "storage", None)
+        # A tensor was found valid when it was laid.
+        source = given if type(given) is Storage else getattr(given, "_storage", None)
         if source is None:
             return None
         values = aligned(lent_room(source, self.depth, self.format, self.shape), self.dtype)

@@ -30,8 +30,17 @@ def is_alone(tensor: Any) -> bool:
         pos, crd = np.zeros(2, np.int32), np.zeros(2, np.int32)[:1]
         made = type(tensor)(Storage(csr, (1, 1), (LevelData(), LevelData({"pos": pos, "crd": crd})), np.zeros(1)))
         del pos, crd
-        _ALONE.append(_references(made))
-    return bool(tensor._storage.indices) and _references(tensor) == _ALONE[0]
+        _ALONE.extend((_first(made._storage.levels), _references(made)))
+    # Most tensors that are not alone are told by one look.
+    return _first(tensor._storage.levels) == _ALONE[0] and _references(tensor) == _ALONE[1]
+
+
+def _first(levels: tuple[LevelData, ...]) -> tuple[int, ...]:
+    """How many refer to the first array."""
+    for data in levels:
+        for array in data.arrays.values():
+            return (_count(array),)
+    return ()
 
 
 def _references(tensor: Any) -> tuple[int, ...]:

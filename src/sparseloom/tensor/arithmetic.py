@@ -31,6 +31,7 @@ _BITWISE = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_x
 _SPELLED_OTHERWISE = {"bitwise_invert": "invert", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
 _OF_LINALG = ("norm", "matrix_power", "tensordot", "matmul", "outer", "vecdot", "matrix_transpose")
 _RUNNING = {"add": "cumsum", "multiply": "cumprod"}
+_PLAIN = ("add", "subtract", "multiply", "divide")  # what is known of a call is all there is to do, but for truth values
 _ATTRIBUTES = ("shape", "ndim", "size", "real", "imag")
 A = TypeVar("A", bound="Arithmetic")
 
@@ -70,6 +71,10 @@ class Arithmetic:
         raise CompilerBug(self, "a tensor must wrap results")
 
     def _binary(self, op: str, other: Any, swapped: bool = False) -> Self:
+        if op in _PLAIN:
+            known = doors.through(op, other, self) if swapped else doors.through(op, self, other)
+            if known is not None and known.values.dtype.kind != "b":
+                return self._made(known)
         argument = _given(other)
         if argument is None:
             return left_to(other, op, self, swapped)  # type: ignore[no-any-return]
