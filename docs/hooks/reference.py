@@ -30,7 +30,7 @@ PAGES = {
     ),
     "tensors": (
         "Tensors",
-        "Tensor Builder asarray from_arrays from_coo from_networkx random read write get_threads set_threads release_memory "
+        "Tensor Builder asarray from_arrays from_coo from_networkx random read write get_threads set_threads threads release_memory "
         "accelerate array_api",
     ),
     "schedules": (

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # isort: off
     from sparseloom.notation.nodes import Assembly, IndexVar, Merge, Races, Unit
     from sparseloom.relations.bound import BoundType
     from sparseloom.toolchain.shelf import release_memory
-    from sparseloom.toolchain.teams import get_threads, set_threads
+    from sparseloom.toolchain.teams import get_threads, set_threads, threads
     from sparseloom.schedule.schedule import Schedule
     from sparseloom.io import read, write
     from sparseloom.surface import array_api
@@ -190,7 +190,7 @@ _HOMES = {
     "sparseloom.relations.bound": "BoundType",
     "sparseloom.relations.bound:BoundType": "MinExact MinConstraint MaxExact MaxConstraint",
     "sparseloom.toolchain.shelf": "release_memory",
-    "sparseloom.toolchain.teams": "get_threads set_threads",
+    "sparseloom.toolchain.teams": "get_threads set_threads threads",
     "sparseloom.schedule.schedule": "Schedule",
     "sparseloom.io": "read write",
     "sparseloom.surface": "array_api",
@@ -206,8 +206,8 @@ __all__ = [
     "RaceWarning", "Schedule", "ScheduleError", "Semiring", "ShapeError", "SparsePath", "SparseloomError", "SparseloomWarning",
     "StorageError", "Temporary", "Tensor", "ToolchainError", "TwoFinger", "__version__", "accelerate", "array_api", "asarray", "bcsr",
     "coo", "csc", "csf", "csr", "dcsc", "dcsr", "deferred", "dense", "dia", "einsum", "ell", "evaluate", "from_arrays", "from_coo",
-    "from_networkx", "full", "get_threads", "indices", "plan", "program", "random", "read", "release_memory", "set_threads", "write",
-    "zeros",
+    "from_networkx", "full", "get_threads", "indices", "plan", "program", "random", "read", "release_memory", "set_threads", "threads",
+    "write", "zeros",
 ]  # fmt: skip
 # Functions on whole tensors, out of the table of all of them (tensor/table.py). Type checkers read this list too.
 __all__ += [

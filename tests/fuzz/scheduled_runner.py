@@ -23,7 +23,7 @@ from sparseloom.loops.nodes import For, LoopKind
 from sparseloom.loops.verify import verify
 from sparseloom.schedule.primitive import Primitive
 from sparseloom.schedule.schedule import Schedule
-from sparseloom.toolchain.teams import on_threads
+from sparseloom.toolchain import teams
 
 MOST_ATTEMPTS = 150
 THREADS, REPEATS = (2, 3, 8), 7
@@ -179,7 +179,7 @@ def _agree(scheduled: ScheduledJob, targets: Sequence[str], repeats: int = REPEA
 def _again(job: Job, first: Storage, repeats: int) -> None:
     """Run a kernel with threads again and again, with more of them than there are cores."""
     for threads in THREADS:
-        with on_threads(threads):
+        with teams.threads(threads):
             for _ in range(repeats):
                 made = job.prepared.bind(job.storages, "c").run()  # anew: what accumulates goes on where a call has ended
                 if contents({"": made}) != contents({"": first}):  # in another order, or wrong

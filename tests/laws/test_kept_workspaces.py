@@ -8,7 +8,7 @@ import pytest
 import sparseloom as sl
 from sparseloom.core.trees import walk
 from sparseloom.loops import nodes as ir
-from sparseloom.toolchain.teams import on_threads
+from sparseloom.toolchain.teams import threads
 
 MTTKRP = "A(i,j) = B(i,k,l) * C(k,j) * D(l,j)"
 FIBRES = "reorder(i,k,j,l) precompute(B(i,k,l)*D(l,j),j,jw,w) reorder(l,jw)"
@@ -95,7 +95,7 @@ def test_threads_that_keep_one_also_reduce(statement: str, schedule: str, semiri
     plain, kernel = (sl.program(statement, {"A": "csr"}, steps, semiring=semiring) for steps in ("", schedule))
     operands = {"A": MATRIX, "B": np.arange(1.0, 6)} | ({"y": np.ones(6)} if "+=" in statement else {})
     wanted = plain(operands).to_numpy()
-    with on_threads(3):
+    with threads(3):
         assert all(np.array_equal(kernel(operands).to_numpy(), wanted) for _ in range(50))
     (line,) = [line for line in kernel.source.split("\n") if "#pragma omp for" in line]
     assert f"reduction({symbol}" in line

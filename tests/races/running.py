@@ -22,7 +22,7 @@ from sparseloom.compiler import load_together
 from sparseloom.core.errors import CompilerBug, ScheduleError, SparseloomWarning
 from sparseloom.formats.storage import Storage
 from sparseloom.programs.execution import Specialization
-from sparseloom.toolchain.teams import on_threads
+from sparseloom.toolchain import teams
 
 THREADS = (3, 8)
 BATCH = 20
@@ -115,7 +115,7 @@ def _repeat(case: Case, repeats: int, found: Found) -> None:
     try:
         _same(case, case.prepared.bind(case.storages, "interpret").run(), "the interpreter")
         for threads in THREADS:
-            with on_threads(threads):
+            with teams.threads(threads):
                 call = case.prepared.bind(case.storages)
                 for number in range(repeats):
                     found.calls += 1

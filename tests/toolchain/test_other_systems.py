@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from toolchain.test_openmp import ran
 
-from sparseloom.core.system import usable_cores
+from sparseloom.core import system
+from sparseloom.core.system import quota_cores, usable_cores
 
 COMPUTE = """
 import numpy as np, scipy.sparse as sp, sparseloom as sl
@@ -88,6 +90,7 @@ def test_where_kernels_cannot_be_loaded_the_interpreter_runs_and_the_help_says_w
 
 
 def test_cores_are_counted_as_python_or_the_system_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system, "quota_cores", lambda: 100)
     monkeypatch.setattr(os, "process_cpu_count", lambda: 5, raising=False)
     assert usable_cores() == 5
     monkeypatch.delattr(os, "process_cpu_count")
@@ -98,3 +101,24 @@ def test_cores_are_counted_as_python_or_the_system_tells(monkeypatch: pytest.Mon
     assert usable_cores() == 9
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert usable_cores() == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, sys.maxsize),
+        ({"sys/fs/cgroup/cpu.max": "max 100000"}, sys.maxsize),
+        ({"sys/fs/cgroup/cpu.max": "150000 100000"}, 1),
+        ({"sys/fs/cgroup/cpu.max": "50000 100000"}, 1),
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/cpu.max": "max 100000", "sys/fs/cgroup/a/cpu.max": "300000 100000"}, 3),
+        ({"proc/self/cgroup": "4:cpu,cpuacct:/box\n", "sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_quota_us": "400000",
+          "sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_period_us": "100000"}, 4),
+        ({"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, sys.maxsize),
+    ],
+    ids=["no groups", "no limit", "one and a half", "half a core", "a group above", "version 1", "version 1, no limit"],
+)  # fmt: skip
+def test_a_quota_limits_the_cores(tmp_path: Path, files: dict[str, str], cores: int) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert quota_cores.__wrapped__(tmp_path) == cores

@@ -15,7 +15,7 @@ from sparseloom.programs.calling import address_of
 from sparseloom.targets.c import C
 from sparseloom.targets.c_prelude import PLACES
 from sparseloom.toolchain.shelf import shelf_of
-from sparseloom.toolchain.teams import on_threads
+from sparseloom.toolchain.teams import threads
 
 MEGABYTE = 1 << 20
 shelf = shelf_of(C.allocator)
@@ -137,7 +137,7 @@ def test_what_one_result_grew_through_serves_the_next(limited: Callable[[int], N
     """Blocks that hold an entry each need sixteen times the room that is guessed; what is kept does not pile up."""
     limited(1 << 30)
     scattered = sl.random((10_000, 10_000), density=1e-3, format="csr", seed=5)
-    with on_threads(1):  # several take what is kept in any order
+    with threads(1):  # several take what is kept in any order
         kept = [_kept_after(scattered) for _ in range(8)]
         assert kept[-1] == kept[-2] == kept[-3] < 256 * MEGABYTE
     assert max(_kept_after(scattered) for _ in range(8)) < 256 * MEGABYTE

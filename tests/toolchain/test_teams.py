@@ -252,3 +252,39 @@ for _ in range(3):
 print("both")
 """
     assert ran(code) == "both\n"
+
+LIMITS = """
+import ctypes
+import numpy as np, sparseloom as sl
+from sparseloom.toolchain.teams import teams
+
+openmp = ctypes.CDLL("libgomp.so.1")
+sum_of = sl.program("a = x(i)", schedule="split(i,i0,i1,64) parallelize(i0,CPUThread,ParallelReduction)")
+x = np.arange(1000.0)
+%s
+"""
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        # What others ask of OpenMP holds, before the first kernel and after it.
+        "openmp.omp_set_num_threads(1); assert sum_of(x).item() == x.sum(); assert sl.get_threads() == 1, sl.get_threads()",
+        "sum_of(x); openmp.omp_set_num_threads(3); assert sl.get_threads() == 3; sum_of(x); assert openmp.omp_get_max_threads() == 3",
+        # What is asked here holds inside, and what was there holds again afterwards.
+        "sum_of(x)\nwith sl.threads(5):\n    assert sl.get_threads() == 5; sum_of(x); assert openmp.omp_get_max_threads() == 5\n"
+        "sum_of(x); assert sl.get_threads() == SIZE, sl.get_threads(); assert openmp.omp_get_max_threads() == SIZE",
+        "with sl.threads(2):\n    with sl.threads(1):\n        assert sl.get_threads() == 1\n    assert sl.get_threads() == 2",
+        # A quota of the system limits teams that nobody limits; a number that is asked for does not care.
+        "openmp.omp_set_num_threads(7); sum_of(x); assert sl.get_threads() == openmp.omp_get_max_threads() == 4\n"
+        "sl.set_threads(9); sum_of(x); assert openmp.omp_get_max_threads() == 9",
+    ],
+    ids=["limit first", "limit later", "block", "nested blocks", "quota"],
+)
+def test_limits_of_others_and_of_blocks_hold(steps: str) -> None:
+    quota = "from sparseloom.core import system\nsystem.quota_cores = lambda: 4\nSIZE = system.usable_cores()\n"  # of whatever machine
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    environment["PYTHONPATH"] = str(SOURCE)
+    command = [sys.executable, "-c", quota + LIMITS % steps]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr

@@ -32,7 +32,7 @@ from sparseloom.targets.registry import DEFAULT, find_target
 from sparseloom.targets.target import Calling
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.tensor import Tensor
-from sparseloom.toolchain.teams import on_threads
+from sparseloom.toolchain import teams
 
 ON_DEVICE = "cuda"
 
@@ -184,7 +184,7 @@ def evaluate(
             _EVALUATED[key] = kernel
     if threads is None:
         return kernel(*operands, out=out, **named)
-    with on_threads(threads):
+    with teams.threads(threads):
         return kernel(*operands, out=out, **named)
 
 
@@ -286,7 +286,7 @@ def einsum(
     array([4., 4.])
     """
     if threads is not None:
-        with on_threads(threads):
+        with teams.threads(threads):
             return einsum(subscripts, *operands, out=out, dtype=dtype, format=format, target=target, optimize=optimize)
     if isinstance(out, np.ndarray):
         format = "dense" if format is None else format

@@ -40,7 +40,7 @@ from sparseloom.tensor.outputs import Assembled, as_output, overlaps, remember_a
 from sparseloom.tensor.recall import DeviceRecall, Recall, recall
 from sparseloom.tensor.ring_operands import dtype_under, under_semiring
 from sparseloom.tensor.tensor import Tensor
-from sparseloom.toolchain.teams import known_count, on_threads
+from sparseloom.toolchain.teams import known_count, threads
 
 MOST_SPECIALIZED = 64  # how many combinations of formats, dtypes and shapes a kernel remembers
 
@@ -115,7 +115,7 @@ class Kernel(Shown):
         """
         if self._threads is None:
             return self._call(args, out, named)
-        with on_threads(self._threads):
+        with threads(self._threads):
             return self._call(args, out, named)
 
     def _call(self, args: tuple[Any, ...], out: Any, named: dict[str, Any]) -> Tensor:
@@ -386,7 +386,7 @@ class Kernel(Shown):
         'C(i,j) = sum(k, A(i,k) * B(k,j))'
         """
         storages = self._operands(args, named, None)
-        with on_threads(self._threads):
+        with threads(self._threads):
             found = tune(self.specialized(storages), storages, seconds, progress, keep)
         self._specialized.clear()
         self._recalled.clear()

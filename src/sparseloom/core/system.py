@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
+from math import floor
+from pathlib import Path
 
 # Flags of open(2). A system that lacks one opens without that care.
 DIRECTORY: int = getattr(os, "O_DIRECTORY", 0)
@@ -23,8 +26,48 @@ def usable_cores() -> int:
     """
     asked: Callable[[], int | None] | None = getattr(os, "process_cpu_count", None)
     if asked is None and hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0)) or 1
-    return (asked or os.cpu_count)() or 1
+        return min(len(os.sched_getaffinity(0)) or 1, quota_cores())
+    return min((asked or os.cpu_count)() or 1, quota_cores())
+
+
+@cache
+def quota_cores(root: Path = Path("/")) -> int:
+    """How many cores the time that the process's control groups grant it can fill, at least 1: containers limit time, not cores.
+
+    A thread beyond the quota makes a whole team wait until the next period. Both versions of control groups are read below ``root``.
+    """
+    quotas = [cores for folder in _groups(root) if (cores := _quota(folder)) is not None]
+    return max(1, floor(min(quotas))) if quotas else sys.maxsize
+
+
+def _groups(root: Path) -> Iterator[Path]:
+    """The folders of the control groups that limit this process, innermost first."""
+    mounted = root / "sys/fs/cgroup"
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controllers == "" or "cpu" in controllers.split(","):
+            folder = mounted / controllers / group.lstrip("/")
+            while folder != mounted and mounted in folder.parents:
+                yield folder
+                folder = folder.parent
+    yield from (mounted, mounted / "cpu", mounted / "cpu,cpuacct")
+
+
+def _quota(folder: Path) -> float | None:
+    """The cores that a control group grants; None if it does not limit them."""
+    limit, period = [*_text(folder / "cpu.max").split(), "", ""][:2]
+    if not limit:
+        limit, period = _text(folder / "cpu.cfs_quota_us").strip(), _text(folder / "cpu.cfs_period_us").strip()
+    if not (limit.isdecimal() and period.isdecimal() and int(limit) and int(period)):
+        return None
+    return int(limit) / int(period)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
 
 
 def user() -> int | None:

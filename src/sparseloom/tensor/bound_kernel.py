@@ -9,7 +9,7 @@ from sparseloom.core.signs import printable
 from sparseloom.formats.storage import Storage
 from sparseloom.programs.binding import Call
 from sparseloom.tensor.tensor import Tensor
-from sparseloom.toolchain.teams import on_threads
+from sparseloom.toolchain.teams import threads
 
 Origin = tuple[Callable[..., "BoundKernel"], Mapping[str, Storage]]
 """A kernel's ``bind``, and the operands that it was called on."""
@@ -48,7 +48,7 @@ class BoundKernel:
         return printable(f"<sparseloom bound kernel: computes {self._name}>")
 
     def _start_on_threads(self) -> None:
-        with on_threads(self._threads):
+        with threads(self._threads):
             self._call.start()
 
     def __call__(self) -> Tensor:
@@ -56,7 +56,7 @@ class BoundKernel:
         if self._tensor is not None:
             self.start()
             return self._tensor
-        with on_threads(self._threads):
+        with threads(self._threads):
             made = Tensor(self._call.run(), self._name)
         if self._fills:
             made.pinned()  # later calls write there

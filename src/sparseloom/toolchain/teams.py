@@ -25,7 +25,7 @@ from typing import Any
 
 from sparseloom.core.errors import ToolchainError
 from sparseloom.core.notices import notify
-from sparseloom.core.system import usable_cores
+from sparseloom.core.system import quota_cores, usable_cores
 from sparseloom.toolchain.compilers import find_compiler
 from sparseloom.toolchain.forks import before_fork
 from sparseloom.toolchain.loading import ENTRY, TAKES_ADDRESSES, TAKES_NOTHING, Library
@@ -56,8 +56,8 @@ union word {
   void *kept;
 };
 
-// How many threads a team has where that is asked for, counted so that every thread learns of it once.
-static int asked_size, usual_size;
+// How many threads a team has where that is asked for, counted so that every thread learns of it once; else at most so many.
+static int asked_size, usual_size, most;
 static _Atomic unsigned asked_times;
 static _Atomic int under_way;
 static __thread unsigned known_times;
@@ -79,6 +79,7 @@ static void begin_again(void) {
 
 int32_t open_team(void **args) {
   stack = (size_t)args[0];
+  most = (int)(size_t)args[1];
   pthread_atfork(take_turn, end_turn, begin_again);  // a child would wait for a turn that no thread of it ends
   return pthread_key_create(&key, NULL);
 }
@@ -102,9 +103,11 @@ int32_t own_team(void **args) {
 }
 
 static void follow_size(void) {
-  if (known_times == asked_times) return;
-  known_times = asked_times;
-  omp_set_num_threads(own_size ? own_size : asked_size ? asked_size : usual_size);
+  if (known_times != asked_times) {
+    known_times = asked_times;
+    omp_set_num_threads(own_size ? own_size : asked_size ? asked_size : usual_size);
+  }
+  if (!own_size && !asked_size && omp_get_max_threads() > most) omp_set_num_threads(most);
 }
 
 // Whether others compute already: then this thread does so alone, which leaves its team as it is.
@@ -195,6 +198,8 @@ class Teams:
         self._resize_own: Any = None
         self._forget: Any = None
         self._pause: Any = None
+        self._limit: Any = None
+        self._most = MOST_THREADS
         self._size: int | None = None
         self.alone = False  # kernels were compiled without OpenMP
 
@@ -209,7 +214,11 @@ class Teams:
     @property
     def size(self) -> int:
         """How many threads a kernel has, at most."""
-        return 1 if self.alone else _own.size or self._size or usual_size()
+        return 1 if self.alone else _own.size or self._size or self._usual()
+
+    def _usual(self) -> int:
+        """How many threads a kernel has if nothing is set here: other libraries may limit OpenMP's, as ``threadpool_limits`` does."""
+        return usual_size() if self._limit is None else min(self._limit(), self._most)
 
     def resize(self, size: int | None) -> None:
         """Let kernels have so many threads, on whatever thread of Python they are called from; None is the usual number."""
@@ -225,7 +234,9 @@ class Teams:
 
     def _open(self, library: Library) -> None:
         """Take the functions, which keep the library loaded."""
-        library.function("open_team", ENTRY)((ctypes.c_size_t * 1)(stack_size()))
+        self._most = MOST_THREADS if os.environ.get("OMP_NUM_THREADS") else min(quota_cores(), MOST_THREADS)
+        library.function("open_team", ENTRY)((ctypes.c_size_t * 2)(stack_size(), self._most))
+        self._limit = library.function("omp_get_max_threads", ctypes.CFUNCTYPE(ctypes.c_int))
         self._pause = library.function("omp_pause_resource_all", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int))
         self._forget, self._end = library.function("forget_team", TAKES_NOTHING), library.function("end_team", TAKES_NOTHING)
         self._resize, self._ready = library.function("size_team", ENTRY), library.function("ready_team", TAKES_NOTHING)
@@ -279,8 +290,22 @@ def known_count(count: int | None) -> int | None:
 
 
 @contextmanager
-def on_threads(count: int | None) -> Iterator[None]:
-    """Let the kernels inside, called from this thread of Python, run on so many threads at most; None leaves it as it is."""
+def threads(count: int | None) -> Iterator[None]:
+    """Let the kernels inside, called from this thread of Python, run on so many threads at most; None leaves it as it is.
+
+    ``threadpool_limits``, and the limits of joblib, Dask and scikit-learn, hold as well where no number is set.
+
+    Args:
+        count: The number of threads, from 1 on.
+
+    Raises:
+        ToolchainError: If ``count`` is no such number.
+
+    >>> import sparseloom as sl
+    >>> with sl.threads(1):
+    ...     sl.get_threads()
+    1
+    """
     if known_count(count) is None:
         yield
         return
