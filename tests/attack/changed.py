@@ -34,6 +34,9 @@ Use = Callable[[Any, np.ndarray[Any, Any], np.ndarray[Any, Any]], Any]
 Answer = Callable[[np.ndarray[Any, Any], np.ndarray[Any, Any]], Any]
 
 
+_LISTED = ("dok", "lil")  # which have no arrays that a tensor could share
+
+
 @dataclass
 class Finished:
     """A result, and what it was worth when it was made."""
@@ -48,8 +51,9 @@ def trial(rng: Rng) -> str:
     matrix = _matrix(rng, size)
     x, out = rng.integers(-4, 5, size).astype(float), np.zeros(size)
     tensor = sl.asarray(matrix)
-    held = copy.copy(matrix)  # the matrix may get new arrays; the tensor has these
-    held.__dict__.update(vars(matrix))
+    held = matrix.copy() if matrix.format in _LISTED else copy.copy(matrix)  # the matrix may get new arrays; the tensor has these
+    if matrix.format not in _LISTED:
+        held.__dict__.update(vars(matrix))
     finished: list[Finished] = []
     said = "right"
     with warnings.catch_warnings():
@@ -67,9 +71,9 @@ def trial(rng: Rng) -> str:
 
 def _matrix(rng: Rng, size: int) -> Any:
     dense = rng.integers(1, 9, (size, size)) * (rng.random((size, size)) < rng.choice([0.02, 0.2, 0.6]))
-    kind = [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix][rng.integers(4)]
+    kind = [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.dok_array, sp.lil_array][rng.integers(6)]
     made = kind(dense.astype(float))
-    if made.format != "coo" and rng.random() < 0.3:
+    if made.format not in ("coo", *_LISTED) and rng.random() < 0.3:
         made.indices, made.indptr = made.indices.astype(np.int64), made.indptr.astype(np.int64)
     return made
 
@@ -95,6 +99,8 @@ def _compare(rng: Rng, given: Any, content: Any, x: Any, out: Any, finished: lis
 def _content(matrix: Any) -> Any:
     """What a matrix of SciPy stands for, or None if its arrays break their bounds. Entries need not be sorted, and repeated ones add up."""
     rows, columns = matrix.shape
+    if matrix.format in _LISTED:
+        return matrix.toarray()
     dense = np.zeros(matrix.shape)
     if matrix.format == "coo":
         i, j = matrix.coords if hasattr(matrix, "coords") else (matrix.row, matrix.col)
@@ -112,6 +118,9 @@ def _content(matrix: Any) -> Any:
 
 def _change(rng: Rng, matrix: Any) -> None:
     """One thing that a caller may do to arrays that it owns, or got from a tensor."""
+    if matrix.format in _LISTED:
+        matrix[tuple(rng.integers(matrix.shape[0], size=2))] = rng.integers(9)
+        return
     indices = list(matrix.coords) if matrix.format == "coo" else [matrix.indices, matrix.indptr]
     array = indices[rng.integers(len(indices))]
     match rng.integers(9):

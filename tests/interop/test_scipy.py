@@ -39,6 +39,18 @@ def test_every_class_is_read_and_stands_on_the_left(kind: Any) -> None:
     is_tensor(given @ tensor, A @ B)
 
 
+@pytest.mark.parametrize("kind", [*ARRAYS, *MATRICES], ids=lambda kind: kind.__name__)
+def test_every_class_is_an_operand_by_position_and_by_name(kind: Any) -> None:
+    """A dok array is a dict of its entries, and no dict of operands."""
+    given, text = kind(A), "y(i) = A(i,j)"
+    for kernel in (sl.program(text), sl.program(text, {"A": "csr"})):
+        for made in (kernel(given), kernel(A=given), kernel({"A": given}), kernel.bind(given)()):
+            is_tensor(made, A.sum(axis=1))
+    for made in (sl.evaluate(text, given), sl.evaluate(text, {"A": given}), sl.einsum("ij->i", given)):
+        is_tensor(made, A.sum(axis=1))
+    is_tensor(sl.program("C(i,k) = A(i,j) * B(j,k)")(given, B), A @ B)
+
+
 @pytest.mark.parametrize("apply", OPERATORS, ids=lambda apply: apply.__name__)
 def test_operators_agree_with_numpy_on_both_sides(apply: Any) -> None:
     tensor = sl.asarray(B, format="csr")

@@ -25,7 +25,7 @@ from sparseloom.notation.script import Script, read_script
 from sparseloom.plan.contraction import Path, Step
 from sparseloom.plan.problem import known_sizes
 from sparseloom.programs.dispatch import doors
-from sparseloom.programs.passing import name_is_an_option
+from sparseloom.programs.passing import holds_operands, name_is_an_option
 from sparseloom.programs.replay import PlanText
 from sparseloom.schedule.schedule import Schedule
 from sparseloom.targets.registry import DEFAULT, find_target
@@ -206,7 +206,7 @@ def _evaluating(
     threads: int | None = None,
 ) -> Kernel:
     """The kernel of a statement for operands as they are stored."""
-    in_dict = operands[0] if operands and isinstance(operands[0], dict) else {}
+    in_dict = operands[0] if operands and holds_operands(operands[0]) else {}
     names = tuple(sorted({*named, *(name for name in in_dict if isinstance(name, str))}))
     given = {"format": format, "dtype": dtype, "semiring": semiring, "sizes": sizes, "workspace": workspace, "threads": threads}
     options = [name for name, value in given.items() if value is not None]

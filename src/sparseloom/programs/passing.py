@@ -14,9 +14,20 @@ def name_is_an_option(name: str, text: str) -> NotationError:
     return NotationError(f"{name}= is an option of the call, so it cannot pass the operand {name} of {text}\n  help: {help}")
 
 
-def from_dict(args: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[()], dict[str, Any]]:
+def holds_operands(value: Any) -> bool:
+    """Whether an argument is a dict of operands. SciPy's dok arrays are dicts too, of the entries of one operand.
+
+    >>> holds_operands({"A": 1})
+    True
+    """
+    return isinstance(value, dict) and not hasattr(value, "shape")
+
+
+def from_dict(args: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Operands that came in one dict, and perhaps some by name beside it."""
     given, *others = args
+    if not holds_operands(given):
+        return tuple(args), dict(named)
     if others:
         raise NotationError("operands go in one dict, or by position, but not both\n  help: put them all into the dict, under their names")
     for name in given:
