@@ -82,7 +82,7 @@ def compared(name: str, args: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
 
 
 def result_of(name: str, operand: DType) -> DType:
-    """The dtype of an operator whose operands have this one."""
+    """The dtype of the result of an operator on operands of this dtype."""
     if name in INDEX_OPERATORS:
         return INT64
     match OPERATORS[name].rule:

@@ -1,4 +1,4 @@
-"""Facts about loops, asked by whoever changes or explains them.
+"""Facts about loops, which passes, the planner and ``explain`` ask.
 
     for i in 0 : n                     uses         which scalars and arrays a statement reads, declares and writes
       first = i * 4                    varying      along i: i, first, j, and what is computed from them
@@ -140,7 +140,7 @@ def _spread(stmt: ir.Stmt, found: set[str], private: Set[str], chosen: bool) -> 
 
 
 def meanings(stmts: Sequence[ir.Stmt]) -> dict[str, ir.Expr]:
-    """What declared scalars stand for, in terms of what is known before the statements; those that get new values are left out."""
+    """The values of declared scalars in terms of what is known before the statements. Scalars that are assigned again are left out."""
     changed, meant = uses(*stmts).assigned, dict[str, ir.Expr]()
     for stmt in stmts:
         if isinstance(stmt, ir.Declare) and stmt.var.name not in changed:
@@ -149,7 +149,7 @@ def meanings(stmts: Sequence[ir.Stmt]) -> dict[str, ir.Expr]:
 
 
 def meaning(expr: ir.Expr, meant: Mapping[str, ir.Expr]) -> ir.Expr:
-    """An expression in terms of what scalars stand for."""
+    """An expression with scalars replaced by their values."""
     return rewrite(expr, lambda n: meant.get(n.name) if isinstance(n, ir.Var) else None) if meant else expr
 
 

@@ -27,7 +27,7 @@ def in_memory(root: N, var: Var, here: Load) -> N:
 
 
 def stored(value: Expr, here: Load, origin: str) -> Stmt:
-    """A store in this place; one that combines with what is there says so."""
+    """A store to this location, combining if the value reads the location."""
     match value:
         case Op(name, (first, other)) if first == here and OPERATORS[name].associative:
             return Store(here.array, here.index, other, name, origin=origin)

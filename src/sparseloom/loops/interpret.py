@@ -40,7 +40,7 @@ class KernelStatus(Exception):
 
 
 def run(function: ir.Function, arguments: Sequence[Any], outputs_initialised: bool = False) -> list[Any]:
-    """Run a kernel on arguments that align with its parameters; ``None`` stands for GROWN and COUNT ones.
+    """Run a kernel on arguments that align with its parameters; GROWN and COUNT parameters get ``None``.
 
     Returns the arguments with GROWN arrays and COUNT numbers filled in. Unless ``outputs_initialised``, reading an element of an
     OUTPUT array before it is written is a bug.
@@ -96,7 +96,7 @@ def _convert(value: Any, source: DType, target: DType) -> Any:
 
 
 def _across(lanes: list[Any], count: int, most: int | None, combine: Callable[[Any, Any], Any]) -> list[Any]:
-    """The total of what lanes hold, if there are any: neighbours first, then pairs of pairs, as shuffles do it; ``most``: of one warp."""
+    """The total of the values of all lanes: adjacent lanes first, then pairs of pairs, as shuffles do. A warp has ``most`` lanes."""
     if len(lanes) != count:
         raise CompilerBug("shuffle", f"a shuffle is reached by all {count} lanes in lock step, not by {len(lanes)} of them")
     if most is not None and count > most:
@@ -334,7 +334,7 @@ class _Writer:
         raise CompilerBug(expr, "an expression that the interpreter knows")
 
     def _size(self, expr: ir.Expr) -> str:
-        """The size of an allocation: here a product does not wrap, so that one that is too large is refused."""
+        """The size of an allocation: a product does not wrap here, so that a size that is too large is rejected."""
         match expr:
             case ir.Op("multiply", args, dtype) if dtype == INT64:
                 return " * ".join(map(self._size, args))

@@ -1,6 +1,6 @@
-"""Which loops over lanes vector registers can do at once: plain arithmetic on numbers of one dtype that are neighbours, or gathered.
+"""Which loops over lanes can run in vector registers: plain arithmetic on numbers of one dtype that are adjacent, or gathered.
 
-Neighbours in halves count as the float32 to which they are converted.
+Adjacent float16 and bfloat16 numbers count as the float32 to which they are converted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def gathering(index: Expr, lane: Var) -> Load | None:
 
 
 def gathers(loop: For) -> bool:
-    """Whether a loop over lanes reads what is no neighbour."""
+    """Whether a loop over lanes gathers."""
     return any(isinstance(n, Load) and gathering(n.index, loop.var) is not None for n in walk(loop.body))
 
 

@@ -16,7 +16,7 @@ _MOST_BYTES = 2**32
 
 
 class OutOfMemory(Exception):
-    """An allocation was refused."""
+    """An allocation failed."""
 
 
 class Cells:
@@ -59,7 +59,7 @@ class Cells:
         self.data, self.known, self.live = np.empty(0, self.dtype), bytearray(), False
 
     def hand_over(self) -> NDArray[Any]:
-        """The elements, which then belong to whoever asked."""
+        """The elements; the caller owns them from now on."""
         if not self.live:
             raise CompilerBug(self.name, f"{self.name} is allocated when it is kept")
         data = self.data
@@ -84,7 +84,7 @@ class Cells:
         return self.data.item(place)
 
     def require(self, place: int) -> None:
-        """There must be an element at ``place``, which nobody touches."""
+        """There must be an element at ``place``. This is no access."""
         if not 0 <= place < len(self.known):
             raise self._outside(place)
 
@@ -125,7 +125,7 @@ class Cells:
         return low
 
     def _ascends(self, begin: int, end: int) -> bool:
-        """Whether a range is in order. What nobody writes is looked at once."""
+        """Whether a range is in order. A range of an input is checked once."""
         if (begin, end) in self._ascending:
             return True
         part = self.data[begin:end]

@@ -27,8 +27,8 @@ class MemorySpace(Enum):
 class LoopKind(Enum):
     """How the iterations of a ``For`` run.
 
-    The outermost loop on a GPU is one kernel. What stands in a block or a warp, outside the loops over its threads, is run by one of
-    them; its scalars are known to all. The lanes of a warp meet at the end of their loop, the threads of a block only at a barrier.
+    The outermost loop on a GPU is one kernel. Code of a block or a warp, outside the loops over its threads, is run by all of
+    them with the same scalars, and one of them stores. Threads wait for each other only at a barrier.
     """
 
     SERIAL = "serial"
@@ -167,7 +167,7 @@ class Block(Stmt):
 
 @node
 class Declare(Stmt):
-    """A new scalar with its first value; it lives to the end of the enclosing block. ``why`` tells a reader where that comes from."""
+    """A new scalar with its first value; it lives to the end of the enclosing block. ``why`` is a remark for readers."""
 
     var: Var
     value: Expr
@@ -296,9 +296,9 @@ class Free(Stmt):
 
 @node
 class Shuffle(Stmt):
-    """Reduce ``value`` over the lanes of a warp, or the threads or warps of a block, and combine the total with ``var``, which all know.
+    """Reduce ``value`` over the lanes of a warp, or the threads or warps of a block, and combine the total with ``var`` in each.
 
-    It stands at the end of the loop over them, where all arrive; neighbours combine first, then pairs of pairs, in order. It is no barrier.
+    It is the last statement of the loop over them, which all reach. Adjacent ones combine first, then pairs of pairs. It is no barrier.
     """
 
     var: Var

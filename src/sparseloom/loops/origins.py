@@ -22,7 +22,7 @@ _AROUND = (For, While, If, Team, Launch)  # statements that hold others
 def stamped(stmt: Stmt, origin: str) -> Stmt:
     """The same statement, where all that has no origin yet has this one.
 
-    What has one is not looked into: whoever stamped it stamped what is in it too.
+    A statement with an origin is not searched: the statements inside it have got theirs at the same time.
     """
     if stmt.origin:
         return stmt

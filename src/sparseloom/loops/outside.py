@@ -1,4 +1,4 @@
-"""What stands in a statement, but not inside loops of some kinds."""
+"""The nodes of a statement that are not inside loops of some kinds."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def show(root: ir.Function | ir.Stmt | ir.Expr) -> str:
 
 
 def lines(root: ir.Function | ir.Stmt) -> Iterator[Line]:
-    """The lines of a kernel or a statement, with what they stem from. What has no origin has that of what it stands in."""
+    """The lines of a kernel or a statement, each with its origin. A line without an origin has that of the enclosing statement."""
     match root:
         case ir.Function(name, params, body):
             yield Line(f"def {_name(name)}({', '.join(map(_param, params))})")

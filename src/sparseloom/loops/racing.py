@@ -1,7 +1,7 @@
-"""Parallel loops as the loop interpreter watches them: who touched which location, and whether threads waited for each other in between.
+"""Parallel loops as the loop interpreter watches them: which iterations touched which location, and whether there was a barrier in between.
 
-What stands in a block or a warp, outside the loops over its threads, is run by all of them: all read, one of them stores for all, and each
-fills a part. So what one stores is read by the others only behind a barrier, and stored again only behind another one.
+All threads run the code of a block or a warp outside the loops over its threads: all of them read, one of them stores for all, and each
+fills a part. So there must be a barrier before the others read what one has stored, and another one before it stores there again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UNNUMBERED = (_MANY, _ONE_OF_ALL, _ALL, _FIRST, _FILLING)
 
 
 class _Watch:
-    """One running parallel loop: the iteration at hand, and for every location touched so far who did so: an iteration, or ``_MANY``."""
+    """One running parallel loop: the current iteration, and for every location touched so far the iteration that did, or ``_MANY``."""
 
     def __init__(self, label: str, place: str = "one parallel loop") -> None:
         self.label, self.place = label, place
@@ -83,7 +83,7 @@ class _Threads(_Watch):
 
 
 class _BlockWatch(_Watch):
-    """The running blocks of a kernel, and the threads of the one at hand."""
+    """The running blocks of a kernel, and the threads of the current one."""
 
     def __init__(self, label: str, several: bool) -> None:
         super().__init__(label)
@@ -95,7 +95,7 @@ class _BlockWatch(_Watch):
 
 
 class _WarpWatch:
-    """The running warps of a block, and the lanes of the one at hand."""
+    """The running warps of a block, and the lanes of the current one."""
 
     def __init__(self, warps: _Watch, several: bool) -> None:
         self.warps, self.lanes = warps, _Threads("lane", "warp", several)

@@ -85,7 +85,7 @@ def declared_by(n: object) -> tuple[Var | Array, ...]:
 
 
 def may_end(n: object) -> bool:
-    """Whether a node can end the kernel, beside running out of memory for what it allocates."""
+    """Whether a node can end the kernel other than by running out of memory in an allocation."""
     return isinstance(n, ir.Fail | ir.Poll) or (isinstance(n, Call) and n.routine.may_fail)
 
 
@@ -125,7 +125,7 @@ def indices_of(n: object) -> tuple[Expr, ...]:
 
 
 def prefetch(array: Array, place: Expr) -> Call:
-    """An element that will be written soon. It may stand behind the end of the array, for it is not touched."""
+    """Prefetch an element that will be written soon. It may be past the end of the array, because it is not accessed."""
     return Call(PREFETCH, (array,), (place,))
 
 
@@ -137,7 +137,7 @@ PREFETCH = Routine(
 
 
 def prefetch_read(array: Array, place: Expr) -> Call:
-    """An element that will be read soon. It is not touched, but it is there."""
+    """Prefetch an element that will be read soon. It is in the array, but not accessed."""
     return Call(PREFETCH_READ, (array,), (place,))
 
 
@@ -219,7 +219,7 @@ SORT = Routine(
 
 
 def sort_entries(columns: Sequence[Array], values: Array, room: Sequence[Array], count: Expr, keys: int) -> Call:
-    """Sort the first ``count`` entries by their first ``keys`` columns; equal ones keep their order, and what is beside a key moves along.
+    """Sort the first ``count`` entries by their first ``keys`` columns. Equal ones keep their order; other columns and values move along.
 
     ``room`` is two arrays of bytes, each with the ``entry_size`` of all entries.
     """
@@ -294,7 +294,7 @@ KEEP = Routine(
 
 @dataclass(frozen=True)
 class Parts:
-    """Where the parts of a result stand: part p is ``[begins[p], begins[p] + n)`` of what thread ``owners[p]`` made, and goes to
+    """The parts of a result: part p is ``[begins[p], begins[p] + n)`` of what thread ``owners[p]`` made, and goes to
     ``[starts[p], starts[p + 1])`` of the whole, n being the distance of those."""
 
     owners: Array
@@ -304,14 +304,14 @@ class Parts:
 
     @property
     def arrays(self) -> tuple[Array, Array, Array]:
-        """What tells of the parts."""
+        """The arrays that describe the parts."""
         return self.owners, self.begins, self.starts
 
 
 def join(array: Array, made: Array, parts: Parts, each: Expr, below: Parts | None = None) -> Call:
     """Make ``array`` of all parts, ``each`` elements to a position, one behind the other.
 
-    With ``below`` they are positions of those parts, which move along with them; a 0 that belongs to no part stands before them.
+    With ``below`` they are positions of those parts, which are moved with them. A leading 0 belongs to no part.
     """
     moved = () if below is None else below.arrays
     return Call(JOIN, (array, made, *parts.arrays, *moved), (parts.count, each))

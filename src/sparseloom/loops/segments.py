@@ -1,4 +1,4 @@
-"""Lanes of a warp that update places of an array together: neighbours that have one place combine first.
+"""Lanes of a warp that update an array together: adjacent lanes with the same index combine first.
 
 lane       0  1  2  3  4  5  6  7
 place      3  3  3  4  5  5  5  -       lanes 2, 3 and 6 update places 3, 4 and 5, each with what its neighbours have in common
@@ -20,7 +20,7 @@ from sparseloom.loops.nodes import Store
 class Segments(Store):
     """``array[index] op= value`` by every lane; a lane whose index is negative has nothing to add.
 
-    It stands at the end of the loop over lanes, so that they reach it in lock step. Values of neighbours with one index combine, in a fixed
+    It is the last statement of the loop over lanes, which reach it in lock step. Values of lanes with one index combine, in a fixed
     order, and the last of them updates the place. The first and the last of these segments may go on in another warp, or later in this one,
     and are ``atomic``; those between them are atomic only if ``scattered``: if a place may come again, here or anywhere.
     """

@@ -181,7 +181,7 @@ def _check_for(loop: ir.For, scope: _Scope, own: Set[str]) -> None:
 
 
 def _shuffles_last(body: ir.Stmt) -> bool:
-    """Whether every shuffle of a loop's own body stands behind all else; those of loops inside are their business."""
+    """Whether the shuffles of a loop are the last statements of its body. Loops inside are checked on their own."""
     kept = list(ir.stmts_of(body))
     while kept and isinstance(kept[-1], ir.Shuffle | Segments):
         kept.pop()

@@ -83,7 +83,7 @@ def _around(space: Space, concrete: Concrete, names: Names, in_threads: bool) ->
 
 
 def variants(concrete: Concrete, space: Space) -> Iterator[Choice]:
-    """Schedules that may be better than the first choice, for whoever has the time to measure them; plain loops among them."""
+    """Schedules that may be better than the first choice, which tuning measures; plain loops are among them."""
     if space.machine.has(Unit.GPUBlock):
         yield from choices(concrete, space)
         return

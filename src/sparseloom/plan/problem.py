@@ -147,13 +147,13 @@ def declared(name: str, storage: Storage) -> TensorVar:
 
 
 def usually_stored(name: str, format: Format, dtype: DType) -> TensorVar:
-    """An operand that is not at hand, as most are: with index arrays of 32 bits, if it has any."""
+    """An operand without data, as most are stored: with index arrays of 32 bits, if it has any."""
     is_indexed = any(level.array_names for level in format.levels)
     return TensorVar(name, format.order, format, dtype, INT32 if is_indexed else None)
 
 
 def find_extents(assign: Assign, operands: Mapping[str, Shaped], sizes: Mapping[str, int]) -> dict[str, int]:
-    """The extent of every variable; operands that disagree are refused."""
+    """The extent of every variable; operands that disagree are rejected."""
     _check_sizes(assign, sizes)
     found = dict(sizes)
     origin = dict.fromkeys(sizes, "sizes")
@@ -191,7 +191,7 @@ def _check_sizes(assign: Assign, sizes: Mapping[str, int]) -> None:
 
 
 def known_sizes(sizes: Mapping[str, int] | None) -> dict[str, int]:
-    """Extents by variable, as Python's own numbers; what is no number is refused."""
+    """Extents by variable, as Python's own numbers; anything but numbers is rejected."""
     if sizes is None:
         return {}
     if not isinstance(sizes, Mapping):
@@ -241,7 +241,7 @@ def resolve(assign: Assign, format: Format | None, dtype: DType | None) -> Assig
 
 
 def own_dtype(assign: Assign) -> DType:
-    """The dtype of a result of which nothing is said: that to which its operands promote, as they are stored."""
+    """The default dtype of a result: that to which its operands promote, as they are stored."""
     if assign.op is None:
         return stored_dtype_of(assign.rhs)
     reduced = reduced_dtype(assign.op, assign.rhs)

@@ -44,7 +44,7 @@ class Space:
 
     @cached_property
     def spine(self) -> tuple[IndexVar, ...]:
-        """The loops that stand around everything, outermost first."""
+        """The loops that enclose all assignments, outermost first."""
         found: list[IndexVar] = []
         body = body_of(self.stmt)
         while isinstance(body, Forall):
@@ -83,7 +83,7 @@ class Space:
         return dict(self.statistics.stored).get(access.tensor.name, 0)
 
     def fan(self, access: Access, depth: int) -> float:
-        """How many positions of a level stand below one of the level above."""
+        """How many positions of a level are below one position of the level above."""
         if access.tensor.format.levels[depth].full:
             return float(self.extent(self.levels(access)[depth]))
         if access.tensor.format.levels[depth].branchless:

@@ -126,7 +126,7 @@ def known_of(storage: Storage, lengths: bool = False) -> OperandFacts:
 
 
 def _longest(storage: Storage) -> float:
-    """How many entries stand below one coordinate of the first level, at most, where positions tell; 0 where they do not."""
+    """The largest number of entries below one coordinate of the first level; 0 if positions do not say."""
     sizes, counts = storage.format.level_sizes(storage.shape), passed_counts(storage)
     if not storage.format.levels[0].unique:
         return 0.0
@@ -177,7 +177,7 @@ def _look(storage: Storage) -> OperandFacts:
 
 
 def _is_scattered(storage: Storage, count: int) -> bool:
-    """Whether most entries of some windows stand far from those before them."""
+    """Whether most entries of some windows are far from the entries before them."""
     crd = storage.levels[-1].arrays.get("crd")
     if crd is None or count < LARGE:
         return False

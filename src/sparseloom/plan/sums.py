@@ -53,7 +53,7 @@ def sum_inside(concrete: Concrete, space: Space) -> Inside | None:
 
 
 def _made(concrete: Concrete, space: Space, part: _Part) -> Inside | None:
-    """The loops with a part summed inside; None if its row does not fill registers, or the steps are refused."""
+    """The loops with a part summed inside; None if its row does not fill registers, or the steps are rejected."""
     steps = _steps(concrete, space, part)
     made = None if steps is None else composed(concrete, steps)
     if steps is None or made is None:

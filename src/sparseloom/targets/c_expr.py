@@ -218,11 +218,11 @@ class Expressions:
         return self.piece(expr, False).text
 
     def index(self, expr: Expr) -> str:
-        """An expression that is converted to int64 where it stands: an index, a bound, or what an index variable is set to."""
+        """An expression used as an int64: an index, a bound, or the value of an index variable."""
         return self.index_piece(expr).text
 
     def index_piece(self, expr: Expr) -> Piece:
-        """The same, for use beside operators."""
+        """The same as a piece, which can become an operand."""
         return self._unwidened(expr, True)
 
     def sized(self, expr: Expr) -> str:

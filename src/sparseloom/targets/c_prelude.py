@@ -1,4 +1,4 @@
-"""What kernels call beside the C library: small static functions, each printed only where it is used.
+"""The helpers of C kernels: small static functions, each printed only if a kernel uses it.
 
 A helper is found by its name, which no name of a kernel can equal, so scanning the text for identifiers tells what is needed.
 """
@@ -91,7 +91,7 @@ def _of_kind(kind: str) -> dict[str, str]:
 
 
 def of_index(dtype: DType) -> dict[str, str]:
-    """The helpers of coordinates and positions of one dtype."""
+    """The helpers for coordinates and positions of one dtype."""
     words = {"INDEX": dtype.name}
     found = {name: text for file in _OF_INDICES for name, text in parts(file).items()}
     rank = found.pop("rank")
@@ -100,7 +100,7 @@ def of_index(dtype: DType) -> dict[str, str]:
 
 
 def _combining(dtype: DType, words: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Atomic updates, which 16 bytes have not, and reductions that OpenMP has not."""
+    """Atomic updates of up to 8 bytes, and reductions that OpenMP lacks."""
     atomic, reduce = parts("combining.h").values()
     for name in _ATOMIC_OPERATORS:
         ordered = dtype.kind != "c" or name in ("add", "multiply")

@@ -67,7 +67,7 @@ def heap_arrays(stmt: ir.Stmt) -> list[ir.Array]:
 
 
 class Statements:
-    """Prints the statements of one kernel into ``lines``, each with its origin, or with that of the statement in which it stands."""
+    """Prints the statements of one kernel into ``lines``, each with its origin, or with that of the enclosing statement."""
 
     def __init__(self, expressions: Expressions) -> None:
         self.expressions = expressions
@@ -85,7 +85,7 @@ class Statements:
         self.lines += [Line("  " * self.depth + text, self.origin) for text in texts]
 
     def _label(self, text: str) -> None:
-        """A place to jump to, which stands out."""
+        """A label, indented less than the statements around it."""
         self.lines.append(Line("  " * (self.depth - 1) + text, self.origin))
 
     @contextmanager
@@ -273,8 +273,8 @@ class Statements:
     def _team(self, team: ir.Team) -> None:
         """A parallel region: each thread has memory of its own around its share of the iterations.
 
-        A thread that fails at the beginning comes to the loop all the same, for all threads must; there every iteration is skipped. Behind
-        the loop, where reductions are combined, it only gives its memory back.
+        A thread that fails at the beginning enters the loop, because all threads must, and skips every iteration. After the loop, where
+        reductions are combined, it only frees its memory.
         """
         outside, loop = self.exit, team.loop
         own, computes = heap_arrays(team.first), not all(map(_gives_away, ir.stmts_of(team.last)))
@@ -313,7 +313,7 @@ class Statements:
             self._declare_array(array, f"*{self.names.array(array)} = NULL;")
 
     def _declare_array(self, array: ir.Array, text: str) -> None:
-        """An array of whoever runs this."""
+        """Declare an array; inside a parallel region each thread has its own."""
         self.line(f"{c_type(array.dtype)} {text}")
         if self.region is not None:
             self.written.note(self.region, private(array))
@@ -367,7 +367,7 @@ class Statements:
         return f"{{ {self.exit.status.format(status)} goto {self.exit.label}; }}"
 
     def _poll(self) -> None:
-        """Ask whether to go on. In a threads loop, each thread also looks whether another was told to stop."""
+        """Ask whether to continue. In a threads loop, each thread also checks whether another one was cancelled."""
         stopped = "!(countdown = next_countdown(&poll, caller))"
         if not self.exit.is_shared:
             self._fail("CANCELLED", f"--countdown == 0 && {stopped}")

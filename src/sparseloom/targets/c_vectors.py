@@ -80,7 +80,7 @@ def _gather(dtype: DType, kind: DType) -> str:
 
 
 def _some(dtype: DType) -> str:
-    """A function that reads neighbours of which only the first so many matter, though all can be read."""
+    """A function that loads adjacent elements of which only the first ones are used; all of them can be read."""
     head = f"static inline vector_{dtype} some_{dtype}(const {c_type(dtype)} *from, int64_t count) {{"
     masked = f"(vector_{dtype}){_masked_load('from', dtype, 64 // dtype.itemsize, f'lanes_below(count, {_all_lanes(dtype)})')}"
     return "\n".join([head, "#if HAS_MASKS", f"  return {masked};", "#else", f"  return *(const vector_{dtype} *)from;", "#endif", "}"])

@@ -1,7 +1,6 @@
-"""What kernels for a GPU use beside the language: types, small functions, complex numbers, atomic updates.
+"""The helpers of kernels for a GPU: types, small functions, complex numbers, atomic updates.
 
-NVRTC compiles without headers, so everything is spelled out here, each only where it is used. What C's kernels use and CUDA C++ understands
-is taken from there.
+NVRTC compiles without headers, so the text of a kernel holds every helper that it uses. Helpers of C that CUDA C++ understands are shared.
 """
 
 from __future__ import annotations

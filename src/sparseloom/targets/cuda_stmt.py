@@ -1,7 +1,7 @@
 """The statements of one kernel of a GPU as CUDA C++.
 
-All threads of a block, or all lanes of a warp, run what stands outside the loops over them: scalars are worth the same for each. What is
-written there is written by one, and whoever reads it there waits for that.
+All threads of a block, or all lanes of a warp, run the code outside the loops over them, so scalars have the same value in each.
+One thread stores for all. The barriers are in the loops already (``passes/barriers.py``).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class KernelStatements(Statements):
 
     @property
     def _alone(self) -> bool:
-        """Whether one thread runs this, so that nobody else does the same."""
+        """Whether a single thread runs this."""
         return self.level is UnitLevel.THREAD or (self.lanes if self.level is UnitLevel.WARP else self.threads) == 1
 
     @property
@@ -68,7 +68,7 @@ class KernelStatements(Statements):
 
     @property
     def _mask(self) -> str:
-        """The lanes of what stands for a warp."""
+        """The mask of the lanes of this group."""
         return self.mask_of(self.lanes)
 
     def mask_of(self, lanes: int) -> str:
@@ -82,7 +82,7 @@ class KernelStatements(Statements):
         return f"{(1 << count) - 1:#x}{'u' if self.warp <= 32 else 'ull'}"
 
     def _wait(self) -> None:
-        """All who run this wait for each other."""
+        """A barrier for all threads that run this."""
         if not self._alone:
             self.line("__syncthreads();" if self.level is UnitLevel.BLOCK else f"__syncwarp({self._mask});")
 
@@ -208,7 +208,7 @@ class KernelStatements(Statements):
             self.line(f"{name} = {self.expressions.piece(stmt.value, False).text};")
 
     def _add_up(self, brought: dict[ir.Shuffle, str], each: int) -> None:
-        """The totals of what was brought, the same by so many threads ``each``: in the end all who run this have them."""
+        """Reduce the values of all threads, of which ``each`` consecutive ones have the same; every thread gets the total."""
         for stmt, name in brought.items():
             if self.level is UnitLevel.WARP:
                 self._shuffle(stmt, name, 1, self.lanes, self._mask)
@@ -233,7 +233,7 @@ class KernelStatements(Statements):
             self.line(f"{name} = {operate(stmt.op, [Piece(name), Piece(handed)], dtype).text};")
 
     def _shuffle_warps(self, stmt: ir.Shuffle, name: str, count: int) -> None:
-        """One value of each warp goes through shared memory; every warp adds them up alike, so that nobody waits to be told the total."""
+        """One value of each warp goes through shared memory. Every warp adds them up itself, which saves a barrier."""
         if count <= 1:
             return
         places, lane = self.names.fresh(f"{stmt.var.name}_of_warps"), f"threadIdx.x % {self.warp}"
@@ -296,7 +296,7 @@ class KernelStatements(Statements):
         self.written.note(store, ATOMIC)
 
     def _fill(self, fill: ir.Fill) -> None:
-        """All who run this fill a part each."""
+        """Fill an array; each of the threads that run this fills a part."""
         array, k = self.names.array(fill.array), self.names.fresh("k")
         private = self._alone or fill.array.space is ir.MemorySpace.LOCAL
         step = "1" if private else str(self.lanes if self.level is UnitLevel.WARP else self.threads)

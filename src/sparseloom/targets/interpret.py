@@ -1,4 +1,4 @@
-"""The interpreter as a target: it has every unit, and stands in for any other target by running that one's loops in Python."""
+"""The interpreter as a target: it has every unit, and can run the loops of any other target in Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparseloom.targets.target import CPU_UNITS, GPU_UNITS, Calling, Target
 
 
 def stand_in(target: Target, name: str) -> Target:
-    """The interpreter in place of a target: what it shows is that one's text, what it runs are that one's loops."""
+    """The interpreter for the loops of a target. It shows the text of that target."""
     sizes = with_warps(target)
     return replace(
         target,
@@ -27,7 +27,7 @@ def stand_in(target: Target, name: str) -> Target:
 
 
 def with_warps(target: Target) -> Target:
-    """The target whose warps and blocks hold for loops over units of a GPU: CUDA where a target has none, but the interpreter runs them."""
+    """The target whose sizes of warps and blocks hold: CUDA if this one has no units of a GPU, for the interpreter runs them."""
     return target if target.lacking(one.unit for one in GPU_UNITS) is None else CUDA
 
 

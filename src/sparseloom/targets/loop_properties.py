@@ -1,7 +1,7 @@
-"""What loops say of how they run, and whether the text of a kernel says all of it.
+"""The properties of loops, and a check that the text of a kernel has all of them.
 
 A loop that loses a reduction, the memory that each of its threads has for itself, or an atomic update still compiles: it computes something
-else, now and then. So whoever writes such a property notes it here, and a kernel is complete only when every property was written.
+else, now and then. So the emitter notes each property that it prints, and a kernel is complete only when every property was written.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _polls(region: ir.Stmt) -> bool:
 
 
 class WrittenProperties:
-    """The properties that a text says so far. Nodes are told apart by identity: loops that are equal each need their own words."""
+    """The properties printed so far. Nodes are compared by identity, because two equal loops need their own text each."""
 
     def __init__(self) -> None:
         self._found: set[tuple[int, str]] = set()

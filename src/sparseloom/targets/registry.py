@@ -13,7 +13,7 @@ TARGETS: dict[str, Target] = {target.name: target for target in (C, CUDA, INTERP
 
 
 def find_target(name: str) -> Target:
-    """The target of this name, or a refusal that says which there are."""
+    """The target of this name; a ``NotationError`` lists the targets if there is none."""
     if not isinstance(name, str) or name not in TARGETS:
         raise NotationError(f"there is no target {name!r}; there are {', '.join(TARGETS)}")
     return TARGETS[name]

@@ -41,7 +41,7 @@ FACTS = {one.unit: one for one in (*CPU_UNITS, *GPU_UNITS)}
 
 
 def lanes_of_warp(wanted: int, most: int) -> int:
-    """How many lanes stand for a warp whose loops need so many: a power of two, so that several such groups share the lanes of one."""
+    """How many lanes a group has whose loops need so many: a power of two, so that several groups share a warp."""
     return min(most, 1 << max(wanted - 1, 0).bit_length())
 
 
@@ -102,7 +102,7 @@ class Target:
 
     @cached_property
     def in_order(self) -> Target:
-        """The same target for those who want the same bits every time."""
+        """The same target with a fixed order of additions, so that results have the same bits every time."""
         return self if self.ordered else replace(self, ordered=True)
 
     @property

@@ -55,7 +55,7 @@ class Compiler:
 
 
 class CompileError(ToolchainError):
-    """The compiler ran and refused the source, which is kept in ``source``. What may be different next time is ``passing``."""
+    """The compiler rejected the source, which is kept in ``source``. A ``passing`` error may not occur the next time."""
 
     def __init__(self, text: str, source: Path, passing: bool = False) -> None:
         super().__init__(text)
@@ -121,7 +121,7 @@ def _absolute_parts(path: str) -> str:
 def compile_library(source: str, compiler: Compiler, without: Collection[str] = (), beside: Path | None = None) -> bytes:
     """Compile text into a shared library and return its bytes; leave out the flags in ``without``.
 
-    It is done in a private folder, in ``beside`` if possible. The source is kept only if the compiler refuses it, and the error says where.
+    It is done in a private folder, in ``beside`` if possible. The source is kept only if the compiler rejects it; the error names the file.
     """
     flags = [flag for flag in compiler.flags if flag not in without]
     chain, name = compiler.toolchain, f"kernel{compiler.toolchain.suffix}"
@@ -141,9 +141,9 @@ def compile_library(source: str, compiler: Compiler, without: Collection[str] = 
 
 
 def compile_small(source: str, compiler: Compiler, flags: Sequence[str]) -> bytes | None:
-    """A library of a few lines, compiled with these flags and what every compiler must know; None if it refuses.
+    """A library of a few lines, compiled with these flags and what every compiler must know; None if it rejects them.
 
-    A shortage of memory, processes or room is no refusal: it is raised, and may be over next time.
+    A shortage of memory, processes or disk space is raised instead, because it may be over the next time.
     """
     with workroom() as room:
         text, library = _write(room, f"probe{compiler.toolchain.suffix}", source), room.path / "probe.so"

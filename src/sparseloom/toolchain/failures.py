@@ -1,4 +1,4 @@
-"""What a compiler refused, remembered: a broken one is not run again for every call.
+"""Failures of compilers, which are remembered: a broken compiler is not run again for every call.
 
 A refusal holds for a compiler as it was, with the environment as it was. Whatever is changed, ``$CC``, a path or the program itself,
 it is tried anew. Where memory, processes or room on the disk were short, it is tried again some seconds later: gcc waits a quarter of a
@@ -26,7 +26,7 @@ class Failures:
         self._known: dict[_Case, tuple[ToolchainError, float]] = {}
 
     def remember(self, compiler: Compiler, key: str | None, refusal: ToolchainError) -> None:
-        """Keep a refusal in mind; for a while, if it may be different next time."""
+        """Remember a failure; only for a while if it may not occur again."""
         match refusal:
             case StartError(passing=True):
                 return

@@ -1,6 +1,6 @@
 """Locks on open files, which end with their process: ``flock`` where the system has it, ``msvcrt`` on Windows, else none.
 
-Without locks nobody waits for another process. Work may then be done twice, which does no harm.
+Without locks no process waits for another one. Work may then be done twice, which does no harm.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if fcntl is None:
 
 
 def lock(descriptor: int) -> bool:
-    """Lock an open file if nobody else has; False if somebody has. An ``OSError`` says that this file cannot be locked at all."""
+    """Lock an open file; False if another process has locked it. An ``OSError`` means that this file cannot be locked at all."""
     if fcntl is not None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -46,7 +46,7 @@ def load(source: str, entries: Sequence[str] = ("entry",), target: Target = C) -
 
 @functools.cache
 def load_routine(source: str, name: str) -> EntryPoint | None:
-    """A function of a C source that somebody wrote, loaded when it is first needed; None where there is no compiler."""
+    """A function of a C source, loaded when it is first needed; None if there is no compiler."""
     try:
         return load(source, (name,))[0]
     except ToolchainError:

@@ -283,7 +283,7 @@ def set_threads(count: int | None) -> None:
 
 
 def known_count(count: int | None) -> int | None:
-    """A number of threads, or a refusal that says which there are."""
+    """A number of threads; other values are rejected."""
     if count is not None and (isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_THREADS):
         raise ToolchainError(f"a kernel cannot run on {count!r} threads\n  help: give a whole number from 1 to {MOST_THREADS}, or None")
     return count
@@ -333,6 +333,6 @@ def usual_size() -> int:
 
 
 def stack_size() -> int:
-    """The bytes of stack that OpenMP gives its threads as it is told in the environment; 0 if it is not."""
+    """The bytes of stack that the environment asks OpenMP to give its threads; 0 if it asks for none."""
     found = _STACK_SIZE.fullmatch(os.environ.get("OMP_STACKSIZE") or os.environ.get("GOMP_STACKSIZE") or "")
     return min(int(found[1]) << _UNITS[found[2].lower()], 2**62) if found else 0

@@ -1,4 +1,4 @@
-"""Schedules that were measured to be best, kept beside compiled kernels: for this process, and on disk for others.
+"""Schedules that were measured to be best, kept with the compiled kernels: for this process, and on disk for others.
 
 An entry of the kernel cache that holds text: the same folder, the same checks, the same limit.
 """
@@ -16,7 +16,7 @@ _MOST = 4096
 
 
 def known_schedule(problem: str) -> str | None:
-    """The schedule that was best for a problem, said in words, on this machine; None if nobody measured it."""
+    """The best schedule for a problem, given as text, on this machine; None if it was not measured."""
     key = _key(problem)
     if key not in _HERE:
         found = kernel_cache().read(key)

@@ -80,7 +80,7 @@ def temporary_folder() -> Path:
 
 
 def is_safe(folder: Path) -> bool:
-    """Whether nobody but us and the system can exchange what stands in a folder, or the folder itself."""
+    """Whether only this user and the system can replace a folder or the files in it."""
     try:
         real = Path(os.path.realpath(folder))
         return not any(_is_changeable(os.stat(part)) for part in (real, *real.parents))
@@ -139,7 +139,7 @@ def _made(beside: Path | None) -> tuple[Workroom, int | None]:
 
 
 def no_room(wrong: OSError) -> ToolchainError:
-    """What is said when no temporary file can be written."""
+    """The message if no temporary file can be written."""
     return ToolchainError(f"no temporary file can be written: {wrong.strerror}\n  help: set $TMPDIR to a folder with room")
 
 
@@ -173,7 +173,7 @@ def _sweep_once(place: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether a file could be locked: nobody else has it, and its file system has locks."""
+    """Lock a file; False if another process has locked it or its file system has no locks."""
     try:
         return lock(descriptor)
     except OSError:
@@ -181,7 +181,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _is_changeable(status: os.stat_result) -> bool:
-    """Whether another user can rename what stands in a folder with this status."""
+    """Whether another user can rename files in a folder with this status."""
     if user() is None:  # who may change a folder is not in its mode here; folders for temporary files are a user's own
         return False
     if status.st_uid not in _trusted_users():
