@@ -74,7 +74,7 @@ def check_order(form: str, steps: str, monkeypatch: pytest.MonkeyPatch) -> None:
     load = Cells.load_number
 
     def recorded(cells: Cells, place: int) -> object:
-        if cells.name == "A_vals":
+        if cells.name in ("A_vals", "T0_vals"):  # a statement without a schedule runs under names of its own
             read.append(place)
         return load(cells, place)
 
