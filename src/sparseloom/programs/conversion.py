@@ -32,6 +32,7 @@ from sparseloom.formats.level import Level, LevelData
 from sparseloom.formats.levels.compressed import Compressed
 from sparseloom.formats.levels.dense import Dense
 from sparseloom.formats.named import coo, name_of
+from sparseloom.formats.one_level import with_one_level_changed
 from sparseloom.formats.parts import is_tree, where
 from sparseloom.formats.room import require_room
 from sparseloom.formats.storage import Storage, copied, derived, lend, same_arrays, sealed, share_memory
@@ -64,6 +65,8 @@ def convert(storage: Storage, format: Format, drop_zeros: bool = False) -> Stora
     if drop_zeros and format == storage.format and format.is_unique and is_tree(format):
         return derived(where(storage, _differs(storage.values, storage.fill)), storage)
     made = None if _is_left_to_numpy(storage, format) else _converted(storage, format, drop_zeros)
+    if made is None and not drop_zeros:
+        made = with_one_level_changed(storage, format)
     if made is None:
         made = pack.convert(pack.without_fill(storage) if drop_zeros else storage, format, settings.int32_limit)
     return derived(made, storage)
