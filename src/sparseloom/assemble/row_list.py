@@ -40,6 +40,7 @@ class RowList(Sink):
         ordered: bool = True,
         neutral: ir.Expr | None = None,
         needs_presence: bool = True,
+        is_spread: bool = False,
     ) -> None:
         tensor, fresh, index_dtype, home = written.tensor, scope.fresh, scope.context.index_dtype, scope.home
         name = tensor.name
@@ -47,6 +48,7 @@ class RowList(Sink):
         home.first.append(ir.Allocate(self.values, size))
         home.last.append(ir.Free(self.values))
         self._put, self._extent, self.neutral, self.needs_presence = put, count, neutral, needs_presence
+        self._is_spread = is_spread  # whether it is a row of an operand
         self.mask = ir.Array(fresh(f"{name}_set"), BOOL)
         self._list = ir.Array(fresh(f"{name}_list"), index_dtype)
         self._scratch = ir.Array(fresh(f"{name}_scratch"), index_dtype) if ordered else None
@@ -77,6 +79,8 @@ class RowList(Sink):
     @property
     def story(self) -> str:
         """What it is, for ``explain``."""
+        if self._is_spread:
+            return "a row set out by coordinate"
         prepared = ", set before the first row," if self.is_prepared else ""
         order = "sorted before it is read" if self.is_sorted else "in no order"
         return f"a row in a dense workspace{prepared} with a list of coordinates, {order}"
@@ -146,7 +150,7 @@ def _combined(row: RowList, assign: Assign, value: Value, scope: Scope) -> ir.St
 def spread_row(scope: Scope, written: Access) -> RowList:
     """A row of an operand, set out by coordinate before loops that would walk it again and again."""
     extent = scope.context.sizes.of(written.indices[0])
-    row = RowList(scope, written, _spread, extent, extent, ordered=False, needs_presence=False)
+    row = RowList(scope, written, _spread, extent, extent, ordered=False, needs_presence=False, is_spread=True)
     level = LevelView(extent, {**row.listed.arrays, "set": row.mask}, row.listed.scalars)
     row.view = TensorView(written.tensor, (level,), row.values)
     return row
