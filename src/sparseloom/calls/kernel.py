@@ -37,7 +37,7 @@ from sparseloom.targets.target import Calling
 from sparseloom.tensor.bound_kernel import BoundKernel
 from sparseloom.tensor.creation import asarray
 from sparseloom.tensor.outputs import Assembled, as_output, overlaps, remember_assembled
-from sparseloom.tensor.recall import DeviceRecall, Recall, recall
+from sparseloom.tensor.recall import Recall, recall
 from sparseloom.tensor.ring_operands import dtype_under, under_semiring
 from sparseloom.tensor.tensor import Tensor
 from sparseloom.toolchain.teams import known_count, threads
@@ -97,7 +97,7 @@ class Kernel(Shown):
         self._specialized: dict[tuple[Any, ...], Specialization | Chain] = {}
         self._order = self.operand_names if statement.op is None else tuple(dict.fromkeys((*self.operand_names, self.result_name)))
         self._doors = Doors(MOST_SPECIALIZED)
-        self._recalled: dict[tuple[Any, ...], Recall | DeviceRecall] = {}
+        self._recalled: dict[tuple[Any, ...], Recall] = {}
         self._assembled: dict[int, Assembled] = {}
         self._last: Specialization | Chain | None = None
 
@@ -141,7 +141,7 @@ class Kernel(Shown):
         key = (*map(id, given), *named)
         known = self._recalled.get(key)
         if known is not None and known.fits(given):
-            if out is None:
+            if out is None and known.make is not None:
                 return Tensor(known.make(), self.result_name)
             known.fill()
             return out if isinstance(out, Tensor) else asarray(out, copy=False)

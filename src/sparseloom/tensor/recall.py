@@ -1,4 +1,4 @@
-"""Calls that were made before on the same arrays: nothing but the arrays themselves has to be looked at again.
+"""Calls that were made before on the same arrays, with an output or on a device: nothing but the arrays has to be looked at again.
 
 A recalled call holds its operands weakly and knows their addresses. They are valid because the caller passes the same objects again, and
 each of them is asked whether it still stands where it did.
@@ -7,25 +7,23 @@ each of them is asked whether it still stands where it did.
 from __future__ import annotations
 
 import weakref
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparseloom.core.dtypes import DType
 from sparseloom.formats.storage import Owner, Storage
 from sparseloom.interop.device import device_glimpse
 from sparseloom.interop.entry import Seen, layout_of, record_of
 from sparseloom.interop.scipy import arrays_of_scipy
-from sparseloom.programs.binding import Call, aligned
+from sparseloom.programs.binding import Call
 from sparseloom.programs.calling import address_of, call_with
 from sparseloom.programs.cuda.arrays import empty
 from sparseloom.programs.cuda.launching import Launches
 from sparseloom.tensor.tensor import Tensor
-from sparseloom.toolchain.loading import EntryPoint
 
 Glimpse = Callable[[Any], bool]
 """Whether an operand is what it was when the call was first made."""
@@ -33,13 +31,11 @@ Glimpse = Callable[[Any], bool]
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """A call of a compiled kernel that fills dense values."""
+    """A call that fills values. ``fill`` computes into the output of the call, ``make`` a new result, of kernels of a device."""
 
     glimpses: tuple[Glimpse, ...]
-    entry: EntryPoint
-    words: array[int]
-    place: int  # where among the words the address of the values stands
-    like: Storage  # the result, but for its values
+    fill: Callable[[], None]
+    make: Callable[[], Storage] | None = None
 
     def fits(self, given: Sequence[Any]) -> bool:
         """Whether these operands, and the output, are those of the call."""
@@ -48,59 +44,16 @@ class Recall:
                 return False
         return True
 
-    def fill(self) -> None:
-        """Compute into the output of the call."""
-        call_with(self.entry, self.words)
 
-    def make(self) -> Storage:
-        """Compute a new result."""
-        like = self.like
-        values = aligned(len(like.values), like.values.dtype)
-        words = self.words[:]
-        words[self.place] = address_of(values)
-        call_with(self.entry, words)
-        return Storage(like.format, like.shape, like.levels, values, like.fill, like.seal, Owner())
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceRecall:
-    """A call of kernels of a device that fill values."""
-
-    glimpses: tuple[Glimpse, ...]
-    launches: Launches
-    word: int  # which one has the address of the values
-    count: int
-    like: Storage  # the result, but for its values
-    dtype: DType
-
-    def fits(self, given: Sequence[Any]) -> bool:
-        """Whether these operands, and the output, are those of the call."""
-        for same, value in zip(self.glimpses, given, strict=True):  # noqa: SIM110 - a generator takes twice as long
-            if not same(value):
-                return False
-        return True
-
-    def fill(self) -> None:
-        """Compute into the output of the call."""
-        self.launches.start_with(self.word, None)
-
-    def make(self) -> Storage:
-        """Compute a new result."""
-        like, launches = self.like, self.launches
-        values: Any = empty(self.count, self.dtype, launches.device.ordinal, launches.source)
-        launches.start_with(self.word, values)
-        return Storage(like.format, like.shape, like.levels, values, like.fill, like.seal, Owner())
-
-
-def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[Storage]) -> Recall | DeviceRecall | None:
+def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[Storage]) -> Recall | None:
     """What is worth knowing of a call that was made: ``given`` are its operands and then its output, as ``operands`` were read from them.
 
     None if a call like this cannot be told quickly, or does more than run one kernel on the caller's own arrays.
     """
     if call.launched is not None:
         return _recall_launches(call.launched, made, given, operands)
-    if call.bound is None:
-        return None
+    if call.bound is None or given[-1] is None:
+        return None  # a new result of a compiled kernel is found by its operands' kinds
     entry, pack = call.bound
     glimpses: list[Glimpse] = []
     alive = {address_of(made.values)}
@@ -112,14 +65,11 @@ def recall(call: Call, made: Storage, given: Sequence[Any], operands: Sequence[S
         alive.update(map(address_of, found[1]))
     if any(isinstance(a, np.ndarray) and address_of(a) not in alive for a in pack.values):
         return None  # a copy was made of an operand
-    if given[-1] is not None:
-        glimpses[-1] = _writable(glimpses[-1], made.values, made.owner)
-    words = pack.words()
-    like = replace(made, values=np.broadcast_to(np.empty((), made.dtype), made.values.shape), owner=None)
-    return Recall(tuple(glimpses), entry, words, words.index(address_of(made.values), 1), like)
+    glimpses[-1] = _writable(glimpses[-1], made.values, made.owner)
+    return Recall(tuple(glimpses), partial(call_with, entry, pack.words()))
 
 
-def _recall_launches(launches: Launches, made: Storage, given: Sequence[Any], operands: Sequence[Storage]) -> DeviceRecall | None:
+def _recall_launches(launches: Launches, made: Storage, given: Sequence[Any], operands: Sequence[Storage]) -> Recall | None:
     """As ``recall``, for operands that are on a device, all of them: what the caller passes again keeps their memory."""
     glimpses: list[Glimpse] = []
     for value, storage in zip(given, (*operands, made), strict=True):
@@ -133,8 +83,14 @@ def _recall_launches(launches: Launches, made: Storage, given: Sequence[Any], op
     if word is None:
         return None
     launches.let_go()
-    like = replace(made, values=np.empty(0, made.dtype), owner=None)
-    return DeviceRecall(tuple(glimpses), launches, word, len(made.values), like, made.dtype)
+    like, count, dtype = replace(made, values=np.empty(0, made.dtype), owner=None), len(made.values), made.dtype
+
+    def make() -> Storage:
+        values: Any = empty(count, dtype, launches.device.ordinal, launches.source)
+        launches.start_with(word, values)
+        return Storage(like.format, like.shape, like.levels, values, like.fill, like.seal, Owner())
+
+    return Recall(tuple(glimpses), partial(launches.start_with, word, None), make)
 
 
 def _writable(same: Glimpse, values: NDArray[Any], owner: Owner | None) -> Glimpse:
