@@ -214,7 +214,7 @@ def tensors(entries: int) -> Iterator[Contest]:
         "t[i, j]": (lambda: t[lo, lo], lambda: s[lo, lo]),
         "t[lo:hi]": (lambda: t[lo:hi], lambda: s[lo:hi]),
         "t[lo:hi, :, lo:hi]": (lambda: t[lo:hi, :, lo:hi], lambda: s[lo:hi, :, lo:hi]),
-        "t[t > 0.5]": (lambda: t[t > 0.5], lambda: s.data[s.data > 0.5]),
+        "t[t > 0.5]": (lambda: t[t > 0.5], lambda: (s * (s > 0.5)).data),
         "t.sum(axis=0)": (lambda: t.sum(axis=0), lambda: s.sum(axis=0)),
         "2.5 * t": (lambda: 2.5 * t, lambda: 2.5 * s),
         "t.reshape": (lambda: t.reshape((side * side, side)), lambda: s.reshape((side * side, side))),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ Window = range | None
 """The coordinates of one level that stay, in ascending order and counted anew from 0; None for all of them."""
 
 
+@lru_cache(maxsize=256)
 def is_tree(format: Format) -> bool:
     """Whether a storage has the parts of this module: dense levels, and then segments of coordinates."""
     first = next((k for k, level in enumerate(format.levels) if not isinstance(level, Dense)), None)
@@ -63,7 +65,7 @@ def within(storage: Storage, windows: Sequence[Window]) -> Storage:
     shape = list(storage.shape)
     for mode, window in zip(storage.format.modes, windows, strict=True):
         shape[mode] = storage.shape[mode] if window is None else len(window)
-    return replace(cut.pruned(cut.taken(storage.values)), shape=tuple(shape))
+    return cut.pruned(cut.taken(storage.values), tuple(shape))
 
 
 def where(storage: Storage, mask: Mask) -> Storage:
@@ -71,7 +73,7 @@ def where(storage: Storage, mask: Mask) -> Storage:
     cut = _Cut(storage)
     cut.levels = list(storage.levels)
     count = position_counts(storage)[-1]
-    return cut.pruned(storage.values.take(cut.keep(len(cut.levels) - 1, mask[:count])))
+    return cut.pruned(storage.values.take(cut.keep(len(cut.levels) - 1, mask[:count])), storage.shape)
 
 
 def joined(storages: Sequence[Storage], dtype: np.dtype[np.generic], width: np.dtype[np.signedinteger]) -> Storage:
@@ -224,7 +226,7 @@ class _Cut:
             self.levels[k] = LevelData(made)
             k -= 1
 
-    def pruned(self, values: NDArray[np.generic]) -> Storage:
+    def pruned(self, values: NDArray[np.generic], shape: tuple[int, ...]) -> Storage:
         """The part, without coordinates that have nothing left below them."""
         form = self.storage.format
         for k in range(len(form.levels) - 1, 0, -1):
@@ -235,7 +237,7 @@ class _Cut:
             if not filled.all():
                 self.levels[k] = LevelData({**self.levels[k].arrays, "pos": np.append(pos[:-1][filled], pos[-1])})
                 self.keep(k - 1, filled)
-        return Storage(form, self.storage.shape, tuple(self.levels), values, self.storage.fill)
+        return Storage(form, shape, tuple(self.levels), values, self.storage.fill)
 
 
 def _place(crd: Index, coordinate: int) -> int:

@@ -26,6 +26,7 @@ from sparseloom.surface.groups import Groups, grouped
 from sparseloom.surface.shape import ravel, reshape
 from sparseloom.surface.variance import squared, var_of_columns
 from sparseloom.tensor import functions
+from sparseloom.tensor.operators import sum_of_squares
 from sparseloom.tensor.table import enter, offered
 from sparseloom.tensor.tensor import Tensor
 
@@ -262,6 +263,8 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     modes = modes_of(axis, tensor.ndim)
     if not (axis is ord is None or 0 < len(modes) < 3):
         raise ShapeError(f"a norm is taken over one mode or two, not {len(modes)}\n  help: name them, as in axis=(0, 1)")
+    if ord is axis is None and tensor.dtype.kind == "f" and tensor.fill == 0 and tensor.ndim and not keepdims:
+        return np.sqrt(sum_of_squares(tensor.storage).values[0])
     magnitude = functions.absolute(tensor if tensor.dtype.kind in "fc" else tensor.astype(float))
     match ord, len(modes):
         case (None, _) | ("fro", 2):

@@ -192,6 +192,17 @@ def _matmul(*given: Array) -> Storage:
     return made
 
 
+def sum_of_squares(storage: Storage) -> Storage:
+    """The sum of the squares of all values, as one statement."""
+    made = doors.through("sum of squares", storage)
+    if made is None:
+        statement, loops = Statement(), variables(len(storage.shape))
+        access = statement.access(storage, loops)
+        made = statement.run((), Reduce("add", loops, statement.product((access, access))), ())
+        statement.learn("sum of squares", (storage,), (storage,))
+    return made
+
+
 def dot(left: Storage, right: Storage) -> Storage:
     """NumPy's dot: the sum over the last mode of the left and the last but one of the right, for all pairs of their other modes."""
     if len(left.shape) <= 2 and len(right.shape) <= 2:
