@@ -38,7 +38,8 @@ def shaped(call: Call) -> None:
     modes = tuple(int(mode) for mode in rng.permutation(order))
     one = draw_axis(call, order, several=False, none=False)
     some = draw_axis(call, order)
-    shape = pick(rng, ((-1,), array.shape[::-1], (size,), (1, size), (size, 1, 1), (2, -1), (-1, 3), (0, -1), ()))
+    twice = 2 * (array.shape[-1] if order else 1)
+    shape = pick(rng, ((-1,), array.shape[::-1], (size,), (1, size), (size, 1, 1), (2, -1), (-1, 3), (-1, twice), (0, -1), ()))
     shift = pick(rng, (0, 1, -1, 2, 7))
     counts = [int(rng.integers(3)) for _ in range(array.shape[0])] if order else [2]
     texts = {
@@ -148,3 +149,5 @@ def parts(call: Call) -> None:
     call.text = (
         f"A[{', '.join(keys)}{',' if len(keys) == 1 and rng.random() < 0.3 else ''}]" if keys else pick(rng, ("A[()]", "A[...]", "A[None]"))
     )
+    if array.ndim and rng.random() < 0.1:
+        call.text = f"A[A {pick(rng, ('!= 0', '== 1', '!= A'))}]"

@@ -81,3 +81,10 @@ def test_masks_that_are_tensors(shape: tuple[int, ...], format: str, density: fl
     mask = rng.random(shape) < 0.4
     same(tensor[sl.asarray(mask).to(format)], dense[mask])
     assert tensor[tensor > 3].format == tensor[dense > 3].format
+
+
+def test_a_mask_that_is_true_where_nothing_is_stored() -> None:
+    tensor = sl.from_coo([[1], [2]], [5.0], (3, 4), "csr", 1.0)
+    dense = tensor.to_numpy()
+    same(tensor[tensor == 1], dense[dense == 1])
+    same(tensor[tensor != 0], dense[dense != 0])

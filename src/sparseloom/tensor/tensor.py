@@ -430,7 +430,9 @@ def _plain(part: Any) -> Any:
     """A part of a key: a tensor as an array of positions, or as a mask that says where it is true."""
     if not isinstance(part, Tensor):
         return part
-    return Mask(part.shape, part.nonzero()) if part.dtype.kind == "b" and part.ndim else to_numpy(to_host(part.storage))
+    if part.dtype.kind != "b" or not part.ndim:
+        return to_numpy(to_host(part.storage))
+    return Mask(part.shape, np.nonzero(to_numpy(to_host(part.storage))) if part.fill else part.nonzero())
 
 
 def _lay_tensor(tensor: Tensor) -> Laid | None:
