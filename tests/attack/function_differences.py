@@ -92,9 +92,9 @@ def numbers_that_do_not_fit(call: Call, found: Any, expected: Any, same: Compare
 
 
 def in_dtype(arrays: dict[str, Any], dtype: Any) -> dict[str, Any]:
-    """Operands with integers in a wider dtype; but for what is written to."""
+    """Operands with integers in a wider dtype; but for what is written to, and where."""
     is_whole = {name: isinstance(each, (np.ndarray, np.generic)) and each.dtype.kind in "biu" for name, each in arrays.items()}
-    return {name: each.astype(dtype) if is_whole[name] and name != "out" else each for name, each in arrays.items()}
+    return {name: each.astype(dtype) if is_whole[name] and name not in ("out", "mask") else each for name, each in arrays.items()}
 
 
 def float16(call: Call, found: Any, expected: Any, same: Compare, by_numpy: Answer) -> bool:
@@ -161,7 +161,7 @@ def dtype_of_output(call: Call, found: Any, expected: Any, same: Compare, by_num
     alone = call.text.replace("out=out, ", "").replace("out=out", "").replace(", out][1]", "][0]")
     wanted = by_numpy(replace(call, text=alone), call.arrays)
     if isinstance(wanted, Exception):
-        return False
+        return isinstance(wanted, TypeError) and isinstance(found, TypeError)
     fits = np.can_cast(np.asarray(wanted).dtype, call.arrays["out"].dtype, "same_kind")
     if isinstance(found, Exception):
         return not fits
