@@ -103,3 +103,15 @@ def test_threads_may_sum_below_loops_that_insert_a_result(form: str, races: str)
     kernel = sl.program(text, {"t": form, "E": "spu"}, f"parallelize(b,CPUThread,{races})", target="interpret")
     given = {"E": blocks, "c": scales} | ({"d": np.array([1, 2])} if form == "dsd" else {})
     assert np.array_equal(kernel(given).to_numpy(), sl.program(text, {}, "", target="interpret")(given).to_numpy())
+
+
+@pytest.mark.parametrize("size", (0, 3))
+def test_a_step_may_share_the_structure_of_an_operand_that_it_converts(size: int) -> None:
+    """Only an operand of the caller has another name where statements are compiled once for all names."""
+    text = "R(i) = A(i) * B(i) - A(i) * B(i) * C(i)\nR1(i) = R(i) * D(i) * B(i) + F(i)\nR2(i) = R1(i) * G(i) * H(i) - K(i) * F(i)"
+    forms = {"B": "u~", "C": "p", "F": "s", "G": "s", "H": "s", "K": "s", "R": "s", "R1": "u~"}
+    dtypes = dict(zip("ABCDFGHK", ("f8", "f8", "c8", "c8", "c16", "c8", "i4", "c16"), strict=True))
+    given = {name: sl.asarray(np.arange(1, size + 1).astype(dtype), format=forms.get(name)) for name, dtype in dtypes.items()}
+    a = np.arange(1, size + 1).astype(complex)
+    made = sl.program(text, forms, "", target="interpret")(given)
+    assert np.array_equal(made.to_numpy(), ((a**2 - a**3) * a**2 + a) * a**2 - a**2)

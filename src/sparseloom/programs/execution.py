@@ -202,7 +202,8 @@ class Specialization:
         if special.plan.blocked is not None or special.plan.assign.op is not None:
             return None
         lender = special._running_stages.lowered.shared
-        return None if lender is None else replace(lender, name=self.sources([lender.name])[lender.name])
+        name = None if lender is None else self.sources([lender.name]).get(lender.name)  # an operand made for this kernel alone has none
+        return None if lender is None or name is None else replace(lender, name=name)
 
     def converts(self, name: str) -> bool:
         """Whether an operand is converted before the loops run."""
