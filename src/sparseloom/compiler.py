@@ -20,6 +20,7 @@ from sparseloom.core.once import cached_property
 from sparseloom.core.settings import trace_folder, verifies
 from sparseloom.core.trees import walk
 from sparseloom.iteration.concretize import Concrete, refilled
+from sparseloom.iteration.inside import put_inside
 from sparseloom.loops import printer as loop_printer
 from sparseloom.loops.bounds import hold_bounds
 from sparseloom.loops.nodes import GPU_KINDS, Array, Function, LoopKind, Store
@@ -66,6 +67,7 @@ def concrete_passes(target: Target, refill: bool) -> tuple[Pass[Concrete], ...]:
     """The passes over scheduled notation for a target, in order: what is left to say before loops are made of it."""
     return (
         *((Pass("refilled", refilled),) if refill else ()),
+        Pass("put_inside", put_inside),
         Pass("cut_into_slots", lambda concrete: cut_into_slots(concrete, target.slots)),
         Pass("cut_into_parts", lambda concrete: cut_into_parts(concrete, target.parts)),
         Pass("count_first", count_first),

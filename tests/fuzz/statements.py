@@ -41,6 +41,10 @@ KERNELS = (
     "R(i) = A(i)", "R(i,i) = cos(b(i))", "R(i,i) = A(i)", "R(i,j,i) = exp(A(i,j))", "R(i,i) = A(i,j) + 1", "R(i,i) = min(j, A(i,j))",
     "R(i) = prod(m, A*B(m)) / C(i)", "R(i,j) = all(m, A(j,m) * B(j,i)) / C(i,j)", "R(i,j) = (A(j,i) / B(i,j)) * min(m, 3 * C(m,j))",
     "R(j) = sum(i, A(i,j) != 0)", "R(i) = sum(j, A(i,j) * x(j)) + prod(k, B(i,k) + 2)", "R = sum({i,j}, A(i,j)) * sum(k, x(k) > 0)",
+    "R(i) = sum(j, A(i,j) + 1)", "R(i) = sum(j, exp(A(i,j)))", "R(i) = sum(j, A(i,j) + b(i))", "R(i) = max(j, A(i,j) - b(i))",
+    "R = max({i,j}, A(i,j))", "R = min(i, sum(j, A(i,j) + 2))", "R(i) = max(j, A(i,j) + B(i,j))", "R(i,k) = max(j, A(i,j) * B(j,k))",
+    "R(i) = min(j, A(i,j) * B(i,j))", "R(i,k) = prod(j, A(i,j) * B(j,k) + 2)", "R(i) += max(j, A(i,j))", "R(i) += sum(j, A(i,j) + 1)",
+    "R(i) = sum(j, where(A(i,j) > 0, b(i), 1))", "R(j) = 3 * max(i, A(i,j)) + b(j)", "R(i) = all(j, A(i,j) + B(i))",
     "R(i,j) = max(k, A(i,j,k))", "R(i) = prod(j, A(i,j))", "R(j) = prod(i, A(i,j) * x(i))", "R(i) = min(j, A(i,j)) * x(i)",
 )  # fmt: skip
 _RECIPROCAL = (1, 2, 4, 0.5)

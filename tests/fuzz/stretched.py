@@ -86,6 +86,8 @@ def stretch(job: Job) -> tuple[Job, Places] | None:
     visited = re.findall(r"every coordinate \((?:at most )?([\d,]+) times\)", told)
     if any(int(count.replace(",", "")) > LONGEST for count in visited) or "every coordinate" in told.replace("every coordinate (", ""):
         return None
+    if prepared.stages.concrete.closes:  # what is not stored is worth more where there are more coordinates
+        return None
     return replace(job, storages=storages, before=contents(storages), prepared=prepared), places
 
 

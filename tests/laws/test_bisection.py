@@ -118,7 +118,7 @@ def test_explain_says_how_long_each_pass_took() -> None:
     assert "compile time" not in kernel.explain()
     lines = kernel.explain(timing=True).split("\n")
     names = [line.split()[0] for line in lines[lines.index("compile time") + 1 :]]
-    assert names[:4] == ["cut_into_slots", "cut_into_parts", "count_first", "lower"]
+    assert names[:5] == ["put_inside", "cut_into_slots", "cut_into_parts", "count_first", "lower"]
     assert names[-1] == "all"
 
 

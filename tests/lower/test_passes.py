@@ -17,6 +17,7 @@ from sparseloom.core.trees import walk
 from sparseloom.formats.pack import to_dense
 from sparseloom.formats.storage import Storage
 from sparseloom.iteration.concretize import Concrete, refilled
+from sparseloom.iteration.inside import put_inside
 from sparseloom.iteration.making import CountedFirst, Inserted, Making
 from sparseloom.loops import interpret
 from sparseloom.lower.count_first import count_first
@@ -34,6 +35,7 @@ PASSES: dict[str, Callable[[Concrete], Concrete]] = {
     "cut_into_parts": partial(cut_into_parts, count=64),
     "cut_into_slots": partial(cut_into_slots, count=16),
     "count_first": count_first,
+    "put_inside": put_inside,
     "refilled": refilled,
 }
 

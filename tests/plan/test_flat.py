@@ -54,7 +54,7 @@ def test_a_tensor_of_order_three(values: np.ndarray) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ("C(i,j) = A(i,j) * x(j)", "C(i,j) = A(i,j) + A(j,i)", "C(i,j) = A(i,j) + 1", "y(i) = A(i,j)", "s = max({i,j}, A(i,j))"),
+    ("C(i,j) = A(i,j) * x(j)", "C(i,j) = A(i,j) + A(j,i)", "C(i,j) = A(i,j) + 1", "y(i) = A(i,j)", "s = max({i,j}, A(i,j) * x(j))"),
 )
 def test_what_needs_coordinates_is_no_such_loop(values: np.ndarray, statement: str) -> None:
     x = np.arange(float(SIZE))

@@ -15,6 +15,7 @@ import math
 import operator as arithmetic
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from itertools import repeat
 from typing import Any
@@ -87,6 +88,10 @@ OPERATORS: dict[str, Operator] = {
     )
 }
 
+# What the compiler alone writes: whether an operand has an entry; a value where a condition is stored and holds, or where it is stored
+# itself, and the annihilator that the operation names elsewhere.
+INTERNAL = {own.name: own for own in (Operator("is_stored", 1, "bool"), Operator("within", 2, "select"), Operator("or_else", 1, "promote"))}
+
 # What NumPy calls an operator, if not as we do: loops have a floor_divide of their own, for indices, which are never divided by 0.
 _OF_NUMPY = {"floordiv": "floor_divide"}
 
@@ -103,7 +108,7 @@ ALIASES = {
 
 def operator(name: str) -> Operator:
     """Find an operator by its name or an alias, or say which there are."""
-    found = OPERATORS.get(ALIASES.get(name, name))
+    found = OPERATORS.get(ALIASES.get(name, name)) or INTERNAL.get(name)
     if found is None:
         raise NotationError(f"there is no function {name!r}; there are {', '.join(sorted(OPERATORS))}")
     return found
@@ -281,6 +286,27 @@ def neutral(op: str, dtype: DType) -> Scalar | None:
         return None
     value: Scalar = identity(op, dtype)
     return -value if op == "add" and dtype.kind in "fc" else value
+
+
+class Repetition(Enum):
+    """What an operator makes of many equal values."""
+
+    ONCE = "once"  # the value: of any number of them the least is the value itself
+    TIMES = "times"  # the value times their number
+    POWER = "power"  # the value to the power of their number
+    PARITY = "parity"  # the value if their number is odd, and nothing else
+
+
+def repetition(op: str, dtype: DType) -> Repetition:
+    """What a reduction with ``op`` makes of many equal values of ``dtype``. Truth values are added by or, and multiplied by and."""
+    match operator(op).name:
+        case "add" if dtype.kind != "b":
+            return Repetition.TIMES
+        case "multiply" if dtype.kind != "b":
+            return Repetition.POWER
+        case "logical_xor":
+            return Repetition.PARITY
+    return Repetition.ONCE
 
 
 def annihilates(op: str, position: int, value: Any, zero: Scalar | None = None) -> bool:

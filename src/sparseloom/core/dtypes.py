@@ -26,6 +26,7 @@ UINT64: DType = np.dtype(np.uint64)
 FLOAT16: DType = np.dtype(np.float16)
 FLOAT32: DType = np.dtype(np.float32)
 FLOAT64: DType = np.dtype(np.float64)
+COMPLEX128: DType = np.dtype(np.complex128)
 
 VALUE_DTYPES: tuple[DType, ...] = tuple(
     np.dtype(name) for name in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()

@@ -19,6 +19,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 
+from sparseloom.core.algebra import INTERNAL
 from sparseloom.core.errors import NotationError
 from sparseloom.core.names import Names
 from sparseloom.core.once import once_for_each
@@ -37,10 +38,11 @@ from sparseloom.iteration.assembly import (
     meets_late,
 )
 from sparseloom.iteration.blocks import build_blocks, can_build_blocks, names_in, without_blocks
+from sparseloom.iteration.foralls import body_of, loops, related, relations_of
 from sparseloom.iteration.in_order import BlocksInTheWay
 from sparseloom.iteration.layout import can_append, has_row_places, has_rows_in_blocks, walks_blocks
 from sparseloom.iteration.making import Appended, Counted, Inserted, Making, Refilled, Shared, choose_making
-from sparseloom.iteration.nests import Nest, additive_groups, build_copied, build_nest, build_rows, signed_terms
+from sparseloom.iteration.nests import Nest, additive_groups, build_apart, build_copied, build_nest, build_rows, signed_terms
 from sparseloom.iteration.orderer import Conversion, Converter, Orderer, walked_blocks
 from sparseloom.iteration.ordering import (
     Blocks,
@@ -49,17 +51,21 @@ from sparseloom.iteration.ordering import (
 )
 from sparseloom.iteration.rows import SHORT_ROWS, RowChoice
 from sparseloom.iteration.sharing import shared_pattern
+from sparseloom.iteration.unstored import Apart, Closed, close_reductions
 from sparseloom.notation.contents import accesses_in, identifiers_in, variables_in
 from sparseloom.notation.dtyping import dtype_of, fill_of
 from sparseloom.notation.nodes import (
     Access,
+    Apply,
     Assign,
+    Expr,
     Forall,
     IndexVar,
     Sequence,
     Stmt,
     SuchThat,
 )
+from sparseloom.relations.rename import RenameRelation
 
 MOST_VARIABLES = 24  # twice as many take minutes to compile
 
@@ -89,6 +95,11 @@ class Concrete:
         return self.making.operand if isinstance(self.making, Shared) else None
 
     @property
+    def closes(self) -> bool:
+        """Whether unstored terms are applied in closed form."""
+        return any(isinstance(n, Apply) and n.op in INTERNAL for n in walk(self.stmt))
+
+    @property
     def inserted(self) -> tuple[IndexVar, ...]:
         """The variables of a result whose rows are filled in any order, in the order of their loops."""
         return self.making.order if isinstance(self.making, Inserted) else ()
@@ -115,17 +126,19 @@ def refilled(concrete: Concrete) -> Concrete:
 def concretize(assign: Assign, costs: Mapping[str, float] | None = None, share: bool = True, rows: RowChoice = SHORT_ROWS) -> Concrete:
     """Choose the loops of a statement.
 
-    ``costs`` says how many entries each operand has, where that is known. ``share`` allows the result to take over the structure
-    of an operand with the same pattern. ``rows`` is the workspace for rows whose entries come in no order.
+    ``costs`` says how many entries each operand has, where that is known. ``share`` is not set if something is reduced over nothing: else
+    the result may take over the structure of an operand, and unstored terms are applied in closed form. ``rows`` is the workspace for rows
+    whose entries come in no order.
     """
     _check_depth(assign)
+    closed = close_reductions(assign) if share else Closed(assign)
     try:
-        chosen = _best(assign, costs or {}, share, rows, keep_blocks=True)
+        chosen = _best(closed, costs or {}, share, rows, keep_blocks=True)
     except BlocksInTheWay:
         if can_build_blocks(assign.lhs):
-            chosen = _in_blocks(assign, costs or {}, rows)
+            chosen = _in_blocks(closed.assign, costs or {}, rows)
         else:
-            chosen = _best(assign, costs or {}, share, rows, keep_blocks=False)
+            chosen = _best(closed, costs or {}, share, rows, keep_blocks=False)
     return replace(chosen, made=identifiers_in(chosen.stmt) - identifiers_in(assign))
 
 
@@ -142,19 +155,20 @@ def _check_depth(assign: Assign) -> None:
 def _in_blocks(assign: Assign, costs: Mapping[str, float], rows: RowChoice) -> Concrete:
     """Make the entries of a blocked result as if it had no blocks, and put them into blocks a row at a time."""
     plain_result = without_blocks(assign)
-    made = _assembled(_Attempt(plain_result, costs, False, rows, keep_blocks=False, in_order=True), by_rows_only=True)
+    made = _assembled(_Attempt(Closed(plain_result), costs, False, rows, keep_blocks=False, in_order=True), by_rows_only=True)
     stmt = build_blocks(assign, made.stmt, names_in(made.stmt, assign))
     making = choose_making(assign.lhs.tensor.format)
     return Concrete(stmt, Assign(assign.lhs, made.assign.rhs, assign.op), making, made.conversions, rows)
 
 
-def _best(assign: Assign, costs: Mapping[str, float], share: bool, rows: RowChoice, keep_blocks: bool) -> Concrete:
-    start = _Attempt(assign, costs, share, rows, keep_blocks)
+def _best(closed: Closed, costs: Mapping[str, float], share: bool, rows: RowChoice, keep_blocks: bool) -> Concrete:
+    assign = closed.assign
+    start = _Attempt(closed, costs, share, rows, keep_blocks)
     together = start.again()
     if not together.is_assembled:
         made = together.in_one_nest()
         if made.shared is not None and made.shared in together.replaced:
-            return _best(assign, costs, False, rows, keep_blocks)
+            return _best(closed, costs, False, rows, keep_blocks)
         if together.replaced and can_run_in_sequence(assign):
             apart = start.again()
             sequence = apart.in_sequence()
@@ -188,8 +202,10 @@ class _Attempt:
     """One way to run a statement, with the conversions it takes."""
 
     def __init__(
-        self, assign: Assign, costs: Mapping[str, float], share: bool, rows: RowChoice, keep_blocks: bool, in_order: bool = False
+        self, closed: Closed, costs: Mapping[str, float], share: bool, rows: RowChoice, keep_blocks: bool, in_order: bool = False
     ) -> None:
+        assign = closed.assign
+        self._apart = closed.apart
         self._rows = rows
         self._names = Names(identifiers_in(assign))
         self._converter = Converter(self._names, costs, in_order, assign.lhs.tensor.index_dtype, rows.long)
@@ -238,7 +254,12 @@ class _Attempt:
         return [*ways, (_Attempt.with_sums_inside, False)]
 
     def in_one_nest(self) -> Concrete:
-        """All terms together."""
+        """All terms together; what unstored terms make may have a nest of its own, before or after that of the others."""
+        match self._assign.rhs:
+            case Apply(_, (stored, others)) if self._apart is not None:
+                nest = self._order(build_nest(replace(self._assign, rhs=stored), self._names))
+                apart = self._order(build_apart(replace(self._assign, rhs=self._converted(others)), self._names, self._blocks))
+                return self._concrete(Sequence((apart, nest) if self._apart is Apart.FIRST else (nest, apart)), apart=apart)
         return self._concrete(self._order(build_nest(self._assign, self._names)))
 
     def in_sequence(self) -> Concrete:
@@ -278,9 +299,18 @@ class _Attempt:
         self.replaced.update(orderer.replaced)
         return stmt
 
-    def _concrete(self, stmt: Stmt, inserted: tuple[IndexVar, ...] = ()) -> Concrete:
+    def _converted(self, expr: Expr) -> Expr:
+        return rewrite(expr, lambda n: self.replaced.get(n) if isinstance(n, Access) else None)
+
+    def _concrete(self, stmt: Stmt, inserted: tuple[IndexVar, ...] = (), apart: Stmt | None = None) -> Concrete:
+        """The choice of these loops; the variables of a part that is ``apart`` get names of their own, for a schedule means the others."""
         assign = rewrite(self._assign, lambda n: self.replaced.get(n) if isinstance(n, Access) else None)
         bound = bind_blocks(stmt, assign, self._blocks)
+        if apart is not None:
+            names = {var: IndexVar(self._names.fresh(f"{var}_rest")) for var in loops(apart)}
+            renamed = rewrite(apart, lambda n: Forall(names[n.var], n.body) if isinstance(n, Forall) else None)
+            body = rewrite(body_of(bound), lambda n: renamed if n is apart else None)
+            bound = related(body, (*relations_of(bound), *(RenameRelation(var, name) for var, name in names.items())))
         making = choose_making(assign.lhs.tensor.format, self._shared, inserted)
         return Concrete(bound, assign, making, tuple(self._converter.conversions), self._rows)
 

@@ -14,6 +14,7 @@ from sparseloom.formats.levels.listed import Listed
 from sparseloom.formats.levels.scattered import Scattered
 from sparseloom.formats.levels.singleton import Singleton
 from sparseloom.formats.levels.spread import Spread
+from sparseloom.formats.named import dense
 from sparseloom.iteration.assembly import reductions
 from sparseloom.iteration.formula import ALWAYS, All, Stored
 from sparseloom.iteration.layout import repeats_loosely
@@ -69,6 +70,35 @@ def signed_terms(expr: Expr, negative: bool) -> Iterator[tuple[bool, Expr]]:
             yield negative, expr
 
 
+def build_apart(assign: Assign, names: Names, blocks: Blocks) -> Nest:
+    """The loops of what unstored terms make: with a number for what is counted inside of them, or with one for each of their points.
+
+    An operand that stores what is counted along above what stays, such as the rows of csc, is walked as it is stored.
+    """
+    apart: list[Nest] = []
+
+    def extract(expr: Expr) -> Expr:
+        match expr:
+            case Reduce(_, variables) if _stands_above(variables, expr, blocks):
+                kept = free_variables(expr)
+                made = Access(TensorVar(names.fresh("t"), len(kept), dense(len(kept)), dtype_of(expr)), kept)
+                apart.append(build_nest(Assign(made, expr), names))
+                return made
+            case Apply(op, args, zero):
+                return Apply(op, tuple(map(extract, args)), zero)
+        return expr
+
+    nest = build_nest(replace(assign, rhs=extract(assign.rhs)), names)
+    nest.producers += apart
+    return nest
+
+
+def _stands_above(variables: tuple[IndexVar, ...], expr: Expr, blocks: Blocks) -> bool:
+    """Whether an operand stores one of these variables above another."""
+    edges = (edge for access in accesses_in(expr) for edge in hard_edges(access, blocks))
+    return any(above in variables and below not in variables for above, below in edges)
+
+
 def build_nest(assign: Assign, names: Names) -> Nest:
     """The loops' variables and the temporaries of one assignment."""
     if _is_worth_more(assign):
@@ -81,12 +111,14 @@ def build_nest(assign: Assign, names: Names) -> Nest:
         variables += rhs.variables
         op, rhs = rhs.op, rhs.body
     producers: list[Nest] = []
+    numbers: dict[Reduce, Access] = {}
 
     def extract(expr: Expr) -> Expr:
         if isinstance(expr, Reduce):
-            temporary = make_temporary(expr, names)
-            producers.append(build_nest(Assign(temporary, expr), names))
-            return temporary
+            if expr not in numbers:
+                numbers[expr] = make_temporary(expr, names)
+                producers.append(build_nest(Assign(numbers[expr], expr), names))
+            return numbers[expr]
         if isinstance(expr, Apply):
             return Apply(expr.op, tuple(extract(arg) for arg in expr.args), expr.zero)
         return expr

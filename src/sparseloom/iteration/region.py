@@ -13,7 +13,7 @@ from sparseloom.core import algebra
 from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.formula import ALWAYS, NEVER, Formula, all_of, any_of
 from sparseloom.notation.dtyping import Absence, absence_of, constant_of, fill_of
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Literal, Sequence, Stmt, SuchThat, Where
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, Literal, Points, Sequence, Stmt, SuchThat, Where
 
 Leaf = Callable[[Access], Formula]
 
@@ -65,6 +65,8 @@ def present(expr: Expr, leaf: Leaf) -> Formula:
             return leaf(expr)
         case Literal():
             return NEVER
+        case Points():
+            return ALWAYS
         case Apply(_, args, _):
             deciding = annihilating(expr)
             if deciding:
@@ -75,6 +77,8 @@ def present(expr: Expr, leaf: Leaf) -> Formula:
 
 def annihilating(expr: Apply) -> tuple[int, ...]:
     """The arguments that decide the result when they are absent: both factors of a product of sparse operands."""
+    if expr.op in ("within", "or_else"):
+        return (0,)
     found = []
     for position, arg in enumerate(expr.args):
         fill = fill_of(arg) if constant_of(arg) is None else None

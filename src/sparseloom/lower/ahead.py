@@ -181,9 +181,17 @@ def _located(access: Access, outer: Scope, ahead: Scope, told: IndexVar | None) 
         coordinate = ahead.coordinates[var]
         if var != told and var not in outer.coordinates:
             guards.append(ir.compare("less", coordinate, views[k].size))
+            if _falls(var, ahead):
+                guards.append(ir.compare("less_equal", ir.ZERO, coordinate))
         position, found = levels[k].locate(views[k], position, coordinate)
         guards.append(found)
     return _guarded(guards, prefetch_read(outer.view(access).values, position))
+
+
+def _falls(var: IndexVar, scope: Scope) -> bool:
+    """Whether a loop runs through a variable in another order than its own, so that what is ahead may lie before the first value."""
+    graph = scope.provenance
+    return any(graph.root(one) == graph.root(var) and not graph.keeps_order(one) for one in scope.coordinates)
 
 
 def _guarded(guards: list[ir.Expr], body: ir.Stmt) -> ir.Stmt:

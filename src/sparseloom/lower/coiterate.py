@@ -88,7 +88,9 @@ class Loop:
         """Say how the loop runs."""
         settles = self.scope.provenance.root(self.var) == self.var
         more = f"; {', '.join(w.access.tensor.name for w in followed)} followed by a cursor" if followed else ""
-        self.scope.remark(f"{self.var}: {text}{more}", Runs(self.var, settles, formula))
+        renamed = self.scope.provenance.used_by(self.var)
+        name = renamed.children[0] if renamed is not None and renamed.is_local else self.var
+        self.scope.remark(f"{name}: {text}{more}", Runs(self.var, settles, formula))
 
 
 class Form(Protocol):

@@ -37,12 +37,18 @@ def lower_statement(stmt: Stmt, scope: Scope) -> ir.Stmt:
         case Sequence(stmts):
             first, *rest = stmts
             later = replace(scope, uninitialised=None, combines=True, untouched=False)
-            return ir.block(lower_statement(first, scope), *(lower_statement(part, later) for part in rest))
+            places = [(first, scope), *((part, later) for part in rest)]
+            return ir.block(*(lower_statement(part, _inside(part, place)) for part, place in places))
         case SuchThat(body, _):
             return lower_statement(body, scope)
         case Assign():
             return stamped(_assign(stmt, scope), scope.context.origin_of(stmt.lhs.tensor))
     raise CompilerBug(stmt, "not a statement of concrete index notation")
+
+
+def _inside(part: Stmt, scope: Scope) -> Scope:
+    """The scope of one of several statements, which may have other names for variables than the others."""
+    return replace(scope, provenance=scope.provenance.within(part, scope.coordinates))
 
 
 def _where(consumer: Stmt, producer: Stmt, scope: Scope) -> ir.Stmt:

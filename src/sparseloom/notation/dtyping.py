@@ -10,11 +10,11 @@ import numpy as np
 
 from sparseloom.core import algebra
 from sparseloom.core.algebra import Scalar
-from sparseloom.core.dtypes import VALUE_DTYPES, DType, computed, summed
+from sparseloom.core.dtypes import BOOL, VALUE_DTYPES, DType, computed, summed
 from sparseloom.core.errors import CompilerBug, DTypeError
 from sparseloom.core.once import once_for_each
 from sparseloom.core.trees import rewrite
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Literal, Reduce
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Literal, Points, Reduce
 
 
 class Absence(Enum):
@@ -157,6 +157,8 @@ def _kind(expr: Expr) -> DType | Scalar:
             return tensor.dtype
         case Literal(value):
             return value
+        case Points(_, dtype):
+            return dtype
         case Apply(op, args):
             return _combined(op, [_kind(arg) for arg in args])
         case Reduce(op, _, body):
@@ -227,6 +229,12 @@ def _known(expr: Expr) -> _Known:
             return _Known(tensor.dtype, None)
         case Literal(value):
             return _Known(value, value)
+        case Points(_, dtype):
+            return _Known(dtype, None)
+        case Apply("is_stored"):
+            return _Known(BOOL, False, True)
+        case Apply("within" | "or_else", _, otherwise):
+            return _Known(_kind(expr), otherwise, True)
         case Apply():
             return _applied(expr, [_known(arg) for arg in expr.args])
         case Reduce(op, _, body):

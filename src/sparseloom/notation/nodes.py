@@ -127,6 +127,14 @@ class Apply(Expr):
 
 
 @node
+class Points(Expr):
+    """How many values variables have together: the product of their extents, as a number of a dtype. Only the compiler makes it."""
+
+    names: tuple[str, ...]
+    dtype: DType
+
+
+@node
 class Reduce(Expr):
     """``op`` over all values of ``variables``: ``sum(j, A(i,j)*x(j))`` is ``Reduce("add", (j,), ...)``.
 

@@ -27,6 +27,7 @@ from sparseloom.notation.nodes import (
     Forall,
     IndexVar,
     Literal,
+    Points,
     Reduce,
     Relation,
     Sequence,
@@ -107,6 +108,14 @@ def _unenclosed(expr: Expr) -> str:
             return _access(expr)
         case Literal(value):
             return _number(value)
+        case Points(names):
+            return " * ".join(f"|{name}|" for name in names)
+        case Apply("is_stored", (arg,)):
+            return f"stored({_expression(arg)})"
+        case Apply("or_else", (value,), otherwise):
+            return f"({_expression(value)} where stored, else {otherwise})"
+        case Apply("within", (condition, value), otherwise):
+            return f"({_expression(value)} where {_expression(condition)}, else {otherwise})"
         case Apply("negative", (Literal() as literal,)) if _level(literal) == ATOM:
             return f"-({_expression(literal)})"  # without them it would be read as a negative number
         case Apply("negative", (arg,)):

@@ -17,7 +17,7 @@ from sparseloom.core.once import once_for_each
 from sparseloom.core.trees import Node, rewrite, walk
 from sparseloom.notation.caret import refuse
 from sparseloom.notation.dtyping import as_written, promoted_dtype, with_wide_sums
-from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Literal, Reduce, TensorVar
+from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Fixed, IndexVar, Literal, Points, Reduce, TensorVar
 from sparseloom.notation.printer import show
 
 # Through these the top-level terms of a right side are found.
@@ -48,7 +48,7 @@ def _free(expr: Expr) -> Iterator[IndexVar]:
     match expr:
         case Access(_, indices):
             yield from (found for found in indices if not isinstance(found, Fixed))
-        case Literal():
+        case Literal() | Points():
             pass
         case Apply(_, args):
             for arg in args:

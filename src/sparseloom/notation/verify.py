@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparseloom.core.algebra import OPERATORS
+from sparseloom.core.algebra import INTERNAL, OPERATORS
 from sparseloom.core.errors import CompilerBug
 from sparseloom.core.trees import Node, walk
 from sparseloom.notation.nodes import Access, Apply, Assign, Fixed, Forall, IndexVar, Reduce, Sequence, Stmt, SuchThat, TensorVar, Where
@@ -79,12 +79,13 @@ def _accesses(root: Node) -> Iterator[Access]:
 
 
 def _check_operators(stmt: Stmt) -> None:
+    known = OPERATORS | INTERNAL
     for found in walk(stmt):
         match found:
-            case Apply(op, args) if op not in OPERATORS:
+            case Apply(op, args) if op not in known:
                 raise CompilerBug(found, f"{op} must be an operator of core.algebra")
-            case Apply(op, args) if len(args) < OPERATORS[op].arity or (len(args) > OPERATORS[op].arity and not OPERATORS[op].associative):
-                raise CompilerBug(found, f"{op} must have {OPERATORS[op].arity} arguments, not {len(args)}")
+            case Apply(op, args) if len(args) < known[op].arity or (len(args) > known[op].arity and not known[op].associative):
+                raise CompilerBug(found, f"{op} must have {known[op].arity} arguments, not {len(args)}")
             case Reduce():
                 raise CompilerBug(found, "every reduction must have become a loop")
             case Assign(_, _, str(op)):

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sparseloom.core.names import Names
+from sparseloom.core.trees import Node, rewrite
 from sparseloom.iteration.concretize import Concrete
-from sparseloom.iteration.foralls import taken_names
+from sparseloom.iteration.foralls import related, relations_of, taken_names
+from sparseloom.iteration.inside import put_inside, renamed_apart
 from sparseloom.iteration.layout import is_filled
 from sparseloom.iteration.making import Inserted
-from sparseloom.notation.nodes import Access, Races, Unit
+from sparseloom.notation.nodes import Access, IndexVar, Races, Stmt, Unit
 from sparseloom.plan.blocks import block_of, choose_blocks
-from sparseloom.plan.compose import Steps
+from sparseloom.plan.compose import Steps, composed
 from sparseloom.plan.decision import Choice, Decision
 from sparseloom.plan.flat import choose_flat
 from sparseloom.plan.gpu import choose_on_gpu
@@ -30,7 +32,51 @@ from sparseloom.schedule.primitives import Parallelize
 
 
 def choices(concrete: Concrete, space: Space, ordered: bool = False) -> Iterator[Choice]:
-    """Schedules for a statement, best first; the last one is always that of plain loops. ``ordered``: none adds in any order."""
+    """Schedules for a statement, best first; the last one is always that of plain loops. ``ordered``: none adds in any order.
+
+    What unstored terms make has loops of its own, which are shared among threads or units of a GPU where they stay apart.
+    """
+    found = _apart(concrete, space)
+    if found is None:
+        yield from _choices(concrete, space, ordered)
+        return
+    apart, nest = found
+    for choice in _choices(*nest, ordered):
+        made = composed(concrete, choice.steps)
+        if made is not None and renamed_apart(put_inside(made).stmt) is not None:
+            yield Choice((*_shared_alone(*apart, ordered), *choice.decisions))
+        yield choice
+
+
+Planned = tuple[Concrete, Space]
+
+
+def _apart(concrete: Concrete, space: Space) -> tuple[Planned, Planned] | None:
+    """What unstored terms make, with its own names for variables, and the nest beside it; None if nothing stands apart."""
+    found, relations = renamed_apart(concrete.stmt), relations_of(concrete.stmt)
+    names = {r.parents[0]: r.children[0] for r in relations if r.is_local}
+    if found is None or not all(var.name in space.sizes for var in names):
+        return None
+
+    def own(tree: Node) -> Node | None:
+        return names.get(tree) if isinstance(tree, IndexVar) else None
+
+    stmt, assign = rewrite(found[0], own, Stmt), rewrite(concrete.assign, own)
+    sizes = {**space.sizes, **{child.name: space.sizes[parent.name] for parent, child in names.items()}}
+    alone = replace(space, stmt=stmt, sizes=sizes, statistics=replace(space.statistics, operands=()))
+    nest = related(found[1], tuple(r for r in relations if not r.is_local))
+    return (replace(concrete, stmt=stmt, assign=assign), alone), (replace(concrete, stmt=nest), replace(space, stmt=nest))
+
+
+def _shared_alone(concrete: Concrete, space: Space, ordered: bool) -> tuple[Decision, ...]:
+    """How loops that stand apart are shared: by units of a GPU, or by threads where there is much to do."""
+    if space.machine.has(Unit.GPUBlock):
+        return next(_choices(concrete, space, ordered)).decisions
+    ways = choose_threads(space, concrete.assign.lhs) if space.machine.shares(space.seconds) else []
+    return (ways[-1](Names(taken_names(concrete.stmt))).decision,) if ways else ()
+
+
+def _choices(concrete: Concrete, space: Space, ordered: bool) -> Iterator[Choice]:
     if space.machine.has(Unit.GPUBlock):
         found = choose_on_gpu(concrete, space, ordered)
         yield from (Choice((decision,)) for decision in found if not (ordered and any(map(_adds_in_any_order, decision.steps))))

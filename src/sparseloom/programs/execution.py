@@ -166,8 +166,10 @@ class Specialization:
 
     @cached_property
     def _running(self) -> Plan:
-        """The plan that is followed. A sum over nothing has no entries, so it cannot have an operand's structure, schedule or no."""
-        if self.problem.is_empty and self.stages.concrete.shared is not None:
+        """The plan that is followed. A sum over nothing has no entries, so it cannot have an operand's structure, schedule or no; and what
+        it makes is not what unstored terms make."""
+        concrete = self.stages.concrete
+        if self.problem.is_empty and (concrete.shared is not None or concrete.closes):
             return plan(self.problem.without_schedule(), self.statistics, machine_here())
         return self.plan
 

@@ -26,6 +26,8 @@ def explain(stages: Stages, sizes: Mapping[str, int], stored: Mapping[str, Seque
     if extents := [f"{name}: {size:,}" for name, size in sizes.items() if name not in numbers]:
         lines += ["", "extents", f"  {', '.join(extents)}"]
     lines += ["", "loops", *_loops(stages, sizes, stored)]
+    if stages.concrete.closes:
+        lines += ["", "unstored entries", "  counted, and applied in closed form: no loop visits their coordinates"]
     if became := list(_tagged(stages)):
         lines += ["", "parallel, vector and unrolled loops", *(f"  {line}" for line in became)]
     if any(loop.tag.unit is not None for loop in walk(stages.concrete.stmt) if isinstance(loop, Forall)):

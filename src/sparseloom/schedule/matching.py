@@ -10,7 +10,7 @@ from sparseloom.core.errors import CompilerBug
 from sparseloom.iteration.foralls import accesses
 from sparseloom.iteration.region import annihilating
 from sparseloom.notation.dtyping import compute_dtype_of, constant_of, dtype_of, fill_of
-from sparseloom.notation.nodes import Access, Apply, Expr, Literal, Reduce
+from sparseloom.notation.nodes import Access, Apply, Expr, Literal, Points, Reduce
 
 Key = tuple[object, ...]
 
@@ -31,6 +31,8 @@ def key(expr: Expr) -> Key:
             return ("access", tensor.name, *(var.name for var in indices))
         case Literal(value):
             return ("literal", repr(value))
+        case Points(names, _):
+            return ("points", *names)
         case Apply(op, (inner,)) if op.startswith("as_"):
             return key(inner)
         case Apply(op, _):
@@ -84,7 +86,7 @@ class _Search:
     def visit(self, expr: Expr) -> Expr:
         if key(expr) == self._key:
             return self._taken(expr)
-        if not isinstance(expr, Apply):
+        if not isinstance(expr, Apply) or expr.op == "is_stored":  # that an operand is stored is not read from a workspace
             return expr
         if self._parts and expr.op == self._op:
             expr = self._without_parts(expr)

@@ -16,7 +16,7 @@ from sparseloom.iteration.region import annihilating
 from sparseloom.loops import nodes as ir
 from sparseloom.notation.contents import holds_padding
 from sparseloom.notation.dtyping import compute_dtype_of, constant_of, dtype_of, fill_of
-from sparseloom.notation.nodes import Access, Apply, Expr, Literal
+from sparseloom.notation.nodes import Access, Apply, Expr, IndexVar, Literal, Points
 from sparseloom.scope.scope import Scope, Value
 from sparseloom.scope.views import value_at
 
@@ -28,6 +28,13 @@ def lower_expression(expr: Expr, scope: Scope) -> Value:
             return _lower_access(expr, scope)
         case Literal(value):
             return Value(ir.constant(value, dtype_of(expr)), ir.FALSE, value, constant=True)
+        case Points(names, dtype):
+            extents = [cast(scope.context.sizes.of(IndexVar(name)), dtype) for name in names]
+            return Value(operate("multiply", extents, dtype, dtype), ir.TRUE, None)
+        case Apply("is_stored", (arg,)):
+            return Value(ir.TRUE, lower_expression(arg, scope).present, False)
+        case Apply("within" | "or_else"):
+            return _lower_within(expr, scope)
         case Apply():
             return _lower_apply(expr, scope)
     raise CompilerBug(expr, "reductions must have become temporaries")
@@ -46,6 +53,15 @@ def _lower_access(access: Access, scope: Scope) -> Value:
         raise CompilerBug(access, "read before all of its levels are bound")
     loaded = place.value if place.value is not None else value_at(scope.view(access).values, place.position)
     return Value(loaded, place.present, fill, filled=place.filled)
+
+
+def _lower_within(expr: Apply, scope: Scope) -> Value:
+    """A value where a condition is stored and holds; or where it is stored itself."""
+    *conditions, value = (lower_expression(arg, scope) for arg in expr.args)
+    known = [part for one in conditions for part in (one.present, one.computed)] or [value.present]
+    dtype, present = dtype_of(expr), ir.both(*known)
+    computed = ir.constant(expr.zero, dtype) if present == ir.FALSE else cast(value.full, dtype)
+    return Value(computed, present, expr.zero)
 
 
 def _lower_apply(expr: Apply, scope: Scope) -> Value:

@@ -27,11 +27,12 @@ from sparseloom.iteration.formula import ALWAYS, Formula, Stored
 from sparseloom.iteration.layout import repeats_loosely
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import is_skippable, present, written
+from sparseloom.iteration.unstored import close_expression
 from sparseloom.notation.dtyping import Absence, absence_of, constant_of, dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Reduce, Stmt, TensorVar, Where
 from sparseloom.notation.printer import show
 from sparseloom.relations.rename import RenameRelation
-from sparseloom.schedule.matching import Match, distributes, take_out
+from sparseloom.schedule.matching import Match, distributes, key, take_out
 from sparseloom.schedule.primitive import Primitive, no_loop, not_fresh, primitive
 from sparseloom.schedule.reduced import with_reductions, with_temporaries
 from sparseloom.schedule.refusal import Refusal, listed
@@ -85,7 +86,9 @@ class Precompute(Primitive):
         """Find the one assignment that holds the expression, and sort the loops around it."""
         if not any(accesses(self.e)):
             return Refusal("S711", f"{show(self.e)} reads no tensor", "a number needs no workspace")
-        wanted = with_temporaries(stmt, self.e)
+        wanted = with_temporaries(stmt, close_expression(self.e))
+        if any(isinstance(n, Reduce) for n in walk(wanted)):
+            wanted = with_temporaries(stmt, self.e)
         reduction = wanted if isinstance(wanted, Reduce) else None
         found = self._holding(stmt, wanted if reduction is None else reduction.body, reduction)
         if isinstance(found, Refusal):
@@ -120,6 +123,9 @@ class Precompute(Primitive):
 
     def _holding(self, stmt: Stmt, part: Expr, reduction: Reduce | None) -> tuple[Path, Match] | Refusal:
         """The one assignment in which the expression occurs; a ``reduction`` of it is what its loops do, if it is there at all."""
+        if reduction is not None:
+            reduced = [path.assign.rhs for path in paths(stmt) if path.assign.op == reduction.op]
+            part = next((rhs for rhs in reduced if key(_where_stored(rhs)) == key(part)), part)
         is_there = not any(isinstance(n, Reduce) for n in walk(part))
         if is_there and _is_annihilated(part) and _present(part) != ALWAYS:
             why = f"a constant decides {show(self.e)}, so that what is absent in it would no longer count"
@@ -246,9 +252,19 @@ class Precompute(Primitive):
             chosen = path.variables[first : first + rng.randint(1, len(path.loops) - first)]
             *names, workspace = fresh_variables(stmt, *(f"{var}w" for var in chosen), "w")
             renamed = tuple(names) if rng.random() < 0.8 else chosen
-            part = with_reductions(stmt, expr) if rng.random() < 0.5 else expr
+            whole = with_reductions(stmt, expr)
+            has_text = not any(isinstance(n, Apply) and n.op in algebra.INTERNAL for n in walk(whole))
+            part = whole if rng.random() < 0.5 and has_text else expr
             is_one = rng.random() < 0.25 and _reduces_alone(path, expr)
             yield cls(part, () if is_one else chosen, () if is_one else renamed, workspace.name)
+
+
+def _where_stored(rhs: Expr) -> Expr:
+    """What is reduced at stored entries alone, as the user wrote it."""
+    match rhs:
+        case Apply("or_else" | "within", (*_, value)):
+            return value
+    return rhs
 
 
 def _reduces_alone(path: Path, part: Expr) -> bool:
@@ -324,9 +340,11 @@ def _is_annihilated(expr: Expr) -> bool:
 
 
 def _parts(expr: Expr) -> Iterator[Expr]:
-    """An expression, the operations and accesses in it, and neighbouring factors."""
+    """An expression, the operations and accesses in it, and neighbouring factors; what the compiler alone writes is left out."""
     for found in walk(expr):
         match found:
+            case Apply(op) if op in algebra.INTERNAL:
+                continue
             case Access():
                 yield found
             case Apply(op, args):
