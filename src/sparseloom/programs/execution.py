@@ -211,7 +211,7 @@ class Specialization:
         """Whether an operand is converted before the loops run."""
         conversions = self.executable.stages.concrete.conversions
         sources = self.sources(conversion.source.name for conversion in conversions)
-        return any(sources[conversion.source.name] == name for conversion in conversions)
+        return any(sources.get(conversion.source.name) == name for conversion in conversions)
 
     def check_output(self, out: Storage) -> None:
         """Refuse an output that does not fit the result."""
