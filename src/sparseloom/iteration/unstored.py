@@ -84,6 +84,14 @@ def close_expression(expr: Expr) -> Expr:
     return expr
 
 
+def where_stored(rhs: Expr) -> Expr:
+    """What is reduced at stored entries alone, as the user wrote it."""
+    match rhs:
+        case Apply("or_else" | "within", (*_, value)):
+            return value
+    return rhs
+
+
 def _closed_reduction(expr: Reduce) -> Expr:
     """One reduction that may not skip unstored terms: over all of its variables in closed form, or else over those that can be."""
     if (parts := _parts(expr)) is not None:

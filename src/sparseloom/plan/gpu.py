@@ -19,6 +19,7 @@ from math import prod
 from sparseloom.core.names import Names
 from sparseloom.iteration.concretize import Concrete
 from sparseloom.iteration.foralls import taken_names
+from sparseloom.iteration.unstored import where_stored
 from sparseloom.notation.contents import accesses_in
 from sparseloom.notation.nodes import Access, IndexVar, Races, Unit
 from sparseloom.plan.compose import Steps
@@ -160,7 +161,7 @@ def _staged(nest: _Nest, walked: Access) -> Decision:
         tile, each = limits.ordered_tiles[nest.result.tensor.dtype.itemsize > 4]
     block, inside = steps.split(nest.positions(steps, walked), tile, "b", "p1")
     place = steps.fresh("pw")
-    steps.precompute(nest.space.paths[0].assign.rhs, (inside,), (place,), "work")
+    steps.precompute(where_stored(nest.space.paths[0].assign.rhs), (inside,), (place,), "work")
     turn, thread = steps.split(place, limits.threads, "m", "tw")
     steps.unroll(turn, tile // limits.threads)
     steps.parallelize(thread, THREAD, Races.NoRaces)

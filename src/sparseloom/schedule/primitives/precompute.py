@@ -27,7 +27,7 @@ from sparseloom.iteration.formula import ALWAYS, Formula, Stored
 from sparseloom.iteration.layout import repeats_loosely
 from sparseloom.iteration.provenance import Provenance
 from sparseloom.iteration.region import is_skippable, present, written
-from sparseloom.iteration.unstored import close_expression
+from sparseloom.iteration.unstored import close_expression, where_stored
 from sparseloom.notation.dtyping import Absence, absence_of, constant_of, dtype_of, fill_of, reduced_dtype
 from sparseloom.notation.nodes import Access, Apply, Assign, Expr, Forall, IndexVar, Reduce, Stmt, TensorVar, Where
 from sparseloom.notation.printer import show
@@ -125,7 +125,7 @@ class Precompute(Primitive):
         """The one assignment in which the expression occurs; a ``reduction`` of it is what its loops do, if it is there at all."""
         if reduction is not None:
             reduced = [path.assign.rhs for path in paths(stmt) if path.assign.op == reduction.op]
-            part = next((rhs for rhs in reduced if key(_where_stored(rhs)) == key(part)), part)
+            part = next((rhs for rhs in reduced if key(where_stored(rhs)) == key(part)), part)
         is_there = not any(isinstance(n, Reduce) for n in walk(part))
         if is_there and _is_annihilated(part) and _present(part) != ALWAYS:
             why = f"a constant decides {show(self.e)}, so that what is absent in it would no longer count"
@@ -257,14 +257,6 @@ class Precompute(Primitive):
             part = whole if rng.random() < 0.5 and has_text else expr
             is_one = rng.random() < 0.25 and _reduces_alone(path, expr)
             yield cls(part, () if is_one else chosen, () if is_one else renamed, workspace.name)
-
-
-def _where_stored(rhs: Expr) -> Expr:
-    """What is reduced at stored entries alone, as the user wrote it."""
-    match rhs:
-        case Apply("or_else" | "within", (*_, value)):
-            return value
-    return rhs
 
 
 def _reduces_alone(path: Path, part: Expr) -> bool:
