@@ -83,3 +83,20 @@ def test_another_entry_point_neither_plans_nor_lowers(tmp_path: Path) -> None:
     )
     assert max(others) < first / 2
     assert compiled == 0
+
+
+def test_a_large_dense_result_takes_the_short_way(tmp_path: Path) -> None:
+    """Only how much memory is free is asked in addition."""
+    small, large = counted(
+        """
+        def warm(size):
+            a, b = np.ones(size), np.ones((1, 8))
+            kernel = sl.program("C(i,k) = a(i) * b(j,k)")
+            for _ in range(3):
+                kernel(a, b)
+            return calls(lambda: kernel(a, b)) - 1
+        print(warm(1_000), warm(1_200_000))
+        """,
+        tmp_path,
+    )
+    assert large <= small + 40

@@ -40,6 +40,11 @@ def _words(path: str, beginning: str = "") -> list[str]:
         return []
 
 
+def has_room(size: int) -> bool:
+    """Whether arrays of so many bytes take at most half of the free memory."""
+    return size <= ALWAYS_ALLOWED or 2 * size <= (free_memory() or _ADDRESSES)
+
+
 def require_room(size: int, what: str, help: str) -> None:
     """Refuse arrays of so many bytes if they would take more than half of the free memory. ``what`` says of which they are."""
     if size <= ALWAYS_ALLOWED:

@@ -26,7 +26,7 @@ VARIABLES = {
     "PATH": "Where the C compiler is looked for.",
     "PYTHONPATH": "Where the explorer's processes look for packages, behind the one that holds this package.",
     "CONDA_PREFIX": "Where libomp is looked for besides the usual folders, for compilers that have no OpenMP of their own.",
-    "OMP_NUM_THREADS": "How many threads a kernel runs on where `sl.set_threads` was not called; one for each core if it is not set.",
+    "OMP_NUM_THREADS": "How many threads kernels have without `sl.set_threads`; else one for each core that a container's quota fills.",
     "OMP_WAIT_POLICY": "How threads wait for work; if it is not set, they sleep soon.",
     "GOMP_SPINCOUNT": "How long threads of gcc's OpenMP look for work before they sleep.",
     "OMP_STACKSIZE": "The stack of each thread of a kernel.",

@@ -85,6 +85,8 @@ class KnownChain:
         for known, tensor in zip(self.ways, self.temporaries, strict=False):
             if type(known.way) is Filled:
                 made: Any = known.way.values(before)
+                if made is None:
+                    return None
                 before.append((TEMPORARY, 0, len(made), (address_of(made),), None))
             else:
                 made = known.make(at_hand, before)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sparseloom.core.algebra import Scalar
 from sparseloom.core.dtypes import DType
-from sparseloom.core.room import ALWAYS_ALLOWED
+from sparseloom.core.room import ALWAYS_ALLOWED, has_room
 from sparseloom.formats.format import Format
 from sparseloom.formats.lending import built_on, lent_room
 from sparseloom.formats.level import Level, LevelData
@@ -81,19 +81,24 @@ class Filled:
     fill: Scalar
     levels: tuple[LevelData, ...]
     initial: int | None = None  # the operand that it begins with
+    is_large: bool = False  # it takes so much memory that each call asks how much is free
 
-    def values(self, laid: Sequence[Laid]) -> NDArray[Any]:
-        """The values alone."""
+    def values(self, laid: Sequence[Laid]) -> NDArray[Any] | None:
+        """The values alone; None if they would take too much memory, which the long way says."""
         count, dtype = self.count, self.dtype
+        if self.is_large and not has_room(count * dtype.itemsize):
+            return None
         values = np.empty(count, dtype) if count < FEW else aligned(count, dtype)
         if self.initial is not None:
             memmove(address_of(values), laid[self.initial][3][0], values.nbytes)
         self.route.call(laid, address_of(values))
         return values
 
-    def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage:
+    def make(self, operands: Sequence[Any], laid: Sequence[Laid]) -> Storage | None:
         """The result."""
         values = self.values(laid)
+        if values is None:
+            return None
         return Storage(self.format, self.shape, self.levels, values, self.fill, NO_INDICES, Owner())
 
 
@@ -192,18 +197,21 @@ class Destination:
 def way_to(there: Destination, formats: Mapping[str, Format], places: Mapping[str, int]) -> Way | None:
     """The way to a kernel for operands in these formats, given at these places; None where more is to be done than calling it.
 
-    So it is for results that take much memory, which is looked at before each call, and for those with scalars beside their arrays.
+    So it is for sparse results that take much memory, which is looked at before each call, and for those with scalars beside their arrays.
     """
     lowered, shape = there.lowered, there.shape
     tensor, route = lowered.result.tensor, _route(there, formats, places)
-    if route is None or least_size(tensor.format, shape, tensor.stored_dtype.itemsize, 1, 8) > ALWAYS_ALLOWED:
+    if route is None:
         return None
     parts = tuple(slot.part for slot in lowered.slots if slot.tensor == tensor.name)
     if tensor.format.is_dense:
         levels = (LevelData(),) * len(tensor.format.levels)
         count = math.prod(tensor.format.level_sizes(shape))
-        filled = Filled(route, tensor.format, shape, count, tensor.stored_dtype, lowered.fill, levels, there.initial)
+        is_large = count * tensor.stored_dtype.itemsize > ALWAYS_ALLOWED
+        filled = Filled(route, tensor.format, shape, count, tensor.stored_dtype, lowered.fill, levels, there.initial, is_large)
         return filled if parts == ("values",) else None
+    if least_size(tensor.format, shape, tensor.stored_dtype.itemsize, 1, 8) > ALWAYS_ALLOWED:
+        return None
     if lowered.shared is not None:
         lender = lowered.shared
         shared = Sharing(route, tensor.format, shape, tensor.stored_dtype, lowered.fill, places[lender.name], lender.depth)
