@@ -250,10 +250,18 @@ FOUND = {
         A=Spec("d", "float64", 3),
     ),
     "absent terms that count are reduced into a block of an appended result": found(
-        "R(n,i) = sum(r0, cos(A(i,r0)))",
+        "R(n,i) = sum(r0, cos(A(i,r0)) * B(r0))",  # B varies along r0, so unstored terms have no closed form
         "sd",
         {"n": 2, "i": 3, "r0": 2},
         "reorder(r0,i)",
+        A=Spec("ss", "float64", 3, 0, density=0.6),
+        B=Spec("d", "float64", 5),
+    ),
+    "the same sum without B, whose unstored terms are applied in closed form": found(
+        "R(n,i) = sum(r0, cos(A(i,r0)))",
+        "sd",
+        {"n": 2, "i": 3, "r0": 2},
+        "split(i,i0,i1,2) unroll(i1,2)",
         A=Spec("ss", "float64", 3, 0, density=0.6),
     ),
     "a workspace over the digits of positions that are found again": found(

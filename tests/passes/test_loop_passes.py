@@ -64,7 +64,7 @@ def test_every_pass_changes_one_of_its_cases_and_leaves_another_as_it_is(name: s
 def test_a_pass_is_skipped_if_no_loop_is_of_its_kinds() -> None:
     names = [one.name for one in run_passes(schedule("y(i) = A(i,j) * x(j)", "A:csr").concrete, 2**31 - 1, False, C)]
     assert names == [
-        "cut_into_slots", "cut_into_parts", "count_first", "lower", "use_promised", "simplify", "add_polls", "simplify",
+        "put_inside", "cut_into_slots", "cut_into_parts", "count_first", "lower", "use_promised", "simplify", "add_polls", "simplify",
     ]  # fmt: skip
 
 

@@ -331,8 +331,8 @@ def _annihilates(factor: Expr, op: str, zero: Scalar | None) -> bool:
 def _reduced(product: Product, factors: Sequence[Expr], kept: Iterable[IndexVar]) -> Expr:
     """The product of some factors, summed over what is not kept."""
     body = factors[0] if len(factors) == 1 else Apply(product.op, tuple(factors), product.zero)
-    own = {var for factor in factors for var in free_variables(factor)}
-    summed = tuple(var for var in product.variables if var in own and var not in kept)
+    # In the order in which a statement without a written sum has them: a sum that is written is a wide one.
+    summed = tuple(var for var in free_variables(body) if var not in kept)
     return Reduce(product.reduction, summed, body) if summed else body
 
 

@@ -62,6 +62,8 @@ static _Atomic unsigned asked_times;
 static _Atomic int under_way;
 static __thread unsigned known_times;
 static __thread int own_size;  // what this thread alone was asked for
+static __thread int size_before;  // what it had then,
+static __thread unsigned times_before;  // and how often all had been asked
 static __thread int lent;  // what the team has when it is not left out
 
 static void take_turn(void) {
@@ -88,26 +90,38 @@ void forget_team(void) {
   pthread_setspecific(key, NULL);
 }
 
-int32_t size_team(void **args) {
-  if (!usual_size) usual_size = omp_get_max_threads();
-  asked_size = (int)(size_t)args[0];
-  asked_times++;
-  return usual_size;
-}
-
-int32_t own_team(void **args) {
-  if (!usual_size) usual_size = omp_get_max_threads();
-  own_size = (int)(size_t)args[0];
-  known_times = asked_times - 1;
-  return 0;
-}
-
 static void follow_size(void) {
   if (known_times != asked_times) {
     known_times = asked_times;
     omp_set_num_threads(own_size ? own_size : asked_size ? asked_size : usual_size);
   }
   if (!own_size && !asked_size && omp_get_max_threads() > most) omp_set_num_threads(most);
+}
+
+int32_t size_team(void **args) {
+  if (!usual_size) usual_size = omp_get_max_threads();
+  asked_size = (int)(size_t)args[0];
+  asked_times++;
+  follow_size();
+  return usual_size;
+}
+
+// What this thread alone asks for. Afterwards it has what it had before, or what all were asked for meanwhile.
+int32_t own_team(void **args) {
+  int size = (int)(size_t)args[0];
+  if (!usual_size) usual_size = omp_get_max_threads();
+  follow_size();
+  if (!own_size) size_before = omp_get_max_threads(), times_before = asked_times;
+  own_size = size;
+  omp_set_num_threads(size ? size : size_before);
+  if (!size && times_before != asked_times) known_times = asked_times - 1;
+  return 0;
+}
+
+// How many threads this thread's next team has at most.
+int32_t limit_team(void) {
+  follow_size();
+  return omp_get_max_threads();
 }
 
 // Whether others compute already: then this thread does so alone, which leaves its team as it is.
@@ -199,7 +213,6 @@ class Teams:
         self._forget: Any = None
         self._pause: Any = None
         self._limit: Any = None
-        self._most = MOST_THREADS
         self._size: int | None = None
         self.alone = False  # kernels were compiled without OpenMP
 
@@ -218,7 +231,7 @@ class Teams:
 
     def _usual(self) -> int:
         """How many threads a kernel has if nothing is set here: other libraries may limit OpenMP's, as ``threadpool_limits`` does."""
-        return usual_size() if self._limit is None else min(self._limit(), self._most)
+        return usual_size() if self._limit is None else int(self._limit())
 
     def resize(self, size: int | None) -> None:
         """Let kernels have so many threads, on whatever thread of Python they are called from; None is the usual number."""
@@ -234,9 +247,9 @@ class Teams:
 
     def _open(self, library: Library) -> None:
         """Take the functions, which keep the library loaded."""
-        self._most = MOST_THREADS if os.environ.get("OMP_NUM_THREADS") else min(quota_cores(), MOST_THREADS)
-        library.function("open_team", ENTRY)((ctypes.c_size_t * 2)(stack_size(), self._most))
-        self._limit = library.function("omp_get_max_threads", ctypes.CFUNCTYPE(ctypes.c_int))
+        most = MOST_THREADS if os.environ.get("OMP_NUM_THREADS") else min(quota_cores(), MOST_THREADS)
+        library.function("open_team", ENTRY)((ctypes.c_size_t * 2)(stack_size(), most))
+        self._limit = library.function("limit_team", ctypes.CFUNCTYPE(ctypes.c_int32))
         self._pause = library.function("omp_pause_resource_all", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int))
         self._forget, self._end = library.function("forget_team", TAKES_NOTHING), library.function("end_team", TAKES_NOTHING)
         self._resize, self._ready = library.function("size_team", ENTRY), library.function("ready_team", TAKES_NOTHING)
