@@ -13,14 +13,14 @@ import sparseloom as sl
 from sparseloom.core.dtypes import INDEX_DTYPES
 from sparseloom.loops.hashing import HASH_FACTOR
 from sparseloom.programs.cuda.nvrtc import compile_cubin
-from sparseloom.targets import c_prelude, cuda_prelude, library
+from sparseloom.targets import c_prelude, cuda_prelude, runtime_files
 from sparseloom.targets.c import translation_unit
 from sparseloom.targets.c_guard import guard_source
 from sparseloom.targets.c_prelude import needed, of_index, prelude_for
 from sparseloom.targets.cuda import CUDA
-from sparseloom.targets.library import parts, spelled
+from sparseloom.targets.runtime_files import parts, spelled
 
-FILES = sorted(found.name for found in library.FOLDER.iterdir())
+FILES = sorted(found.name for found in runtime_files.FOLDER.iterdir())
 # The words that stand for something else, in the files that have any.
 WORDS = "INDEX TYPE NAME UNSIGNED SUFFIX OPERATOR COMBINED WIDTH HALF FLOATING LARGEST HASH_FACTOR MASK".split()
 LEFT = re.compile(rf"\b\w*_?(?:{'|'.join(WORDS)})\b")
@@ -74,7 +74,7 @@ def test_a_change_of_a_file_changes_the_text_by_which_kernels_are_kept(monkeypat
     function = sl.program("s = A(i) // B(i)", {}).preview().stages.lowered.function
     before = translation_unit([(function, "entry")])
     changed = parts("numbers.h") | {"float floordiv": "// changed\n" + parts("numbers.h")["float floordiv"]}
-    monkeypatch.setattr(c_prelude, "parts", lambda file: changed if file == "numbers.h" else library.parts(file))
+    monkeypatch.setattr(c_prelude, "parts", lambda file: changed if file == "numbers.h" else runtime_files.parts(file))
     c_prelude.helpers.cache_clear()
     try:
         head = "static inline double floordiv"

@@ -15,7 +15,7 @@ from sparseloom.core.dtypes import DType
 from sparseloom.core.errors import ToolchainError
 from sparseloom.programs.calling import address_of, adopt
 from sparseloom.targets.c_prelude import HUGE_PAGE, prelude_for
-from sparseloom.targets.library import parts
+from sparseloom.targets.runtime_files import parts
 from sparseloom.toolchain.libraries import load
 from sparseloom.toolchain.loading import EntryPoint
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparseloom.targets.library import parts, spelled
+from sparseloom.targets.runtime_files import parts, spelled
 
 _WIDTHS = (
     {"INDEX": "int32", "FLOATING": "float", "LANES": "8", "LANE": "ps", "LARGEST": "INT32_MAX"},

@@ -16,7 +16,7 @@ from sparseloom.loops.hashing import HASH_FACTOR
 from sparseloom.loops.nodes import Status
 from sparseloom.targets.c_expr import HALF_TYPES, Piece, c_type, operate
 from sparseloom.targets.c_vectors import vector_helpers
-from sparseloom.targets.library import parts, spelled
+from sparseloom.targets.runtime_files import parts, spelled
 from sparseloom.targets.target import Atomic
 
 _MATH = set(

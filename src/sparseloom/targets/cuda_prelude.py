@@ -10,7 +10,7 @@ from functools import cache
 from sparseloom.core.dtypes import INDEX_DTYPES, VALUE_DTYPES, DType, real_part
 from sparseloom.targets import c_prelude
 from sparseloom.targets.c_expr import Piece, c_type, operate
-from sparseloom.targets.library import parts, spelled
+from sparseloom.targets.runtime_files import parts, spelled
 from sparseloom.targets.target import Atomic
 
 DEVICE = "static __device__ __forceinline__"

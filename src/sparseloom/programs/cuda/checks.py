@@ -25,7 +25,7 @@ from sparseloom.formats.validate import fault_error
 from sparseloom.programs.cuda.arrays import DeviceArray, empty
 from sparseloom.programs.cuda.host_code import Argument, HostPlan, Number, Step, Word
 from sparseloom.programs.cuda.launching import Launches, load_module
-from sparseloom.targets.library import parts, spelled
+from sparseloom.targets.runtime_files import parts, spelled
 
 _THREADS = 256
 _NO_FAULT = 2**64 - 1
