@@ -1,4 +1,4 @@
-"""Where results go whose places exist before the loops run: a dense array, or values beside an operand's structure.
+"""Where results go whose places exist before the loops run: a dense array, or values with the structure of an operand.
 
 DenseResult       every location exists; it is initialised as late as the loops allow
 SharedResult      the entries are an operand's; only values are written

@@ -1,4 +1,4 @@
-"""Operands as they are laid before a kernel: what the compiler sees of each, how much it holds, and the words that stand for its arrays.
+"""Operands as they are laid before a kernel: what the compiler sees of each, how much it holds, and the argument words of its arrays.
 
     a csr matrix        its kind   500 entries   500 values   addresses of pos, crd and values
     an array            its kind     0 entries   100 values   its address

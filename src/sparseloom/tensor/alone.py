@@ -1,4 +1,4 @@
-"""Tensors whose index arrays nobody else has: nobody can change them, so what was found true of them stays true.
+"""Tensors that alone refer to their index arrays: no caller can change these, so one check of them is enough.
 
     a = sl.asarray(sp.csr_array(dense))      the matrix is gone: its arrays are the tensor's
     a = sl.asarray(A)                        A may be changed: what entries stand where is looked at again with every call
